@@ -114,6 +114,23 @@ pub trait PulledRows: Send + Sync {
     fn details(&self) -> String {
         String::new()
     }
+
+    /// Work of each shard so far, where shards make the rows.
+    fn work(&self) -> Vec<ShardWork> {
+        Vec::new()
+    }
+}
+
+/// Work that one shard did for a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShardWork {
+    /// Rows that came into its steps, summed over them; for the first step, values that were looked at.
+    pub rows: u64,
+    /// Rows that it sent on to other shards.
+    pub sent: u64,
+    /// Time in which its threads computed, waits for lists that were asked for included.
+    pub time: std::time::Duration,
 }
 
 /// Rows that are there already.

@@ -47,7 +47,9 @@ mod values;
 mod worker;
 
 pub use execute::{execute, execute_streaming};
-pub use executor::{CpuExecutor, Executor, Poll, PulledRows, Table, Task, columns_after};
+pub use executor::{
+    CpuExecutor, Executor, Poll, PulledRows, ShardWork, Table, Task, columns_after,
+};
 pub use fork::{ForkExecutor, Hub, LocalShards, ShardMode};
 pub use live::LiveProfile;
 pub use offload::{Choice, Execution, Ran, execute_on};

@@ -13,10 +13,11 @@ use crate::update::{
     UpdateOptions, Writer,
 };
 use jindou_dictionary::index::Indexes;
-use jindou_engine::Hub;
+use jindou_engine::{Hub, ShardWork};
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
+use jindou_store::shard::{Cluster, Far};
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -167,7 +168,7 @@ pub struct QueryReport {
 }
 
 /// Result of [`Database::checksum`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checksum {
     /// Rows of the answer.
@@ -177,6 +178,8 @@ pub struct Checksum {
     /// Whether the GPU's kernels ran it, or the first steps of its patterns (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On)
     /// a plan of which the kernels can run nothing is run on the CPU.
     pub on_gpu: bool,
+    /// Work of each shard, where the store is cut and shards ran patterns.
+    pub shards: Vec<ShardWork>,
 }
 
 impl Database {
@@ -217,6 +220,26 @@ impl Database {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
         let opened = update::open_server(dir.as_ref(), file, name, &options)?;
+        Ok(Self::over(opened, runtime))
+    }
+
+    /// Opens all shards of a store in this process, to be asked at shard `home`, with another way between them: for measurements and tests.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`Error::Store`] for a store that is not cut.
+    #[doc(hidden)]
+    pub fn open_shards_at(
+        dir: impl AsRef<Path>,
+        options: &OpenOptions,
+        home: u32,
+        through: impl FnOnce(Arc<dyn Far>) -> Arc<dyn Far>,
+    ) -> Result<Self> {
+        let dir = dir.as_ref();
+        let runtime = options.runtime.clone().unwrap_or_default();
+        let options = options.clone().with_runtime(runtime.clone());
+        let cluster = Cluster::read(dir)?;
+        let cluster = cluster.ok_or_else(|| Error::Store("the store is not cut".into()))?;
+        let opened = update::open_shards_at(dir, &cluster, &options, home, through)?;
         Ok(Self::over(opened, runtime))
     }
 

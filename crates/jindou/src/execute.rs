@@ -70,11 +70,12 @@ pub(crate) fn checksum(
         terms: &terms,
         executor: &executor,
     };
-    let (sum, on_gpu) = execution.checksum()?;
+    let (sum, on_gpu, shards) = execution.checksum()?;
     Ok(Checksum {
         rows: sum.rows,
         checksum: sum.checksum,
         on_gpu,
+        shards,
     })
 }
 

@@ -61,7 +61,7 @@ pub use device::GpuChoice;
 pub use export::Export;
 pub use jindou_dictionary::index;
 pub use jindou_dictionary::index::Indexes;
-pub use jindou_engine::{Main, ServiceCaller, ShardMode, TakeRow, WorkerPool};
+pub use jindou_engine::{Main, ServiceCaller, ShardMode, ShardWork, TakeRow, WorkerPool};
 pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
 pub use jindou_log::{Durability, Recovery};
 #[cfg(feature = "object-store")]

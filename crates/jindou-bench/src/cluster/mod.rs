@@ -1,5 +1,6 @@
 //! `jindou bench cluster`: several servers over the shards of one store, each a process of its own on this machine.
 
+mod counting;
 mod faults;
 mod light;
 mod relay;

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Patience with a server that starts.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,6 +83,23 @@ pub fn alone(store: &Path) -> Result<(Process, String)> {
 pub fn ready(url: &str) -> Result<()> {
     let up = Endpoint::new(url, &[]).wait(PATIENCE, || true);
     up.map_err(|e| wrong(format!("{url} does not answer: {e}")))
+}
+
+/// Waits until a server answers a query that needs all others.
+fn reaches_all(url: &str) -> Result<()> {
+    let mut endpoint = Endpoint::new(url, &[]);
+    let begun = Instant::now();
+    loop {
+        match endpoint.check("SELECT (COUNT(*) AS ?n) { ?s a ?c . ?s ?p ?o }", PATIENCE) {
+            Ok(_) => return Ok(()),
+            Err(e) if begun.elapsed() > PATIENCE => {
+                return Err(wrong(format!(
+                    "{url} does not reach the other servers: {e}"
+                )));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
 }
 
 /// A cluster's servers.
@@ -168,6 +185,7 @@ impl Servers {
         }
         for (_, _, url) in &all.known {
             ready(url)?;
+            reaches_all(url)?;
         }
         Ok(all)
     }

@@ -2,8 +2,8 @@
 
 use super::hub::Inner;
 use super::ledger::Ledger;
-use super::message::{Answer, Columns, Counts, Message, QueryName, Report};
-use crate::executor::{Poll, PulledRows};
+use super::message::{Answer, Columns, Counts, QueryName, Report};
+use crate::executor::{Poll, PulledRows, ShardWork};
 use crate::options::StepProfile;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
@@ -209,7 +209,7 @@ impl Drop for Gathered {
         g.hub.forget(g.query);
         // Whoever is away has no part any more.
         let cancel = CancelToken::with_deadline(GOODBYE);
-        g.hub.post_all(g.query, &Message::End, &cancel);
+        g.hub.end_all(g.query, &cancel);
     }
 }
 
@@ -266,5 +266,14 @@ impl PulledRows for Gathered {
 
     fn details(&self) -> String {
         self.0.shards()
+    }
+
+    fn work(&self) -> Vec<ShardWork> {
+        let of = |c: &Counts| ShardWork {
+            rows: c.steps.iter().map(|s| s.profile.rows_in).sum(),
+            sent: c.steps.iter().map(|s| s.sent).sum(),
+            time: c.time,
+        };
+        lock(&self.0.state).counts.iter().map(of).collect()
     }
 }

@@ -89,68 +89,68 @@ impl Inner {
         self.far()?.link(shard)
     }
 
-    /// Sends a message to a shard; the answer, and the message's bytes.
+    /// Sends a message from one shard to another, or to itself; the answer, and the bytes that were sent.
     pub fn post(
-        &self,
+        self: &Arc<Self>,
         query: QueryName,
-        shard: u32,
-        message: &Message,
+        [from, to]: [u32; 2],
+        message: Message,
         cancel: &CancelToken,
     ) -> Result<(Answer, u64)> {
-        let mut answers = self.posts(query, &[(shard, message)], cancel)?;
+        let mut answers = self.posts(query, from, vec![(to, message)], cancel)?;
         let (_, answer, bytes) = answers
             .pop()
             .ok_or_else(|| Error::Internal("a message without an answer".into()))?;
         Ok((answer, bytes))
     }
 
-    /// Sends a message to the query's coordinator.
-    pub fn post_home(
-        &self,
-        query: QueryName,
-        message: &Message,
-        cancel: &CancelToken,
-    ) -> Result<(Answer, u64)> {
-        self.post(query, query.home, message, cancel)
-    }
-
-    /// Sends messages to shards in one round: shard, answer and bytes of each.
+    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is no message to send.
     fn posts(
-        &self,
+        self: &Arc<Self>,
         query: QueryName,
-        messages: &[(u32, &Message)],
+        from: u32,
+        messages: Vec<(u32, Message)>,
         cancel: &CancelToken,
     ) -> Result<Vec<(u32, Answer, u64)>> {
-        let requests: Vec<(u32, Request)> = messages
+        let (own, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(|m| m.0 == from);
+        let requests: Vec<(u32, Request)> = others
             .iter()
             .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
             .collect();
+        drop(others);
+        let mut answers = Vec::with_capacity(own.len() + requests.len());
+        for (shard, message) in own {
+            answers.push((shard, self.answered(shard, query, message), 0));
+        }
+        if requests.is_empty() {
+            return Ok(answers);
+        }
         let begun = Instant::now();
         let replies = self.far()?.ask(&requests, &cancel.unwatched())?;
         self.measured(begun.elapsed());
-        let each = requests
-            .iter()
-            .zip(replies)
-            .map(|((shard, request), reply)| {
-                let answer = match &reply {
-                    Reply::Post(bytes) => read_answer(bytes),
-                    _ => None,
-                };
-                let answer = answer.ok_or_else(|| Error::Shard {
-                    shard: *shard,
-                    message: "its answer does not fit what it was told".into(),
-                })?;
-                Ok((*shard, answer, request.bytes()))
-            });
-        each.collect()
+        for ((shard, request), reply) in requests.iter().zip(replies) {
+            let answer = match &reply {
+                Reply::Post(bytes) => read_answer(bytes),
+                _ => None,
+            };
+            let answer = answer.ok_or_else(|| Error::Shard {
+                shard: *shard,
+                message: "its answer does not fit what it was told".into(),
+            })?;
+            answers.push((*shard, answer, request.bytes()));
+        }
+        Ok(answers)
     }
 
-    /// Sends a message to all shards, whether or not they take it.
-    pub fn post_all(&self, query: QueryName, message: &Message, cancel: &CancelToken) {
+    /// Tells all shards that a query has ended, whether or not they hear it.
+    pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
+        let message = &Message::End;
         let Ok(far) = self.far() else { return };
         let shards = self.shard_count();
         let request = |s: u32| (s, Request::Post(put(query, message)));
-        let all: Vec<(u32, Request)> = (0..shards).map(request).collect();
+        self.end(query, query.home);
+        let others = (0..shards).filter(|&s| s != query.home);
+        let all: Vec<(u32, Request)> = others.map(request).collect();
         if far.ask(&all, cancel).is_err() {
             // One that is away must not keep the others from hearing it.
             for one in &all {
@@ -165,11 +165,11 @@ impl Inner {
     }
 
     /// Tells the coordinator that a part failed.
-    pub fn fail(&self, part: &Part, error: &Error) {
+    pub fn fail(self: &Arc<Self>, part: &Part, error: &Error) {
         let cancel = CancelToken::with_deadline(Duration::from_secs(1));
         let message = Message::Failed(failure(part, error));
         // If it cannot be told, it finds that out by itself.
-        let _ = self.post_home(part.query, &message, &cancel);
+        let _ = self.post(part.query, [part.shard, part.query.home], message, &cancel);
     }
 
     /// Forgets a query that this process coordinated.
@@ -225,7 +225,8 @@ impl Inner {
         let _ = asking.spawn(move || {
             for part in idle {
                 let cancel = CancelToken::with_deadline(Duration::from_secs(1));
-                let answer = hub.post_home(part.query, &Message::Waiting, &cancel);
+                let way = [part.shard, part.query.home];
+                let answer = hub.post(part.query, way, Message::Waiting, &cancel);
                 if !matches!(answer, Ok((Answer::Taken(_), _))) {
                     hub.end(part.query, part.shard);
                 }
@@ -238,6 +239,12 @@ impl Inner {
         if let Some(part) = part {
             part.end();
         }
+    }
+
+    /// The answer to a message, of which a failure is one.
+    fn answered(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Answer {
+        let answer = self.answer(shard, query, message);
+        answer.unwrap_or_else(|e| Answer::Failed(Failure::of(&e, shard)))
     }
 
     fn answer(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Result<Answer> {
@@ -379,9 +386,7 @@ impl Posts for Hub {
             shard,
             message: "it was told what cannot be read".into(),
         })?;
-        let answer = self.0.answer(shard, query, message);
-        let answer = answer.unwrap_or_else(|e| Answer::Failed(Failure::of(&e, shard)));
-        Ok(put_answer(&answer))
+        Ok(put_answer(&self.0.answered(shard, query, message)))
     }
 }
 
@@ -441,9 +446,9 @@ impl ForkExecutor {
             number: self.hub.number(),
         };
         let message = Message::Run(self.program(task, false)?);
-        let (answer, bytes) = self
-            .hub
-            .post(query, shard, &message, &task.options.cancel)?;
+        let way = [self.hub.home, shard];
+        let cancel = &task.options.cancel;
+        let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
         match answer {
             Answer::Ran(rows, counts) => {
                 let back = rows.bytes();
@@ -491,15 +496,14 @@ impl ForkExecutor {
         // From here on the parts are told when it is dropped.
         let gathered = Gathered(gathering);
         let begin = Message::Begin(self.program(task, distinct)?);
-        let all: Vec<(u32, &Message)> = (0..blocks.shards()).map(|s| (s, &begin)).collect();
-        taken(hub.posts(query, &all, cancel)?)?;
+        let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
+        taken(hub.posts(query, hub.home, all, cancel)?)?;
         let alone = starts != Starts::Everywhere;
-        let start: Vec<Message> = numbers
+        let start = numbers
             .iter()
-            .map(|&number| Message::Start { number, alone })
-            .collect();
-        let all: Vec<(u32, &Message)> = places.iter().copied().zip(&start).collect();
-        taken(hub.posts(query, &all, cancel)?)?;
+            .map(|&number| Message::Start { number, alone });
+        let all = places.iter().copied().zip(start).collect();
+        taken(hub.posts(query, hub.home, all, cancel)?)?;
         Ok(Box::new(gathered))
     }
 }

@@ -424,12 +424,13 @@ impl Part {
 
     /// Asks a peer how much waits there.
     fn ask(&self, shard: u32) -> Result<()> {
-        self.post(shard, &Message::Waiting).map(|_| ())
+        self.post(shard, Message::Waiting).map(|_| ())
     }
 
     /// Sends a message to a shard's part; gives its bytes.
-    fn post(&self, shard: u32, message: &Message) -> Result<u64> {
-        let (answer, bytes) = self.hub.post(self.query, shard, message, &self.cancel)?;
+    fn post(&self, shard: u32, message: Message) -> Result<u64> {
+        let way = [self.shard, shard];
+        let (answer, bytes) = self.hub.post(self.query, way, message, &self.cancel)?;
         match answer {
             Answer::Taken(waiting) => {
                 if let Some(full) = self.full.get(shard as usize) {
@@ -448,16 +449,14 @@ impl Part {
 
     /// Sends news to the coordinator, and waits while too much waits there.
     fn report(&self, report: Report, inside: bool) -> Result<()> {
-        let mut message = Message::Report(report);
-        if self.home_has_room(&message)? {
+        if self.home_has_room(Message::Report(report))? {
             return Ok(());
         }
-        message = Message::Waiting;
         self.pause(inside, || {
             loop {
                 std::thread::sleep(POLL);
                 self.cancel.check()?;
-                if self.home_has_room(&message)? {
+                if self.home_has_room(Message::Waiting)? {
                     return Ok(());
                 }
             }
@@ -465,8 +464,9 @@ impl Part {
     }
 
     /// Sends a message to the coordinator; false if too much waits there.
-    fn home_has_room(&self, message: &Message) -> Result<bool> {
-        match self.hub.post_home(self.query, message, &self.cancel)?.0 {
+    fn home_has_room(&self, message: Message) -> Result<bool> {
+        let way = [self.shard, self.query.home];
+        match self.hub.post(self.query, way, message, &self.cancel)?.0 {
             Answer::Taken(waiting) => Ok(waiting <= ENOUGH),
             Answer::Failed(f) => Err(f.error()),
             _ => {
@@ -546,6 +546,11 @@ impl<'p> Outbox<'p> {
         }
     }
 
+    /// True if the coordinator is on another shard.
+    fn goes_home(&self) -> bool {
+        self.part.shard != self.part.query.home
+    }
+
     fn has_news(&self) -> bool {
         !self.completed.is_empty() || self.pages > 0 || self.rows.rows > 0
     }
@@ -558,8 +563,9 @@ impl<'p> Outbox<'p> {
         };
         let counts = Counts {
             steps: std::iter::once(first).chain(steps).collect(),
-            messages: std::mem::take(&mut self.messages) + 1,
-            bytes: std::mem::take(&mut self.bytes) + self.rows.bytes(),
+            messages: std::mem::take(&mut self.messages) + u64::from(self.goes_home()),
+            bytes: std::mem::take(&mut self.bytes)
+                + u64::from(self.goes_home()) * self.rows.bytes(),
             asked: self.part.newly_asked(),
             time: std::mem::take(&mut self.time),
         };
@@ -640,8 +646,8 @@ impl Out for Outbox<'_> {
                 rows: std::mem::take(&mut self.rows),
                 ..Report::default()
             };
-            self.messages += 1;
-            self.bytes += report.rows.bytes();
+            self.messages += u64::from(self.goes_home());
+            self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
             self.charge.set(0)?;
             self.part.report(report, self.part.hub.pool.is_inside())?;
         }
@@ -657,7 +663,7 @@ impl Out for Outbox<'_> {
             rows,
         };
         self.messages += 1;
-        self.bytes += self.part.post(shard, &message)?;
+        self.bytes += self.part.post(shard, message)?;
         Ok(())
     }
 }

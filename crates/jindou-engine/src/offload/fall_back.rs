@@ -4,7 +4,7 @@
 use super::held::HeldRows;
 use super::{Offload, execute_on};
 use crate::execute::{drive, execute};
-use crate::executor::Executor;
+use crate::executor::{Executor, ShardWork};
 use crate::options::{ExecOptions, Profile};
 use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed};
 use crate::terms::QueryTerms;
@@ -61,6 +61,8 @@ pub struct Ran {
     pub details: String,
     /// The reason why the CPU ran the plan although another executor was chosen.
     pub why_here: Option<String>,
+    /// Work of each shard for rows that shards made.
+    pub shards: Vec<ShardWork>,
 }
 
 impl Execution<'_> {
@@ -81,22 +83,25 @@ impl Execution<'_> {
         self.rows(&Streaming::new(sink, self.options))
     }
 
-    /// Runs the plan into a checksum; true with it if another executor made it.
+    /// Runs the plan into a checksum; with it, whether another executor made it, and the work of each shard.
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn checksum(&self) -> Result<(ChecksumSink, bool)> {
+    pub fn checksum(&self) -> Result<(ChecksumSink, bool, Vec<ShardWork>)> {
         if let Some(other) = self.executor.other()
             && let Ok(sum) = self.settle(self.checksum_there(other))?
         {
-            return Ok((sum, true));
+            return Ok((sum, true, Vec::new()));
         }
         let sum = Summed::<ChecksumSink>::default();
-        match self.executor {
-            Choice::Shards(shards) => self.at_shards(&**shards, &sum).map(|_| ())?,
-            _ => execute(self.plan, self.snapshot, self.options, self.terms, &sum).map(|_| ())?,
-        }
-        Ok((sum.into_inner(), false))
+        let shards = match self.executor {
+            Choice::Shards(shards) => self.at_shards(&**shards, &sum)?.shards,
+            _ => {
+                execute(self.plan, self.snapshot, self.options, self.terms, &sum)?;
+                Vec::new()
+            }
+        };
+        Ok((sum.into_inner(), false, shards))
     }
 
     fn checksum_there(&self, other: &dyn Executor) -> Result<ChecksumSink> {
@@ -125,6 +130,7 @@ impl Execution<'_> {
             profile,
             details: offload.map_or(String::new(), Offload::details),
             why_here: None,
+            shards: offload.map_or(Vec::new(), Offload::work),
         })
     }
 
@@ -169,6 +175,7 @@ impl Execution<'_> {
             profile,
             details: String::new(),
             why_here: why,
+            shards: Vec::new(),
         })
     }
 

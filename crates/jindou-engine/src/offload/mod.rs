@@ -8,7 +8,7 @@ pub use fall_back::{Choice, Execution, Ran};
 
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
-use crate::executor::{Executor, PulledRows, Task, columns_after};
+use crate::executor::{Executor, PulledRows, ShardWork, Task, columns_after};
 use crate::explore::{Halt, Run};
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
@@ -150,6 +150,23 @@ impl<'a> Offload<'a> {
             };
             exec.did_there(s.node, &stats, &steps, self.executor.place());
         }
+    }
+
+    /// Work of each shard for rows that were pulled.
+    pub fn work(&self) -> Vec<ShardWork> {
+        let mut all: Vec<ShardWork> = Vec::new();
+        for started in &*lock(&self.started) {
+            let work = started.rows.work();
+            if all.len() < work.len() {
+                all.resize(work.len(), ShardWork::default());
+            }
+            for (sum, w) in all.iter_mut().zip(work) {
+                sum.rows += w.rows;
+                sum.sent += w.sent;
+                sum.time += w.time;
+            }
+        }
+        all
     }
 
     /// Lines for people about how rows that were pulled were made.

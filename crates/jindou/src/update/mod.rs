@@ -50,7 +50,7 @@ pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
 pub(crate) use servers::open_server;
-pub(crate) use shards::open;
+pub(crate) use shards::{open, open_shards_at};
 pub use target::GraphName;
 pub(crate) use trust::Held;
 pub use trust::{Trust, Verify};

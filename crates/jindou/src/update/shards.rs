@@ -75,6 +75,21 @@ pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOpt
 
 /// Opens all shards of a store in this process, to be read.
 fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Result<Opened> {
+    open_shards_at(dir, cluster, options, 0, |far| far)
+}
+
+/// Opens all shards of a store in this process, to be asked at shard `home`. `through` is given the way between them, and gives the one that
+/// is taken.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_shards_at(
+    dir: &Path,
+    cluster: &Cluster,
+    options: &OpenOptions,
+    home: u32,
+    through: impl FnOnce(Arc<dyn Far>) -> Arc<dyn Far>,
+) -> Result<Opened> {
     const WHY: &str = "a store of several shards cannot be changed yet";
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
@@ -89,18 +104,18 @@ fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Resul
         }
         verified = Held(Trust::of_verified(bytes));
     }
-    let first = shards.shards().first().ok_or_else(|| {
+    let base = shards.shards().get(home as usize).ok_or_else(|| {
         Error::Store(format!(
-            "{} names no shard; load the data again",
+            "{} names no shard {home}; load the data again",
             dir.display()
         ))
     })?;
+    let base = Arc::clone(base);
     let bases = shards.shards().iter().cloned().map(Some).collect();
-    let hub = hub_of(bases, 0, options);
-    let first = Arc::clone(first);
-    let far: Arc<dyn Far> = Arc::new(shards.with_posts(Arc::new(hub.0.clone())));
+    let hub = hub_of(bases, home, options);
+    let far = through(Arc::new(shards.with_posts(Arc::new(hub.0.clone()))));
     hub.connect(&far);
-    let snapshot = Snapshot::of_shard(first, far)?;
+    let snapshot = Snapshot::of_shard(base, far)?;
     Ok(Opened {
         hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),

@@ -1,0 +1,62 @@
+//! Shards in this process, whose traffic is counted.
+
+use jindou::{CancelToken, Database, OpenOptions, Result};
+use jindou_store::shard::{Far, Reply, Request};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The way between shards, which counts what goes over it.
+pub struct Counting {
+    far: Arc<dyn Far>,
+    rounds: AtomicU64,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counting {
+    /// Rounds, messages to a shard, and bytes of them and of their replies since the last call.
+    pub fn take(&self) -> [u64; 3] {
+        [&self.rounds, &self.messages, &self.bytes].map(|n| n.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl Far for Counting {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let replies = self.far.ask(requests, cancel)?;
+        let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
+        let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
+        let got: u64 = replies.iter().map(Reply::bytes).sum();
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(sent + got, Ordering::Relaxed);
+        Ok(replies)
+    }
+
+    fn link(&self, shard: u32) -> Result<u64> {
+        self.far.link(shard)
+    }
+}
+
+/// A store that is cut, asked at one of its shards.
+pub fn counted(
+    store: &Path,
+    home: u32,
+    options: &OpenOptions,
+) -> Result<(Arc<Counting>, Database)> {
+    let counting = OnceLock::new();
+    let db = Database::open_shards_at(store, options, home, |far| {
+        let one = counting.get_or_init(|| {
+            Arc::new(Counting {
+                far,
+                rounds: AtomicU64::new(0),
+                messages: AtomicU64::new(0),
+                bytes: AtomicU64::new(0),
+            })
+        });
+        Arc::clone(one) as Arc<dyn Far>
+    })?;
+    let counting = counting.into_inner();
+    let counting = counting.ok_or_else(|| jindou::Error::Internal("a way was not taken".into()))?;
+    Ok((counting, db))
+}
