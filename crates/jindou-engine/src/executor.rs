@@ -127,7 +127,7 @@ pub trait PulledRows: Send + Sync {
 pub struct ShardWork {
     /// Rows that came into its steps, summed over them; for the first step, values that were looked at.
     pub rows: u64,
-    /// Rows that it sent on to other shards.
+    /// Rows that it sent to other shards, on their way or to the query's coordinator.
     pub sent: u64,
     /// Time in which its threads computed, waits for lists that were asked for included.
     pub time: std::time::Duration,

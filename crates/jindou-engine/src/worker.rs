@@ -535,12 +535,10 @@ fn take_job<'p>(
                     break;
                 };
                 let total = rows.rows;
-                if rows.columns.is_empty() {
+                // An end takes any number at once.
+                if rows.columns.is_empty() || chain.first == END {
                     run.check()?;
-                    chain.batch(View {
-                        columns: &[],
-                        rows: total,
-                    })?;
+                    chain.batch(rows.view())?;
                     continue;
                 }
                 if chunk.columns.len() != rows.columns.len() {

@@ -285,9 +285,22 @@ pub(crate) fn pulled(
     Ok(())
 }
 
+/// Rows whose terms are fetched from other shards at once: a multiple of [`GROUP`].
+const FETCHED: usize = 64 * GROUP;
+
+/// Fetches the terms of the rows from `from` on, where other shards have some of them and none were fetched for these rows.
+fn fetch_terms(snapshot: &dyn Graph, columns: &[&[u32]], from: usize, rows: usize) {
+    if from.is_multiple_of(FETCHED) && snapshot.is_sharded() {
+        let to = rows.min(from + FETCHED);
+        let parts = columns.iter().filter_map(|c| c.get(from..to));
+        snapshot.fetch_terms(&mut parts.flatten().copied());
+    }
+}
+
 impl Sink for Decoded<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
+            fetch_terms(self.decoder.snapshot, columns, from, rows);
             let group = self.decoder.group(columns, from, rows)?;
             self.sink.rows(group)?;
         }
@@ -337,6 +350,7 @@ impl Piece<'_, '_, '_> {
 impl Sink for Piece<'_, '_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
+            fetch_terms(self.whole.snapshot, columns, from, rows);
             let kind = &self.whole.kind;
             let pushed = self
                 .formatter

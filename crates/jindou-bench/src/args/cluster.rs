@@ -10,6 +10,8 @@ pub enum BenchCluster {
     Faults(BenchFaults),
     /// Light queries over two servers and over one: times of L4 to L6, and the mix's throughput.
     Light(BenchClusterLight),
+    /// LUBM's queries with data asked for, rows sent, or by cost: messages, bytes, rows and processor time compared with one server.
+    Modes(BenchClusterModes),
 }
 
 /// The store and its servers.
@@ -54,4 +56,26 @@ pub struct BenchClusterLight {
     /// Times that each query is asked.
     #[arg(long, default_value_t = 2000)]
     pub repeat: usize,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchClusterModes {
+    /// Universities of the stores that are made.
+    #[arg(long, short = 'n', default_value_t = 640)]
+    pub universities: u32,
+    /// Numbers of servers, each with one shard.
+    #[arg(long, value_delimiter = ',', default_value = "2,6")]
+    pub servers: Vec<u32>,
+    /// Threads that compute, of all shards together.
+    #[arg(long, default_value_t = 2)]
+    pub threads: usize,
+    /// Microseconds that a request to another shard takes.
+    #[arg(long, default_value_t = 100)]
+    pub latency: u64,
+    /// Times that a query is measured in each mode; with data asked for, once.
+    #[arg(long, default_value_t = 3)]
+    pub repeat: usize,
+    /// Folder for the stores; a temporary one without it.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
 }

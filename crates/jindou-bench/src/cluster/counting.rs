@@ -5,6 +5,7 @@ use jindou_store::shard::{Far, Reply, Request};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// The way between shards, which counts what goes over it.
 pub struct Counting {
@@ -12,9 +13,17 @@ pub struct Counting {
     rounds: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
+    /// Nanoseconds.
+    latency: AtomicU64,
 }
 
 impl Counting {
+    /// From now on every request takes at least so long.
+    pub fn take_so_long(&self, time: Duration) {
+        self.latency
+            .store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// Rounds, messages to a shard, and bytes of them and of their replies since the last call.
     pub fn take(&self) -> [u64; 3] {
         [&self.rounds, &self.messages, &self.bytes].map(|n| n.swap(0, Ordering::Relaxed))
@@ -23,6 +32,10 @@ impl Counting {
 
 impl Far for Counting {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        match self.latency.load(Ordering::Relaxed) {
+            0 => {}
+            time => std::thread::sleep(Duration::from_nanos(time)),
+        }
         let replies = self.far.ask(requests, cancel)?;
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
@@ -52,6 +65,7 @@ pub fn counted(
                 rounds: AtomicU64::new(0),
                 messages: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
+                latency: AtomicU64::new(0),
             })
         });
         Arc::clone(one) as Arc<dyn Far>

@@ -3,6 +3,7 @@
 mod counting;
 mod faults;
 mod light;
+mod modes;
 mod relay;
 mod servers;
 
@@ -17,6 +18,7 @@ pub fn run(a: &BenchCluster) -> Result<ExitCode> {
     match a {
         BenchCluster::Faults(a) => faults::run(a),
         BenchCluster::Light(a) => light::run(a),
+        BenchCluster::Modes(a) => modes::run(a),
     }
 }
 

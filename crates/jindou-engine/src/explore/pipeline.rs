@@ -1,12 +1,12 @@
 //! The pipeline of one worker.
 
-use super::step::{Op, StepState, StepStats};
+use super::step::{Ahead, Op, StepState, StepStats};
 use super::{Consumer, Flow, Plumb, Run, Source};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
 use jindou_model::{Error, Result};
-use jindou_plan::{Exploration, Slot, Step, StepKind, layout_of};
+use jindou_plan::{EdgeList, Exploration, Operand, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,11 @@ impl<'a> Pipeline<'a> {
         let Some(start_filters) = start_filters else {
             return Err(Error::Internal("the plan has no steps".into()));
         };
+        if run.snapshot.is_sharded() {
+            for (i, step) in steps.iter_mut().enumerate() {
+                step.ahead = ahead(&layouts[i], exploration.steps.get(i + 1..).unwrap_or(&[]));
+            }
+        }
         Ok(Self {
             start: Batch::new(layouts[0].len(), run.budget),
             look: run.first_batch,
@@ -272,6 +277,34 @@ impl<'a> Pipeline<'a> {
     }
 }
 
+/// Lists that a step and later ones read at vertices that are bound before it, where they are several.
+fn ahead<'a>(layout: &[Slot], steps: &'a [Step]) -> Vec<Ahead<'a>> {
+    let mut all = Vec::new();
+    let mut add = |list: &'a EdgeList| {
+        let column = match list.anchor {
+            Operand::Slot(s) => layout.iter().position(|l| *l == s),
+            Operand::Const(_) => None,
+        };
+        if let (Some(column), Some(scope)) = (column, list.graph.scope()) {
+            all.push(Ahead {
+                column,
+                predicate: list.predicate,
+                direction: list.direction,
+                scope,
+            });
+        }
+    };
+    for step in steps {
+        if let StepKind::Expand { lists, .. } = &step.kind {
+            lists.iter().for_each(&mut add);
+        }
+    }
+    if all.len() < 2 {
+        all.clear();
+    }
+    all
+}
+
 /// Pushes a batch through steps. Steps keep small outputs until more rows come; see `Pipeline::flush`.
 fn push(
     steps: &mut [StepState<'_>],
@@ -306,6 +339,7 @@ fn push_one(
     let mut clock = run.profile.then(Instant::now);
     // Rows that those who watch have not been told of.
     let mut fresh = input.rows;
+    step.fetch_ahead(run, input);
     step.begin(input);
     step.grow(cap.min(FIRST_ROOM.max(input.rows)))?;
     if step.count(input) {

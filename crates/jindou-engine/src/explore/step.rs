@@ -8,8 +8,9 @@ use super::{Emit, Plumb, Run, Source};
 use crate::batch::{Batch, Charge, View};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
-use jindou_model::{Error, Result};
+use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{Slot, Step, StepKind};
+use jindou_store::segment::Scope;
 use std::time::Duration;
 
 /// Rows, time and bytes of a step, in one worker.
@@ -83,7 +84,21 @@ pub(super) struct StepState<'a> {
     pub(super) stats: StepStats,
     /// Counts in a watched run.
     pub(super) live: Option<&'a LiveCounts>,
+    /// Over shards: lists to fetch together where rows are few.
+    pub(super) ahead: Vec<Ahead<'a>>,
 }
+
+/// A list that a later step reads at a vertex that is bound.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<'a> {
+    pub column: usize,
+    pub predicate: PredicateId,
+    pub direction: Direction,
+    pub scope: Scope<'a>,
+}
+
+/// Rows of which lists are fetched ahead at most: of more, earlier steps may leave few.
+const FEW_AHEAD: usize = 64;
 
 impl<'a> StepState<'a> {
     /// Notes time in the step, and in a watched run the number of rows that came in.
@@ -156,7 +171,20 @@ impl<'a> StepState<'a> {
             charge,
             live: None,
             stats: StepStats::default(),
+            ahead: Vec::new(),
         })
+    }
+
+    /// Fetches the lists of few rows that this step and later ones read, in one round.
+    pub(super) fn fetch_ahead(&self, run: &Run<'_>, input: View<'_>) {
+        if self.ahead.is_empty() || input.rows > FEW_AHEAD {
+            return;
+        }
+        let lists = self.ahead.iter().flat_map(|a| {
+            let keys = input.column(a.column).iter();
+            keys.map(|&key| (a.predicate, a.direction, key, a.scope))
+        });
+        run.snapshot.fetch(&mut { lists });
     }
 
     pub(super) fn begin(&mut self, input: View<'_>) {

@@ -186,6 +186,7 @@ fn add(sum: &mut Counts, more: &Counts) {
     }
     sum.messages += more.messages;
     sum.bytes += more.bytes;
+    sum.given += more.given;
     for (s, m) in sum.asked.iter_mut().zip(more.asked) {
         *s += m;
     }
@@ -271,7 +272,7 @@ impl PulledRows for Gathered {
     fn work(&self) -> Vec<ShardWork> {
         let of = |c: &Counts| ShardWork {
             rows: c.steps.iter().map(|s| s.profile.rows_in).sum(),
-            sent: c.steps.iter().map(|s| s.sent).sum(),
+            sent: c.steps.iter().map(|s| s.sent).sum::<u64>() + c.given,
             time: c.time,
         };
         lock(&self.0.state).counts.iter().map(of).collect()

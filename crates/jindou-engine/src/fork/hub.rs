@@ -7,14 +7,14 @@ use super::message::{
     read_answer,
 };
 use super::part::{Part, failure};
-use super::route::{Starts, is_forkable, starts};
+use super::route::{Starts, forks, is_forkable, starts};
 use super::run_now::run_now;
 use crate::executor::{Executor, PulledRows, Ready, Table, Task};
 use crate::options::WorkerPool;
 use crate::sink::Sink;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_plan::{LIGHT_COST, Slot, Step};
+use jindou_plan::{Slot, Step};
 use jindou_store::Graph;
 use jindou_store::shard::{Far, Posts, Reply, Request};
 use rustc_hash::FxHashMap;
@@ -415,8 +415,8 @@ impl ForkExecutor {
         let Some(starts) = starts(blocks, steps) else {
             return Way::Here;
         };
-        let cost: f64 = all.iter().map(|s| s.cost).sum();
-        if self.mode == ShardMode::Dynamic && cost < LIGHT_COST {
+        if self.mode == ShardMode::Dynamic && !forks(graph, blocks.shards(), all, self.hub.round())
+        {
             return match starts {
                 Starts::On(shard) if shard != own => Way::There(shard),
                 _ => Way::Here,

@@ -10,6 +10,9 @@ use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Slot, Step, layout_of};
 use jindou_store::shard::Blocks;
 
+/// Rows that are run through a step at once, where there are so many.
+const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
+
 /// Where a line's rows go.
 pub(crate) trait Out {
     /// Rows that went through all steps.
@@ -35,7 +38,7 @@ struct Hop<'a> {
     route: Route,
     choice: Choice,
     owners: Vec<u8>,
-    /// Rows that stay, of a batch of which some do not.
+    /// Rows that stay, until there are enough of them.
     stay: Batch,
     /// By shard: rows that wait for a full message.
     waiting: Vec<Columns>,
@@ -75,9 +78,10 @@ impl<'a> Line<'a> {
             Error::Internal("a part of a query over a store that is whole".into())
         })?;
         let shards = f64::from(blocks.shards());
-        let hops = steps.windows(2).zip(layouts).map(|(two, layout)| Hop {
+        let hops = steps.windows(2).zip(layouts).enumerate();
+        let hops = hops.map(|(at, (two, layout))| Hop {
             pipeline: None,
-            route: route(run.snapshot, layout, &two[1]),
+            route: route(run.snapshot, layout, &steps[..=at], &two[1]),
             choice: Choice {
                 mode,
                 round,
@@ -126,6 +130,7 @@ impl<'a> Line<'a> {
         let mut rest = self.hops.as_mut_slice();
         let mut at = 0;
         while let Some((hop, after)) = rest.split_first_mut() {
+            hop.go(common, at, None, after, out)?;
             if let Some(pipeline) = &mut hop.pipeline {
                 let mut rest = Rest {
                     hops: after,
@@ -214,29 +219,60 @@ fn feed<'a>(
         return out.done(rows);
     };
     let some_left = hop.part(common, at, rows, out)?;
-    let stay = if some_left { hop.stay.view() } else { rows };
-    if stay.rows == 0 {
+    if !some_left {
+        // Few rows wait for others: the step may ask other shards for lists, once a batch.
+        if !rows.columns.is_empty() && rows.rows < ENOUGH_ROWS {
+            hop.stay.append(rows)?;
+        } else {
+            return hop.go(common, at, Some(rows), after, out);
+        }
+    }
+    if hop.stay.rows < ENOUGH_ROWS {
         return Ok(());
     }
-    let pipeline = match &mut hop.pipeline {
-        Some(p) => p,
-        none => {
-            let layout = common.layouts.get(at).map_or(&[][..], Vec::as_slice);
-            let step = common.steps.get(at + 1..at + 2).unwrap_or(&[]);
-            none.insert(Pipeline::after(layout, step, &common.run)?)
+    hop.go(common, at, None, after, out)
+}
+
+impl<'a> Hop<'a> {
+    /// Runs rows through the step and gives what comes of them to the steps after it; without any, those that wait.
+    fn go(
+        &mut self,
+        common: &Common<'a>,
+        at: usize,
+        rows: Option<View<'_>>,
+        after: &mut [Hop<'a>],
+        out: &mut dyn Out,
+    ) -> Flow {
+        let hop = self;
+        let waited = rows.is_none();
+        let stay = rows.unwrap_or(hop.stay.view());
+        if stay.rows == 0 {
+            return Ok(());
         }
-    };
-    let mut rest = Rest {
-        hops: after,
-        common,
-        at: at + 1,
-        out,
-    };
-    pipeline.rows(&common.run, stay, 0..1, &mut rest)
+        let pipeline = match &mut hop.pipeline {
+            Some(p) => p,
+            none => {
+                let layout = common.layouts.get(at).map_or(&[][..], Vec::as_slice);
+                let step = common.steps.get(at + 1..at + 2).unwrap_or(&[]);
+                none.insert(Pipeline::after(layout, step, &common.run)?)
+            }
+        };
+        let mut rest = Rest {
+            hops: after,
+            common,
+            at: at + 1,
+            out,
+        };
+        let flow = pipeline.rows(&common.run, stay, 0..1, &mut rest);
+        if waited {
+            hop.stay.rows = 0;
+        }
+        flow
+    }
 }
 
 impl Hop<'_> {
-    /// Takes out the rows that are sent elsewhere. True if there were any: then `stay` has the others.
+    /// Takes out the rows that are sent elsewhere. True if there were any: then the others wait in `stay`.
     fn part(
         &mut self,
         common: &Common<'_>,
@@ -262,8 +298,9 @@ impl Hop<'_> {
         self.waiting
             .resize_with(common.blocks.shards() as usize, Columns::default);
         let width = rows.columns.len();
-        self.stay.ensure(rows.rows - far.rows)?;
-        let mut kept = 0;
+        let mut kept = self.stay.rows;
+        self.stay
+            .ensure((kept + rows.rows - far.rows).next_power_of_two())?;
         for (row, &owner) in self.owners.iter().enumerate() {
             if u32::from(owner) == common.own {
                 for (to, c) in self.stay.columns.iter_mut().zip(0..width) {

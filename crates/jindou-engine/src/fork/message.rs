@@ -65,6 +65,8 @@ pub(crate) struct Counts {
     pub messages: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Rows that were given to a coordinator on another shard.
+    pub given: u64,
     /// Rounds and messages of what was asked for in place, and their bytes.
     pub asked: [u64; 3],
     /// Time in which the part's threads computed.
@@ -239,7 +241,9 @@ fn put_counts(c: &Counts, out: &mut Vec<u8>) {
             put_u64(n, out);
         }
     }
-    for n in [c.messages, c.bytes, c.asked[0], c.asked[1], c.asked[2]] {
+    for n in [
+        c.messages, c.bytes, c.given, c.asked[0], c.asked[1], c.asked[2],
+    ] {
         put_u64(n, out);
     }
     put_u64(nanos(c.time), out);
@@ -461,6 +465,7 @@ impl<'a> Reader<'a> {
             steps,
             messages: self.u64()?,
             bytes: self.u64()?,
+            given: self.u64()?,
             asked: [self.u64()?, self.u64()?, self.u64()?],
             time: Duration::from_nanos(self.u64()?),
         })
@@ -517,6 +522,7 @@ mod tests {
                 ],
                 messages: 1,
                 bytes: 2,
+                given: 9,
                 asked: [3, 4, 5],
                 time: Duration::from_nanos(8),
             },

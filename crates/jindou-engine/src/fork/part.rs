@@ -524,6 +524,7 @@ struct Outbox<'p> {
     first: crate::options::StepProfile,
     messages: u64,
     bytes: u64,
+    given: u64,
     time: Duration,
 }
 
@@ -541,6 +542,7 @@ impl<'p> Outbox<'p> {
             first: crate::options::StepProfile::default(),
             messages: 0,
             bytes: 0,
+            given: 0,
             time: Duration::ZERO,
             part,
         }
@@ -566,6 +568,7 @@ impl<'p> Outbox<'p> {
             messages: std::mem::take(&mut self.messages) + u64::from(self.goes_home()),
             bytes: std::mem::take(&mut self.bytes)
                 + u64::from(self.goes_home()) * self.rows.bytes(),
+            given: std::mem::take(&mut self.given) + u64::from(self.goes_home()) * self.rows.rows,
             asked: self.part.newly_asked(),
             time: std::mem::take(&mut self.time),
         };
@@ -648,6 +651,7 @@ impl Out for Outbox<'_> {
             };
             self.messages += u64::from(self.goes_home());
             self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
+            self.given += u64::from(self.goes_home()) * report.rows.rows;
             self.charge.set(0)?;
             self.part.report(report, self.part.hub.pool.is_inside())?;
         }

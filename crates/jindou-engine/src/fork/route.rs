@@ -4,12 +4,12 @@
 use super::message::ShardMode;
 use crate::batch::View;
 use jindou_model::Direction;
-use jindou_plan::{EdgeList, Operand, Slot, StartSource, Step, StepKind};
+use jindou_plan::{EdgeList, Operand, Slot, StartSource, Step, StepKind, layout_of};
 use jindou_store::Graph;
 use jindou_store::shard::Blocks;
 
 /// Rows of a message to another part, where there are so many.
-pub(crate) const ROWS_A_MESSAGE: usize = 1 << 14;
+pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
 /// Nanoseconds that it costs to send a row, and to send an id of it.
 const A_ROW: f64 = 30.0;
 const AN_ID: f64 = 3.0;
@@ -52,17 +52,30 @@ fn degree(graph: &dyn Graph, list: &EdgeList) -> f64 {
     (s.edges + s.named_edges) as f64 / f64::from(keys.max(1))
 }
 
-/// The route of rows with these columns before a step. Of several lists to intersect, the longest decides: the others are asked for.
-pub(crate) fn route(graph: &dyn Graph, layout: &[Slot], step: &Step) -> Route {
+/// Different ids that a slot has after some steps, as estimated: as many as there were rows when it was bound, or are now.
+fn distinct(steps: &[Step], slot: Slot) -> f64 {
+    let bound = steps.iter().position(|s| layout_of(&[], s).contains(&slot));
+    let since = steps.get(bound.unwrap_or(0)..).unwrap_or(&[]);
+    since.iter().map(|s| s.rows).fold(f64::INFINITY, f64::min)
+}
+
+/// The route of rows before a step, with their columns and the steps that they have gone through. Of several lists to intersect, those that
+/// would be most to ask for decide; the others are asked for.
+pub(crate) fn route(graph: &dyn Graph, layout: &[Slot], before: &[Step], step: &Step) -> Route {
     let column = |o: Operand| match o {
         Operand::Slot(s) => layout.iter().position(|l| *l == s),
         Operand::Const(_) => None,
     };
     let by = |list: &EdgeList| Some((column(list.anchor)?, degree(graph, list)));
+    let all_of = |list: &EdgeList| match list.anchor {
+        Operand::Slot(s) => distinct(before, s) * degree(graph, list),
+        Operand::Const(_) => 0.0,
+    };
     let found = match &step.kind {
         StepKind::Expand { lists, .. } => {
-            let all = lists.iter().filter_map(by);
-            all.max_by(|a, b| a.1.total_cmp(&b.1))
+            let all = lists.iter().filter(|l| by(l).is_some());
+            let most = all.max_by(|a, b| all_of(a).total_cmp(&all_of(b)));
+            most.and_then(by)
         }
         StepKind::Check { list, .. } => by(list),
         StepKind::ExpandAny { anchor, .. } => column(*anchor).map(|c| (c, 8.0)),
@@ -117,6 +130,48 @@ pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
 pub(crate) fn is_forkable(step: &Step) -> bool {
     !matches!(step.kind, StepKind::ScanAll { .. } | StepKind::Cross { .. })
         && jindou_plan::wire::is_sendable(step)
+}
+
+/// Rounds of a query that has parts, besides those of its rows: it is begun and started, and its parts report and end.
+const ROUNDS_OF_PARTS: f64 = 4.0;
+/// Nanoseconds of a part's threads and tables.
+const A_PART: f64 = 50_000.0;
+
+/// True if an exploration costs less in parts at all shards than here, where the lists of others are asked for.
+pub(crate) fn forks(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) -> bool {
+    let shards = f64::from(shards);
+    let far = 1.0 - 1.0 / shards;
+    let work: f64 = steps.iter().map(|s| s.cost).sum();
+    let mut here = work;
+    if let Some(first) = steps.first()
+        && matches!(
+            &first.kind,
+            StepKind::Start {
+                source: StartSource::Keys { .. },
+                ..
+            }
+        )
+    {
+        here += round + far * first.rows * A_NEIGHBOUR;
+    }
+    for two in steps.windows(2) {
+        let lists: Vec<&EdgeList> = match &two[1].kind {
+            StepKind::Expand { lists, .. } => lists.iter().collect(),
+            StepKind::Check { list, .. } => vec![list],
+            StepKind::ExpandAny { .. } => {
+                here += round + far * two[0].rows * A_LIST;
+                continue;
+            }
+            _ => continue,
+        };
+        let slots = lists
+            .iter()
+            .filter(|l| matches!(l.anchor, Operand::Slot(_)));
+        for list in slots {
+            here += round + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list));
+        }
+    }
+    here > ROUNDS_OF_PARTS * round + shards * A_PART + work / shards
 }
 
 /// The choice between sending rows and asking for lists.
@@ -197,8 +252,7 @@ pub(crate) fn owners(
 mod tests {
     use super::*;
 
-    /// A batch of a heavy query is sent where a round costs what it does over a network, and asked for where the shards are in the
-    /// process; a few rows of a light one are never sent.
+    /// Many far rows of a heavy query are sent; a few rows of a light one never are, whatever a round costs.
     #[test]
     fn the_cheaper_way_is_chosen() {
         let choice = |round, expected| Choice {
@@ -212,8 +266,8 @@ mod tests {
             owners: 1,
         };
         assert!(choice(100_000.0, 1e6).sends(2048, 3, 1.0, far(245)));
-        assert!(!choice(1_000.0, 1e6).sends(2048, 3, 1.0, far(40)));
         assert!(!choice(100_000.0, 10.0).sends(10, 2, 1.0, far(5)));
+        assert!(!choice(1_000.0, 10.0).sends(10, 2, 1.0, far(5)));
         // Long lists are not asked for.
         assert!(choice(1_000.0, 1e6).sends(2048, 3, 1000.0, far(245)));
         // The mode decides where it is given.

@@ -79,6 +79,11 @@ pub trait Graph: Send + Sync {
         let _ = of;
     }
 
+    /// Fetches terms that [`TermDecoding::term`] will be asked for, of a batch of rows, in one round, where [`Self::is_sharded`].
+    fn fetch_terms(&self, ids: &mut dyn Iterator<Item = u32>) {
+        let _ = ids;
+    }
+
     /// Charges what is kept of other shards to a query's memory from now on.
     fn charge_to(&self, memory: &MemoryBudget) {
         let _ = memory;

@@ -53,6 +53,12 @@ impl Graph for Snapshot {
         }
     }
 
+    fn fetch_terms(&self, ids: &mut dyn Iterator<Item = u32>) {
+        if let Some(session) = self.session() {
+            session.fetch_terms(ids);
+        }
+    }
+
     fn charge_to(&self, memory: &MemoryBudget) {
         if let Some(session) = self.session() {
             session.charge_to(memory);

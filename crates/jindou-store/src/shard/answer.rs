@@ -22,6 +22,9 @@ pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
     Ok(reply)
 }
 
+/// Predicates of a constant whose edges are counted when it is found.
+const MOST_PREDICATES: usize = 64;
+
 #[derive(Clone, Copy)]
 pub(super) struct Here<'a> {
     pub base: &'a Base,
@@ -124,16 +127,10 @@ impl Here<'_> {
                 Reply::Terms { ends, bytes }
             }
             Request::Lookup { ends, bytes } => {
-                let mut start = 0;
-                let mut terms = Vec::with_capacity(ends.len());
-                for &end in ends {
-                    terms.push(bytes.get(start as usize..end as usize).unwrap_or(&[]));
-                    start = end;
-                }
-                let mut ids = Vec::with_capacity(terms.len());
-                self.lookup(&terms, &mut ids);
+                let ids = self.ids_of(ends, bytes);
                 Reply::Ids { ids, more: false }
             }
+            Request::Find { ends, bytes } => self.found(self.ids_of(ends, bytes)),
             Request::GraphSubjects { graph, predicate } => {
                 let mut ids = Vec::new();
                 self.graph_subjects(*graph, *predicate, &mut ids);
@@ -157,6 +154,54 @@ impl Here<'_> {
                 });
             }
         })
+    }
+
+    fn ids_of(&self, ends: &[u32], bytes: &[u8]) -> Vec<u32> {
+        let mut start = 0;
+        let mut terms = Vec::with_capacity(ends.len());
+        for &end in ends {
+            terms.push(bytes.get(start as usize..end as usize).unwrap_or(&[]));
+            start = end;
+        }
+        let mut ids = Vec::with_capacity(terms.len());
+        self.lookup(&terms, &mut ids);
+        ids
+    }
+
+    /// Ids with the numbers of edges of those that the shard owns and that have few predicates.
+    fn found(&self, ids: Vec<u32>) -> Reply {
+        let (mut ends, mut predicates) = (Vec::with_capacity(ids.len()), Vec::new());
+        let (mut default, mut named) = (Vec::new(), Vec::new());
+        let sets = self.base.index.sets();
+        for &id in &ids {
+            if let Some(key) = self.shard.key(id) {
+                let (out, into) = (sets.out_predicates(id), sets.in_predicates(id));
+                if out.len() + into.len() <= MOST_PREDICATES {
+                    let both = [(Direction::Out, out), (Direction::In, into)];
+                    for (direction, p) in
+                        both.iter().flat_map(|(d, ps)| ps.iter().map(|&p| (*d, p)))
+                    {
+                        let view = self.view(p, direction);
+                        predicates.push(2 * p + direction as u32);
+                        default.push(view.default_degree(key));
+                        named.push(view.named_degree(key));
+                    }
+                }
+            }
+            ends.push(predicates.len() as u32);
+        }
+        Reply::Found {
+            ids,
+            ends,
+            predicates,
+            default,
+            named,
+        }
+    }
+
+    /// True if the shard has the term.
+    pub fn has_term(&self, id: u32) -> bool {
+        self.shard.term_number(id).is_some()
     }
 
     /// Appends a term that the shard has; false if it has none.

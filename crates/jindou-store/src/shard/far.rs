@@ -60,6 +60,11 @@ impl FarEdges<'_> {
             .fetch(keys.map(|(key, scope)| self.name(key, naming.name(scope))));
     }
 
+    /// The (neighbour, graph) of a key of another shard, sorted, if they are kept.
+    pub fn kept(&self, key: u32, scope: Scope<'_>) -> Option<List> {
+        self.session.kept(&self.name_in(key, scope))
+    }
+
     /// The (neighbour, graph) of a key of another shard, sorted: kept, or asked for alone. Nothing if that fails.
     pub fn list(&self, key: u32, scope: Scope<'_>) -> List {
         self.session.list(self.name_in(key, scope))

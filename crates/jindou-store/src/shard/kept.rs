@@ -5,7 +5,7 @@ use super::{Graphs, Reply, Request};
 use crate::segment::Scope;
 use jindou_model::sync::lock;
 use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
@@ -47,11 +47,45 @@ pub(super) struct Kept {
     lists: FxHashMap<ListName, List>,
     bytes: usize,
     degrees: FxHashMap<DegreeName, [u64; 2]>,
+    /// Vertices of which all numbers of edges are in `degrees` that are not 0.
+    counted: FxHashSet<u32>,
+    terms: Terms,
     /// Of the bytes of the lists, once it is known who pays.
     charge: Option<Charge>,
 }
 
+/// Terms of other shards, the last that were fetched.
+#[derive(Default)]
+struct Terms {
+    places: FxHashMap<u32, [u32; 2]>,
+    bytes: Vec<u8>,
+    charge: Option<Charge>,
+}
+
+/// Bytes of terms after which they are forgotten.
+const KEPT_TERMS: usize = 8 << 20;
+
+impl Terms {
+    fn forget(&mut self) {
+        self.places = FxHashMap::default();
+        self.bytes = Vec::new();
+        self.charge = None;
+    }
+}
+
 impl Kept {
+    /// The number of edges, if it is known.
+    fn degree(&self, name: &DegreeName) -> Option<[u64; 2]> {
+        let known = self.degrees.get(name).copied();
+        known.or_else(|| self.counted.contains(&name.3).then_some([0, 0]))
+    }
+
+    /// A term that was fetched.
+    pub fn term(&self, id: u32) -> Option<&[u8]> {
+        let &[from, to] = self.terms.places.get(&id)?;
+        self.terms.bytes.get(from as usize..to as usize)
+    }
+
     pub fn get(&self, name: &ListName) -> Option<&List> {
         self.lists.get(name)
     }
@@ -177,7 +211,7 @@ impl Session {
             let far = of.filter_map(|(predicate, direction, key)| {
                 let place = self.shard().blocks.place(key)?;
                 let name = (place.shard, predicate, direction, key);
-                (place.shard != own && !kept.degrees.contains_key(&name)).then_some(name)
+                (place.shard != own && kept.degree(&name).is_none()).then_some(name)
             });
             far.collect()
         };
@@ -186,10 +220,97 @@ impl Session {
         self.ask_degrees(&wanted);
     }
 
+    /// Keeps the numbers of edges of a vertex of another shard: all that it has.
+    pub(super) fn keep_counts(
+        &self,
+        shard: u32,
+        id: u32,
+        edges: impl Iterator<Item = (u32, [u64; 2])>,
+    ) {
+        let mut kept = lock(&self.kept);
+        if kept.degrees.len() > KEPT_DEGREES {
+            kept.degrees = FxHashMap::default();
+            kept.counted = FxHashSet::default();
+        }
+        for (name, numbers) in edges {
+            let direction = match name & 1 {
+                0 => Direction::Out,
+                _ => Direction::In,
+            };
+            kept.degrees
+                .insert((shard, name >> 1, direction, id), numbers);
+        }
+        kept.counted.insert(id);
+    }
+
+    /// Fetches terms of other shards that will be asked for, in one round; they may repeat.
+    pub(crate) fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
+        let (own, here) = (self.shard().number, self.here());
+        let mut far: Vec<(u32, u32)> = {
+            let kept = lock(&self.kept);
+            let wanted = ids.filter_map(|id| {
+                let place = self.shard().blocks.place(id)?;
+                let missing = place.shard != own && kept.term(id).is_none() && !here.has_term(id);
+                missing.then_some((place.shard, id))
+            });
+            wanted.collect()
+        };
+        far.sort_unstable();
+        far.dedup();
+        let groups: Vec<&[(u32, u32)]> = far.chunk_by(|a, b| a.0 == b.0).collect();
+        let request = |group: &&[(u32, u32)]| {
+            let ids = group.iter().map(|g| g.1).collect();
+            (group[0].0, Request::Terms { ids })
+        };
+        let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
+        let replies = self.ask(&requests);
+        let mut guard = lock(&self.kept);
+        let kept = &mut *guard;
+        let terms = &mut kept.terms;
+        if terms.bytes.len() > KEPT_TERMS {
+            terms.forget();
+        }
+        for (group, reply) in groups.into_iter().zip(replies) {
+            let Reply::Terms { ends, bytes } = reply else {
+                self.unfit(group[0].0);
+                return;
+            };
+            let from = terms.bytes.len() as u32;
+            let whole = u32::try_from(terms.bytes.len() + bytes.len()).is_ok()
+                && ends.len() == group.len()
+                && ends.is_sorted()
+                && ends.last().is_none_or(|&e| e as usize == bytes.len());
+            if !whole {
+                self.unfit(group[0].0);
+                return;
+            }
+            let mut start = from;
+            for (&(_, id), end) in group.iter().zip(ends) {
+                // An unknown one is not kept.
+                if from + end > start {
+                    terms.places.insert(id, [start, from + end]);
+                }
+                start = from + end;
+            }
+            terms.bytes.extend_from_slice(&bytes);
+        }
+        // Where there is no memory for them, they are asked for when they are needed.
+        if let Some(charge) = &kept.charge {
+            let budget = charge.budget().clone();
+            let holds = terms.bytes.capacity() + terms.places.capacity() * 24;
+            let charge = terms
+                .charge
+                .get_or_insert_with(|| Charge::new(Holder::Shards, &budget));
+            if charge.set(holds as u64).is_err() {
+                terms.forget();
+            }
+        }
+    }
+
     /// Edges of a key of another shard, in the default graph and in named ones: kept, or asked for. Zeros if that fails.
     pub(super) fn degrees(&self, name: DegreeName) -> [u64; 2] {
-        if let Some(known) = lock(&self.kept).degrees.get(&name) {
-            return *known;
+        if let Some(known) = lock(&self.kept).degree(&name) {
+            return known;
         }
         let found = self.ask_degrees(&[name]);
         found.first().copied().unwrap_or_default()
@@ -226,6 +347,7 @@ impl Session {
         let mut kept = lock(&self.kept);
         if kept.degrees.len() + all.len() > KEPT_DEGREES {
             kept.degrees = FxHashMap::default();
+            kept.counted = FxHashSet::default();
         }
         if all.len() <= KEPT_DEGREES {
             let named = wanted.iter().copied().zip(all.iter().copied());

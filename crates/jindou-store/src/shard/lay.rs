@@ -9,6 +9,9 @@ use rustc_hash::FxHashMap;
 /// Neighbours that are laid for a batch at most; the lists of further rows are read one by one.
 pub const MOST_LAID: usize = 1 << 20;
 
+/// Keys of a batch at most whose lists may be kept.
+const FEW: usize = 256;
+
 /// The range of a row whose list is not laid.
 const NOT_LAID: [u32; 2] = [1, 0];
 
@@ -116,12 +119,18 @@ impl<'a> EdgeView<'a> {
         }
         if !keys.is_empty() {
             let places = far.lay(keys, scope, more);
+            let mut left = Vec::new();
             for (row, at) in rows {
                 ranges[row] = match places.get(at) {
                     Some(&[from, to]) if from <= to => behind(from as usize, to as usize),
-                    _ => NOT_LAID,
+                    _ => {
+                        left.extend(ids.get(row).map(|&v| (v, scope)));
+                        NOT_LAID
+                    }
                 };
             }
+            // They are read one by one, but not asked for so.
+            far.fetch(left.into_iter());
         }
         array
     }
@@ -161,6 +170,24 @@ impl FarEdges<'_> {
     fn lay(&self, keys: Vec<(u32, u32)>, scope: Scope<'_>, more: &mut Vec<u32>) -> Vec<[u32; 2]> {
         let mut places = vec![NOT_LAID; keys.len()];
         let mut order: Vec<usize> = (0..keys.len()).collect();
+        if keys.len() <= FEW {
+            // They may have been fetched ahead.
+            order.retain(|&i| match self.kept(keys[i].1, scope) {
+                Some(list) if more.len() + list.len() <= MOST_LAID => {
+                    let from = more.len();
+                    // An edge of several graphs is one neighbour.
+                    let mut last = None;
+                    for &(neighbour, _) in &*list {
+                        if last.replace(neighbour) != Some(neighbour) {
+                            more.push(neighbour);
+                        }
+                    }
+                    places[i] = [from as u32, more.len() as u32];
+                    false
+                }
+                _ => true,
+            });
+        }
         order.sort_unstable_by_key(|&i| keys[i]);
         while !order.is_empty() {
             let most = MOST_LAID.saturating_sub(more.len()).min(PAGE as usize) as u32;

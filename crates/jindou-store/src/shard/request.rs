@@ -117,6 +117,13 @@ pub enum Request {
         /// Canonical bytes, one term behind the other.
         bytes: Vec<u8>,
     },
+    /// As [`Self::Lookup`], of the few constants of a query: [`Reply::Found`].
+    Find {
+        /// Where each term ends in the bytes.
+        ends: Vec<u32>,
+        /// Canonical bytes, one term behind the other.
+        bytes: Vec<u8>,
+    },
     /// The shard's subjects of one graph with a predicate: [`Reply::Ids`], ascending.
     GraphSubjects {
         /// The graph.
@@ -166,6 +173,19 @@ pub enum Reply {
         /// There are more, from the last one on.
         more: bool,
     },
+    /// Ids, 0 for a term that the shard does not have, and the numbers of edges of those that it owns.
+    Found {
+        /// Of each term.
+        ids: Vec<u32>,
+        /// Where the edges of each term end; as for the term before where they were not counted.
+        ends: Vec<u32>,
+        /// Twice the dense predicate id, and 1 for edges that enter.
+        predicates: Vec<u32>,
+        /// Edges in the default graph.
+        default: Vec<u64>,
+        /// In named graphs, an edge once for each graph.
+        named: Vec<u64>,
+    },
     /// Dense predicate ids of each vertex.
     Predicates {
         /// Where each vertex' list ends.
@@ -197,7 +217,9 @@ impl Request {
                 keys, neighbours, ..
             } => 4 * (keys.len() + neighbours.len()),
             Self::Predicates { vertices: ids, .. } | Self::Terms { ids } => 4 * ids.len(),
-            Self::Lookup { ends, bytes } => 4 * ends.len() + bytes.len(),
+            Self::Lookup { ends, bytes } | Self::Find { ends, bytes } => {
+                4 * ends.len() + bytes.len()
+            }
             Self::Post(bytes) => bytes.len(),
             Self::Keys { .. }
             | Self::GraphSubjects { .. }
@@ -221,6 +243,15 @@ impl Reply {
             Self::There(there) => there.len(),
             Self::Degrees { default, named } => 8 * (default.len() + named.len()),
             Self::Ids { ids, .. } => 4 * ids.len(),
+            Self::Found {
+                ids,
+                ends,
+                predicates,
+                default,
+                named,
+            } => {
+                4 * (ids.len() + ends.len() + predicates.len()) + 8 * (default.len() + named.len())
+            }
             Self::Predicates { ends, predicates } => 4 * (ends.len() + predicates.len()),
             Self::Terms { ends, bytes } => 4 * ends.len() + bytes.len(),
             Self::Objects(_) => 1,

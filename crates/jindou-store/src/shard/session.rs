@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(super) const PAGE: u32 = 1 << 20;
 /// Ids whose terms are asked for at once.
 const TERMS: usize = 1 << 16;
+/// Terms that may be a query's constants, whose edges are counted while they are looked up.
+const CONSTANTS: usize = 16;
 
 /// Counts of what a session asked others for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -245,6 +247,12 @@ impl Session {
         let requests: Vec<(u32, Request)> = others.map(|s| (s, request.clone())).collect();
         let shards = requests.iter().map(|r| r.0);
         shards.zip(self.ask(&requests)).collect()
+    }
+
+    /// Appends a term of another shard, if it is kept.
+    fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let kept = lock(&self.kept);
+        kept.term(id).map(|t| out.extend_from_slice(t)).is_some()
     }
 
     /// The list, if it is kept.
@@ -496,8 +504,40 @@ impl TermSource for Session {
                 bytes.extend_from_slice(terms[i]);
                 ends.push(bytes.len() as u32);
             }
-            for (shard, reply) in self.ask_others(&Request::Lookup { ends, bytes }) {
+            let few = terms.len() <= CONSTANTS;
+            let request = match few {
+                true => Request::Find { ends, bytes },
+                false => Request::Lookup { ends, bytes },
+            };
+            for (shard, reply) in self.ask_others(&request) {
                 match reply {
+                    Reply::Found {
+                        ids,
+                        ends,
+                        predicates,
+                        default,
+                        named,
+                    } if few
+                        && [ids.len(), ends.len()] == [part.len(); 2]
+                        && [default.len(), named.len()] == [predicates.len(); 2]
+                        && ends.is_sorted()
+                        && ends.last().is_none_or(|&e| e as usize <= predicates.len()) =>
+                    {
+                        let mut start = 0;
+                        for ((&i, id), end) in part.iter().zip(ids).zip(ends) {
+                            let range = start..end as usize;
+                            start = range.end;
+                            if id == NO_VERTEX {
+                                continue;
+                            }
+                            out[from + i] = id;
+                            let owner = self.shard().blocks.place(id).map(|p| p.shard);
+                            if owner == Some(shard) && !range.is_empty() {
+                                let edges = range.map(|e| (predicates[e], [default[e], named[e]]));
+                                self.keep_counts(shard, id, edges);
+                            }
+                        }
+                    }
                     Reply::Ids { ids, more: false } if ids.len() == part.len() => {
                         for (&i, id) in part.iter().zip(ids) {
                             if id != NO_VERTEX {
@@ -518,7 +558,7 @@ impl TermSource for Session {
         let mut far: Vec<Vec<u32>> = vec![Vec::new(); self.shard().blocks.shards() as usize];
         for (at, &id) in (0..).zip(ids) {
             buffer.clear();
-            if here.term(id, &mut buffer) {
+            if here.term(id, &mut buffer) || self.kept_term(id, &mut buffer) {
                 take(at as usize, &buffer);
             } else if let Some(place) = self.shard().blocks.place(id)
                 && place.shard != self.shard().number

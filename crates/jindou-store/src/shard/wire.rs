@@ -171,6 +171,11 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             out.push(9);
             put_u32(*predicate, out);
         }
+        Request::Find { ends, bytes } => {
+            out.push(11);
+            put_u32s(ends, out);
+            put_bytes(bytes, out);
+        }
         Request::Post(bytes) => {
             out.push(10);
             put_bytes(bytes, out);
@@ -217,6 +222,20 @@ fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
         Reply::Objects(kind) => {
             out.push(6);
             out.push(*kind);
+        }
+        Reply::Found {
+            ids,
+            ends,
+            predicates,
+            default,
+            named,
+        } => {
+            out.push(8);
+            put_u32s(ids, out);
+            put_u32s(ends, out);
+            put_u32s(predicates, out);
+            put_u64s(default, out);
+            put_u64s(named, out);
         }
         Reply::Post(bytes) => {
             out.push(7);
@@ -350,6 +369,10 @@ impl<'a> Reader<'a> {
                 predicate: self.u32()?,
             },
             10 => Request::Post(self.column(1)?.to_vec()),
+            11 => Request::Find {
+                ends: self.u32s()?,
+                bytes: self.column(1)?.to_vec(),
+            },
             _ => return None,
         })
     }
@@ -380,6 +403,13 @@ impl<'a> Reader<'a> {
             },
             6 => Reply::Objects(self.u8()?),
             7 => Reply::Post(self.column(1)?.to_vec()),
+            8 => Reply::Found {
+                ids: self.u32s()?,
+                ends: self.u32s()?,
+                predicates: self.u32s()?,
+                default: self.u64s()?,
+                named: self.u64s()?,
+            },
             _ => return None,
         })
     }

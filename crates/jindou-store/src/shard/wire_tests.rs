@@ -70,6 +70,7 @@ fn a_request() -> impl Strategy<Value = Request> {
         n().prop_map(|graph| Request::GraphPredicates { graph }),
         n().prop_map(|predicate| Request::ObjectTerms { predicate }),
         text().prop_map(Request::Post),
+        (column(), text()).prop_map(|(ends, bytes)| Request::Find { ends, bytes }),
     ]
 }
 
@@ -88,6 +89,15 @@ fn a_reply() -> impl Strategy<Value = Reply> {
         (column(), text()).prop_map(|(ends, bytes)| Reply::Terms { ends, bytes }),
         any::<u8>().prop_map(Reply::Objects),
         text().prop_map(Reply::Post),
+        (column(), column(), column(), wide(), wide()).prop_map(
+            |(ids, ends, predicates, default, named)| Reply::Found {
+                ids,
+                ends,
+                predicates,
+                default,
+                named,
+            }
+        ),
     ]
 }
 
