@@ -3,6 +3,8 @@
 
 #[path = "fork/faults.rs"]
 mod faults;
+#[path = "fork/odd_steps.rs"]
+mod odd_steps;
 #[path = "fork/peers.rs"]
 mod peers;
 
