@@ -255,7 +255,8 @@ impl Inner {
                 let way = [part.shard, part.query.home];
                 let message = Message::Report(Report::nothing(part.shard));
                 let answer = hub.post(part.query, way, message, &cancel);
-                if !matches!(answer, Ok((Answer::Taken(_), _))) {
+                // One that is slow to answer is asked again at the next sweep.
+                if !matches!(answer, Ok((Answer::Taken(_), _)) | Err(Error::Timeout(_))) {
                     hub.end(part.query, part.shard);
                 }
             }
