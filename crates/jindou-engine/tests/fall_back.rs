@@ -174,7 +174,7 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                 assert_eq!(there, !matches!(executor, Choice::Here) && !fails);
                 let ran = execution.stream(&mut streamed).unwrap();
                 assert_eq!((streamed.rows, ran.profile.rows), (200, 200));
-                let (sum, elsewhere) = execution.checksum().unwrap();
+                let (sum, elsewhere, _) = execution.checksum().unwrap();
                 assert_eq!(sum.rows, 200);
                 assert_eq!(elsewhere, there);
                 assert_eq!(options.memory.used(), 0);

@@ -1,9 +1,16 @@
 //! Fork-join over shards that are open in this process: random queries against `spareval`, with rows sent to their data always, by cost, or
 //! never; shards that fail, vanish or forget a query; cancellation, limits, early ends. No part is left behind.
 
+#[path = "fork/faults.rs"]
+mod faults;
+#[path = "fork/odd_steps.rs"]
+mod odd_steps;
+#[path = "fork/peers.rs"]
+mod peers;
+
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Hub, LocalShards, QueryTerms, Ran, ShardMode,
-    Sink, Spawned, TermDecoder,
+    Sink, Spawned, TermDecoder, WorkerPool,
 };
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Form, Plan, PlanOptions};
@@ -12,8 +19,11 @@ use jindou_store::{Base, Graph, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
 use oxrdf::Quad;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
+
+/// Looks at a round of messages before it is sent: may fail it, wait, or panic.
+type Look = dyn Fn(&[(u32, Request)]) -> Result<()> + Send + Sync;
 
 /// The way between shards, which can be made to fail.
 struct Wire {
@@ -26,6 +36,7 @@ struct Wire {
     link: AtomicU64,
     /// Messages with rows are answered after a while.
     slow: AtomicBool,
+    look: Mutex<Option<Arc<Look>>>,
 }
 
 impl Far for Wire {
@@ -41,6 +52,10 @@ impl Far for Wire {
         }
         if self.slow.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(20));
+        }
+        let look = self.look.lock().unwrap().clone();
+        if let Some(look) = look {
+            look(requests)?;
         }
         if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             return away();
@@ -80,6 +95,16 @@ struct Shards {
 
 impl Shards {
     fn new(data: &[Quad], sharding: Sharding, own: u32, threads: usize) -> Self {
+        Self::in_places(data, sharding, own, threads, Arc::new(Spawned))
+    }
+
+    fn in_places(
+        data: &[Quad],
+        sharding: Sharding,
+        own: u32,
+        threads: usize,
+        pool: Arc<dyn WorkerPool>,
+    ) -> Self {
         let terms: Vec<testing::TermQuad> = data.iter().map(testing::canonical).collect();
         let (folder, near) = testing::near_of_terms(&terms, sharding);
         let near = near.expect("more than one shard");
@@ -88,13 +113,7 @@ impl Shards {
             far: Arc::default(),
         };
         let memory = MemoryBudget::new(1 << 30);
-        let hub = Hub::new(
-            Box::new(local.clone()),
-            own,
-            memory.clone(),
-            Arc::new(Spawned),
-            threads,
-        );
+        let hub = Hub::new(Box::new(local.clone()), own, memory.clone(), pool, threads);
         let base = Arc::clone(&near.shards()[own as usize]);
         let wire = Arc::new(Wire {
             near: near.with_posts(Arc::new(hub.clone())),
@@ -102,6 +121,7 @@ impl Shards {
             is_dead: AtomicBool::new(false),
             link: AtomicU64::new(0),
             slow: AtomicBool::new(false),
+            look: Mutex::new(None),
         });
         let far: Arc<dyn Far> = wire.clone();
         hub.connect(&far);

@@ -37,6 +37,53 @@ fn count(plan: &Plan, snapshot: &Snapshot, options: &ExecOptions) -> Result<u64>
     Ok(sink.rows)
 }
 
+/// A filter of more conditions than there is time for ends at its deadline, and holds no more memory than the query may use: for the
+/// values of conditions inside of one another, not for all there are.
+#[test]
+fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
+    let (_folder, snapshot) = ring(3000, 2);
+    let many = vec!["(isBlank(?a) && isBlank(?b))"; 20_000].join(" || ");
+    let plan = native(
+        &snapshot,
+        &format!("SELECT * {{ ?a :p ?b FILTER({many}) }}"),
+    );
+    let begin = Instant::now();
+    let options = ExecOptions {
+        threads: 1,
+        cancel: CancelToken::with_deadline(Duration::from_millis(50)),
+        ..ExecOptions::default()
+    };
+    let end = count(&plan, &snapshot, &options);
+    assert!(matches!(end, Err(Error::Timeout(_))), "{end:?}");
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
+    // Nested as deep as members are many: each level holds its values while those inside are made.
+    let few = vec!["(isBlank(?a) && isBlank(?b))"; 200].join(" || ");
+    let deep = (0..60).fold("isIRI(?a)".to_owned(), |inside, i| match i % 2 {
+        0 => format!("(isIRI(?b) && !({inside} && isIRI(?a)))"),
+        _ => format!("(isBlank(?b) || !({inside} || isBlank(?a)))"),
+    });
+    for (condition, rows) in [(few, 0), (deep, 6000)] {
+        let plan = native(
+            &snapshot,
+            &format!("SELECT * {{ ?a :p ?b FILTER({condition}) }}"),
+        );
+        let memory = MemoryBudget::new(4 << 20);
+        let options = ExecOptions {
+            threads: 1,
+            memory: memory.clone(),
+            ..ExecOptions::default()
+        };
+        assert_eq!(count(&plan, &snapshot, &options).unwrap(), rows);
+        // Two bytes a row and level of the batch, of which the batches themselves are the greater part.
+        assert!(memory.peak() < 1 << 20, "{}", memory.peak());
+        assert_eq!(memory.used(), 0);
+    }
+}
+
 #[test]
 fn cancelling_and_deadlines_end_a_query_soon() {
     let (_folder, snapshot) = ring(400, 40);

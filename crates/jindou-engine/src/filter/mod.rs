@@ -3,12 +3,12 @@
 mod compare;
 mod probed;
 
-use crate::batch::{Batch, View};
+use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
 use crate::values::Evaluator;
 use compare::Compare;
 use jindou_dictionary::TermKind;
-use jindou_model::{FIRST_QUERY_ID, Result, VertexId, term};
+use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
 use probed::Probed;
 
@@ -58,9 +58,29 @@ enum Node<'a> {
     Probed(Box<Probed<'a>>),
     General(Box<Evaluator>),
     Not(Box<Node<'a>>),
-    /// Members and scratch.
-    And(Vec<Node<'a>>, Vec<u8>),
-    Or(Vec<Node<'a>>, Vec<u8>),
+    And(Vec<Node<'a>>),
+    Or(Vec<Node<'a>>),
+}
+
+/// Rows times conditions between two looks at the clock.
+const CHECK: usize = 1 << 18;
+
+/// Memory for the values of conditions inside of others, and the work since the clock was last looked at.
+struct Scratch<'s> {
+    space: &'s mut [u8],
+    work: &'s mut usize,
+}
+
+impl Scratch<'_> {
+    /// The next `n` bytes, and what is left for conditions inside.
+    fn take(&mut self, n: usize) -> Result<(&mut [u8], Scratch<'_>)> {
+        let (own, space) = self
+            .space
+            .split_at_mut_checked(n)
+            .ok_or_else(|| Error::Internal("too little memory for a condition".into()))?;
+        let work = &mut *self.work;
+        Ok((own, Scratch { space, work }))
+    }
 }
 
 impl<'a> Node<'a> {
@@ -85,8 +105,8 @@ impl<'a> Node<'a> {
                 Probed::over(Self::General(Box::new(computed)), c, layout, run)
             }
             Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, run)?)),
-            Condition::And(list) => Self::And(all(list)?, vec![]),
-            Condition::Or(list) => Self::Or(all(list)?, vec![]),
+            Condition::And(list) => Self::And(all(list)?),
+            Condition::Or(list) => Self::Or(all(list)?),
         })
     }
 
@@ -99,13 +119,39 @@ impl<'a> Node<'a> {
             Self::Compare(_) => 100,
             Self::General(_) => 1000,
             Self::Not(c) => c.cost(),
-            Self::And(list, _) | Self::Or(list, _) => list.iter().map(Self::cost).sum(),
+            Self::And(list) | Self::Or(list) => {
+                let costs = list.iter().map(Self::cost);
+                costs.fold(0, u32::saturating_add)
+            }
+        }
+    }
+
+    /// Bytes of scratch that it needs for each row.
+    fn scratch(&self) -> usize {
+        match self {
+            Self::Not(c) => 1 + c.scratch(),
+            Self::And(list) | Self::Or(list) => {
+                2 + list.iter().map(Self::scratch).max().unwrap_or(0)
+            }
+            _ => 0,
         }
     }
 
     /// `out[i]` becomes the value for row `from + i`, where it is `TRUE` on entry ("wanted"); other rows' values
     /// are left as they are.
-    fn eval(&mut self, run: &Run<'_>, rows: View<'_>, from: usize, out: &mut [u8]) -> Result<()> {
+    fn eval(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        from: usize,
+        out: &mut [u8],
+        scratch: &mut Scratch<'_>,
+    ) -> Result<()> {
+        *scratch.work += out.len();
+        if *scratch.work >= CHECK {
+            *scratch.work = 0;
+            run.check()?;
+        }
         match self {
             Self::Same(a, b) => {
                 for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
@@ -128,24 +174,21 @@ impl<'a> Node<'a> {
                 }
             }
             Self::Compare(c) => c.eval(run, rows, from, out)?,
-            Self::Probed(p) => p.eval(run, rows, from, out)?,
+            Self::Probed(p) => p.eval(run, rows, from, out, scratch)?,
             Self::General(g) => g.truth(run, rows, from, out)?,
             Self::Not(c) => {
                 // Rows that are not wanted may hold any value: remember them apart.
-                let wanted: Vec<u8> = out.to_vec();
-                c.eval(run, rows, from, out)?;
+                let (wanted, mut inside) = scratch.take(out.len())?;
+                wanted.copy_from_slice(out);
+                c.eval(run, rows, from, out, &mut inside)?;
                 for (o, w) in out.iter_mut().zip(wanted) {
-                    if w == TRUE && *o != ERROR {
+                    if *w == TRUE && *o != ERROR {
                         *o ^= 1;
                     }
                 }
             }
-            Self::And(list, scratch) => {
-                combine(list, scratch, run, rows, from, out, FALSE)?;
-            }
-            Self::Or(list, scratch) => {
-                combine(list, scratch, run, rows, from, out, TRUE)?;
-            }
+            Self::And(list) => combine(list, scratch, run, rows, from, out, FALSE)?,
+            Self::Or(list) => combine(list, scratch, run, rows, from, out, TRUE)?,
         }
         Ok(())
     }
@@ -155,7 +198,7 @@ impl<'a> Node<'a> {
 /// row, else an error does, else it is the other value.
 fn combine(
     list: &mut [Node<'_>],
-    scratch: &mut Vec<u8>,
+    scratch: &mut Scratch<'_>,
     run: &Run<'_>,
     rows: View<'_>,
     from: usize,
@@ -165,20 +208,23 @@ fn combine(
     /// Not wanted by the caller.
     const IDLE: u8 = 3;
     let n = out.len();
-    // [0..n]: the result so far; [n..2n]: one member's values.
-    let mut space = std::mem::take(scratch);
-    space.clear();
-    space.extend(
-        out.iter()
-            .map(|&o| if o == TRUE { decides ^ 1 } else { IDLE }),
-    );
-    space.resize(2 * n, FALSE);
+    let (space, mut inside) = scratch.take(2 * n)?;
+    // The result so far, and one member's values.
     let (so_far, member) = space.split_at_mut(n);
+    for (s, &o) in so_far.iter_mut().zip(&*out) {
+        *s = if o == TRUE { decides ^ 1 } else { IDLE };
+    }
     for node in list {
+        let mut open = 0;
         for (m, s) in member.iter_mut().zip(&*so_far) {
             *m = u8::from(*s != IDLE && *s != decides);
+            open |= *m;
         }
-        node.eval(run, rows, from, member)?;
+        // The other members change nothing.
+        if open == 0 {
+            break;
+        }
+        node.eval(run, rows, from, member, &mut inside)?;
         for (m, s) in member.iter().zip(so_far.iter_mut()) {
             if *s != IDLE && *s != decides {
                 if *m == decides {
@@ -194,7 +240,6 @@ fn combine(
             *o = *s;
         }
     }
-    *scratch = space;
     Ok(())
 }
 
@@ -250,6 +295,12 @@ fn is_numeric(run: &Run<'_>, id: u32) -> bool {
 pub(crate) struct Filters<'a> {
     nodes: Vec<Node<'a>>,
     keep: Vec<u8>,
+    /// See [`Scratch`].
+    space: Vec<u8>,
+    charge: Charge,
+    work: usize,
+    /// Bytes of scratch for each row.
+    a_row: usize,
 }
 
 impl<'a> Filters<'a> {
@@ -258,11 +309,27 @@ impl<'a> Filters<'a> {
             .iter()
             .map(|c| Node::new(c, layout, run))
             .collect::<Result<Vec<_>>>()?;
-        nodes.sort_by_key(Node::cost);
+        nodes.sort_by_cached_key(Node::cost);
         Ok(Self {
+            a_row: nodes.iter().map(Node::scratch).max().unwrap_or(0),
             nodes,
             keep: vec![],
+            space: vec![],
+            charge: Charge::new(run.budget),
+            work: 0,
         })
+    }
+
+    /// Makes room for the values of so many rows; all of them are wanted.
+    fn ensure(&mut self, rows: usize) -> Result<()> {
+        let space = rows.saturating_mul(self.a_row);
+        if space > self.space.len() {
+            self.charge.set(space)?;
+            self.space.resize(space, FALSE);
+        }
+        self.keep.clear();
+        self.keep.resize(rows, TRUE);
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -271,14 +338,18 @@ impl<'a> Filters<'a> {
 
     /// Drops the rows from `from` on of which a condition is not true.
     pub fn apply(&mut self, run: &Run<'_>, batch: &mut Batch, from: usize) -> Result<()> {
-        for node in &mut self.nodes {
+        for at in 0..self.nodes.len() {
             let rows = batch.rows - from;
             if rows == 0 {
                 return Ok(());
             }
-            self.keep.clear();
-            self.keep.resize(rows, TRUE);
-            node.eval(run, batch.view(), from, &mut self.keep)?;
+            self.ensure(rows)?;
+            let mut scratch = Scratch {
+                space: &mut self.space,
+                work: &mut self.work,
+            };
+            let node = &mut self.nodes[at];
+            node.eval(run, batch.view(), from, &mut self.keep, &mut scratch)?;
             batch.retain(from, &self.keep);
         }
         Ok(())
@@ -286,11 +357,14 @@ impl<'a> Filters<'a> {
 
     /// Flags of the rows of a view: `TRUE` for those that stay.
     pub fn flags(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<&[u8]> {
-        self.keep.clear();
-        self.keep.resize(rows.rows, TRUE);
+        self.ensure(rows.rows)?;
+        let mut scratch = Scratch {
+            space: &mut self.space,
+            work: &mut self.work,
+        };
         for node in &mut self.nodes {
             // Rows that an earlier condition dropped are not TRUE, so not wanted.
-            node.eval(run, rows, 0, &mut self.keep)?;
+            node.eval(run, rows, 0, &mut self.keep, &mut scratch)?;
         }
         Ok(&self.keep)
     }

@@ -1,6 +1,6 @@
 //! A condition that an index answers for most rows: ids are judged a batch at a time, and what is left unsettled is computed.
 
-use super::{ERROR, FALSE, Node, TRUE, Value};
+use super::{ERROR, FALSE, Node, Scratch, TRUE, Value};
 use crate::batch::View;
 use crate::explore::Run;
 use jindou_dictionary::index::{Probe, Verdict};
@@ -46,6 +46,7 @@ impl<'a> Probed<'a> {
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
+        scratch: &mut Scratch<'_>,
     ) -> Result<()> {
         let n = out.len();
         let column = match self.value {
@@ -86,7 +87,8 @@ impl<'a> Probed<'a> {
         let wanted = out.iter().zip(&self.verdicts);
         self.open
             .extend(wanted.map(|(&o, &v)| u8::from(o == TRUE && v == Verdict::Unsettled)));
-        self.otherwise.eval(run, rows, from, &mut self.open)?;
+        self.otherwise
+            .eval(run, rows, from, &mut self.open, scratch)?;
         for ((o, &v), &computed) in out.iter_mut().zip(&self.verdicts).zip(&self.open) {
             if *o == TRUE && v == Verdict::Unsettled {
                 *o = computed;

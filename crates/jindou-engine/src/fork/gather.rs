@@ -2,7 +2,7 @@
 
 use super::hub::Inner;
 use super::ledger::Ledger;
-use super::message::{Answer, Columns, Counts, QueryName, Report};
+use super::message::{Answer, Columns, Counts, Failure, Message, QueryName, Report};
 use crate::executor::{Poll, PulledRows, ShardWork};
 use crate::options::StepProfile;
 use jindou_model::sync::lock;
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two looks at the connections.
 const LINKS: Duration = Duration::from_millis(200);
+/// Time without news before the parts are asked whether they are still there.
+const QUIET: Duration = Duration::from_secs(1);
+/// The fault of rows that have other columns than the steps give.
+pub(crate) const NO_FIT: &str = "its rows do not fit the query";
 /// Time for the last message to the parts.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -23,10 +27,16 @@ struct State {
     ledger: Ledger,
     rows: VecDeque<Columns>,
     charge: Charge,
-    failure: Option<Error>,
+    /// Of the ledger.
+    names: Charge,
+    failure: Option<Failure>,
     /// By shard.
     counts: Vec<Counts>,
     looked: Instant,
+    /// When there were last news, or all parts were there.
+    heard: Instant,
+    /// A part was gone when the parts were last asked.
+    is_one_gone: bool,
 }
 
 /// A query's rows as its parts give them.
@@ -39,16 +49,18 @@ pub(crate) struct Gathering {
     state: Mutex<State>,
     wake: Condvar,
     steps: usize,
+    /// Columns of the last step.
+    width: usize,
 }
 
 impl Gathering {
-    /// For parts that have `steps` steps each and begin with messages of these numbers.
+    /// For parts that have so many steps each, so many columns after the last of them, and begin with messages of these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<Inner>),
         cancel: &CancelToken,
         memory: &MemoryBudget,
         links: Vec<u64>,
-        steps: usize,
+        (steps, width): (usize, usize),
         numbers: &[u64],
     ) -> Self {
         let mut ledger = Ledger::default();
@@ -61,13 +73,17 @@ impl Gathering {
                 ledger,
                 rows: VecDeque::new(),
                 charge: Charge::new(Holder::Shards, memory),
+                names: Charge::new(Holder::Shards, memory),
                 failure: None,
                 counts: vec![Counts::default(); links.len()],
                 looked: Instant::now(),
+                heard: Instant::now(),
+                is_one_gone: false,
             }),
             links,
             wake: Condvar::new(),
             steps,
+            width,
         }
     }
 
@@ -77,40 +93,82 @@ impl Gathering {
         if state.failure.is_some() {
             return Answer::Unknown;
         }
+        match self.note(&mut state, report) {
+            Ok(true) => self.wake.notify_all(),
+            Ok(false) => {}
+            Err(e) => {
+                state.failure = Some(Failure::of(&e, self.query.home));
+                self.wake.notify_all();
+                return Answer::Unknown;
+            }
+        }
+        Answer::Taken(state.charge.bytes())
+    }
+
+    /// Takes a part's news; false if it had none.
+    fn note(&self, state: &mut State, report: Report) -> Result<bool> {
+        let from = report.from;
+        if report == Report::nothing(from) {
+            return Ok(false);
+        }
+        if !report.rows.fits(self.width) {
+            return Err(Error::Shard {
+                shard: from,
+                message: NO_FIT.into(),
+            });
+        }
+        state.heard = Instant::now();
         for &n in &report.spawned {
             state.ledger.sent(n);
         }
         for &n in &report.completed {
             state.ledger.completed(n);
         }
-        if let Some(sum) = state.counts.get_mut(report.from as usize) {
-            add(sum, &report.counts);
+        state.names.set(state.ledger.bytes())?;
+        if let Some(sum) = state.counts.get_mut(from as usize) {
+            add(sum, &report.counts, self.steps);
         }
         if report.rows.rows > 0 {
-            if let Err(e) = state.charge.add(report.rows.bytes()) {
-                state.failure = Some(e);
-                self.wake.notify_all();
-                return Answer::Unknown;
-            }
+            state.charge.add(report.rows.bytes())?;
             state.rows.push_back(report.rows);
         }
-        self.wake.notify_all();
-        Answer::Taken(state.charge.bytes())
-    }
-
-    /// Bytes of rows that wait.
-    pub fn waiting(&self) -> Answer {
-        let state = lock(&self.state);
-        match state.failure {
-            Some(_) => Answer::Unknown,
-            None => Answer::Taken(state.charge.bytes()),
-        }
+        Ok(true)
     }
 
     /// Ends the query, unless something else did.
-    pub fn fail(&self, error: Error) {
-        lock(&self.state).failure.get_or_insert(error);
+    pub fn fail(&self, failure: Failure) {
+        lock(&self.state).failure.get_or_insert(failure);
         self.wake.notify_all();
+    }
+
+    /// After a while without news asks the parts whether they are there: one that ended may have had no way to say so.
+    fn check_parts(&self) -> Result<()> {
+        if lock(&self.state).heard.elapsed() < QUIET {
+            return Ok(());
+        }
+        let shards = 0..self.links.len() as u32;
+        let all = shards.map(|s| (s, Message::Waiting)).collect();
+        let home = self.query.home;
+        let answers = self.hub.posts(self.query, home, all, &self.cancel)?;
+        let gone = answers
+            .iter()
+            .find(|(_, answer, _)| !matches!(answer, Answer::Taken(_)));
+        let mut state = lock(&self.state);
+        match gone {
+            // Its reason may be on the way.
+            Some(&(shard, ..)) if std::mem::replace(&mut state.is_one_gone, true) => {
+                Err(Error::Shard {
+                    shard,
+                    message: "its part of the query ended, and it could not say why".into(),
+                })
+            }
+            Some(_) => Ok(()),
+            None => {
+                state.is_one_gone = false;
+                state.heard = Instant::now();
+                Ok(())
+            }
+        }
     }
 
     fn check_links(&self) -> Result<()> {
@@ -175,30 +233,36 @@ impl Gathering {
     }
 }
 
-fn add(sum: &mut Counts, more: &Counts) {
-    if sum.steps.len() < more.steps.len() {
-        sum.steps.resize(more.steps.len(), Default::default());
-    }
-    for (s, m) in sum.steps.iter_mut().zip(&more.steps) {
-        add_step(&mut s.profile, &m.profile);
-        s.sent += m.sent;
-        s.stayed += m.stayed;
-    }
-    sum.messages += more.messages;
-    sum.bytes += more.bytes;
-    sum.given += more.given;
-    for (s, m) in sum.asked.iter_mut().zip(more.asked) {
-        *s += m;
-    }
-    sum.time += more.time;
+/// Counts of a peer are not trusted to be true, only not to end this process.
+fn more(sum: &mut u64, n: u64) {
+    *sum = sum.saturating_add(n).min(u64::MAX >> 24);
 }
 
-fn add_step(sum: &mut StepProfile, more: &StepProfile) {
-    sum.rows_in += more.rows_in;
-    sum.rows_out += more.rows_out;
-    sum.time += more.time;
-    sum.bytes += more.bytes;
-    sum.written += more.written;
+fn add(sum: &mut Counts, news: &Counts, steps: usize) {
+    let steps = news.steps.len().min(steps);
+    if sum.steps.len() < steps {
+        sum.steps.resize(steps, Default::default());
+    }
+    for (s, m) in sum.steps.iter_mut().zip(&news.steps) {
+        add_step(&mut s.profile, &m.profile);
+        more(&mut s.sent, m.sent);
+        more(&mut s.stayed, m.stayed);
+    }
+    more(&mut sum.messages, news.messages);
+    more(&mut sum.bytes, news.bytes);
+    more(&mut sum.given, news.given);
+    for (s, m) in sum.asked.iter_mut().zip(news.asked) {
+        more(s, m);
+    }
+    sum.time = sum.time.saturating_add(news.time);
+}
+
+fn add_step(sum: &mut StepProfile, news: &StepProfile) {
+    more(&mut sum.rows_in, news.rows_in);
+    more(&mut sum.rows_out, news.rows_out);
+    sum.time = sum.time.saturating_add(news.time);
+    more(&mut sum.bytes, news.bytes);
+    more(&mut sum.written, news.written);
 }
 
 /// The rows of [`Gathering`], for the engine; the parts end when it is dropped.
@@ -218,8 +282,13 @@ impl PulledRows for Gathered {
     fn poll(&self) -> Result<Poll> {
         let g = &self.0;
         let mut state = lock(&g.state);
-        if let Some(e) = &state.failure {
-            return Err(super::message::Failure::of(e, g.query.home).error());
+        if let Some(failure) = &state.failure {
+            let error = failure.error();
+            if matches!(error, Error::Timeout(_)) {
+                // A part knows of the limit only what was left of it.
+                g.cancel.check()?;
+            }
+            return Err(error);
         }
         if let Some(rows) = state.rows.pop_front() {
             let left = state.charge.bytes().saturating_sub(rows.bytes());
@@ -250,6 +319,7 @@ impl PulledRows for Gathered {
         g.cancel.check()?;
         if look {
             g.check_links()?;
+            g.check_parts()?;
         }
         Ok(())
     }

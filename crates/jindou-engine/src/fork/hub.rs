@@ -1,10 +1,11 @@
 //! The parts of queries in one process, and the queries that it coordinates: takes the messages of other servers, and gives them to
 //! whom they are for.
 
-use super::gather::{Gathered, Gathering};
+use super::gather::{Gathered, Gathering, NO_FIT};
+use super::line::layouts;
 use super::message::{
-    Answer, Columns, Failure, Message, Program, QueryName, ShardMode, put, put_answer, read,
-    read_answer,
+    Answer, Columns, Failure, Message, Program, QueryName, Report, ShardMode, put, put_answer,
+    read, read_answer,
 };
 use super::part::{Part, failure};
 use super::route::{Starts, forks, is_forkable, starts};
@@ -18,6 +19,7 @@ use jindou_plan::{Slot, Step};
 use jindou_store::Graph;
 use jindou_store::shard::{Far, Posts, Reply, Request};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -27,6 +29,10 @@ use std::time::{Duration, Instant};
 const PARTS: usize = 4096;
 /// Light explorations of other servers that are run at once.
 const RUNS: usize = 2;
+/// Time that a light exploration of another server takes at most: who answers has few threads for it.
+const RUN_TIME: Duration = Duration::from_millis(250);
+/// Ends of parts that were not there, as many as are remembered: their beginning may still be under way.
+const ENDED: usize = 1024;
 /// A part that has had nothing to do for so long asks whether its query is still there.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 /// Nanoseconds of a round to another server before one was measured.
@@ -41,13 +47,21 @@ pub trait LocalShards: Send + Sync {
     fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)>;
 }
 
+/// The parts of a process.
+#[derive(Default)]
+struct Parts {
+    open: FxHashMap<(QueryName, u32), Arc<Part>>,
+    /// Those that ended before they began.
+    ended: VecDeque<(QueryName, u32)>,
+}
+
 /// Parts and coordinated queries.
 pub(crate) struct Inner {
     shards: Box<dyn LocalShards>,
     /// The shard that this process's queries are asked at.
     home: u32,
     far: OnceLock<Weak<dyn Far>>,
-    parts: Mutex<FxHashMap<(QueryName, u32), Arc<Part>>>,
+    parts: Mutex<Parts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
     pub memory: MemoryBudget,
     pub pool: Arc<dyn WorkerPool>,
@@ -105,7 +119,7 @@ impl Inner {
     }
 
     /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is no message to send.
-    fn posts(
+    pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
         from: u32,
@@ -117,6 +131,9 @@ impl Inner {
             .iter()
             .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
             .collect();
+        // What takes its time at the other side is no measure of the way there.
+        let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
+        let is_short = others.iter().all(|(_, m)| is_short(m));
         drop(others);
         let mut answers = Vec::with_capacity(own.len() + requests.len());
         for (shard, message) in own {
@@ -127,7 +144,9 @@ impl Inner {
         }
         let begun = Instant::now();
         let replies = self.far()?.ask(&requests, &cancel.unwatched())?;
-        self.measured(begun.elapsed());
+        if is_short {
+            self.measured(begun.elapsed());
+        }
         for ((shard, request), reply) in requests.iter().zip(replies) {
             let answer = match &reply {
                 Reply::Post(bytes) => read_answer(bytes),
@@ -145,10 +164,10 @@ impl Inner {
     /// Tells all shards that a query has ended, whether or not they hear it.
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &Message::End;
+        self.end(query, query.home);
         let Ok(far) = self.far() else { return };
         let shards = self.shard_count();
         let request = |s: u32| (s, Request::Post(put(query, message)));
-        self.end(query, query.home);
         let others = (0..shards).filter(|&s| s != query.home);
         let all: Vec<(u32, Request)> = others.map(request).collect();
         if far.ask(&all, cancel).is_err() {
@@ -178,7 +197,7 @@ impl Inner {
     }
 
     fn part(&self, query: QueryName, shard: u32) -> Option<Arc<Part>> {
-        lock(&self.parts).get(&(query, shard)).cloned()
+        lock(&self.parts).open.get(&(query, shard)).cloned()
     }
 
     fn gathering(&self, query: QueryName) -> Option<Arc<Gathering>> {
@@ -191,14 +210,21 @@ impl Inner {
         let opened = self.shards.open(shard, cancel)?;
         let part = Part::new(query, shard, program, steps, opened, Arc::clone(self))?;
         let mut parts = lock(&self.parts);
-        if parts.len() >= PARTS {
+        if parts.ended.contains(&(query, shard)) {
+            return Ok(Answer::Unknown);
+        }
+        if parts.open.contains_key(&(query, shard)) {
+            let why = "a part of a query was begun twice";
+            return Err(Error::Internal(why.into()));
+        }
+        if parts.open.len() >= PARTS {
             let text = format!("the server has {PARTS} parts of queries already; try again");
             return Err(Error::Busy(jindou_model::Limit::new(
                 jindou_model::Resource::Threads,
                 text,
             )));
         }
-        parts.insert((query, shard), Arc::new(part));
+        parts.open.insert((query, shard), Arc::new(part));
         Ok(Answer::Taken(0))
     }
 
@@ -212,6 +238,7 @@ impl Inner {
             *swept = Instant::now();
         }
         let idle: Vec<Arc<Part>> = lock(&self.parts)
+            .open
             .values()
             .filter(|p| p.idle_for().is_some_and(|t| t > FORGOTTEN))
             .cloned()
@@ -226,8 +253,10 @@ impl Inner {
             for part in idle {
                 let cancel = CancelToken::with_deadline(Duration::from_secs(1));
                 let way = [part.shard, part.query.home];
-                let answer = hub.post(part.query, way, Message::Waiting, &cancel);
-                if !matches!(answer, Ok((Answer::Taken(_), _))) {
+                let message = Message::Report(Report::nothing(part.shard));
+                let answer = hub.post(part.query, way, message, &cancel);
+                // One that is slow to answer is asked again at the next sweep.
+                if !matches!(answer, Ok((Answer::Taken(_), _)) | Err(Error::Timeout(_))) {
                     hub.end(part.query, part.shard);
                 }
             }
@@ -235,7 +264,17 @@ impl Inner {
     }
 
     fn end(&self, query: QueryName, shard: u32) {
-        let part = lock(&self.parts).remove(&(query, shard));
+        let part = {
+            let mut parts = lock(&self.parts);
+            let part = parts.open.remove(&(query, shard));
+            if part.is_none() {
+                if parts.ended.len() >= ENDED {
+                    parts.ended.pop_front();
+                }
+                parts.ended.push_back((query, shard));
+            }
+            part
+        };
         if let Some(part) = part {
             part.end();
         }
@@ -267,42 +306,56 @@ impl Inner {
             },
             Message::Failed(f) => match self.gathering(query) {
                 Some(g) => {
-                    g.fail(f.error());
+                    g.fail(f);
                     Answer::Taken(0)
                 }
                 None => Answer::Unknown,
             },
-            Message::Waiting => match (self.part(query, shard), self.gathering(query)) {
-                // A coordinator is asked at its own shard, where it may have a part as well.
-                (_, Some(g)) if shard == query.home => g.waiting(),
-                (Some(part), _) => part.waiting(),
-                _ => Answer::Unknown,
+            Message::Waiting => match self.part(query, shard) {
+                Some(part) => part.waiting(),
+                None => Answer::Unknown,
             },
             Message::End => {
                 self.end(query, shard);
                 Answer::Taken(0)
             }
             Message::Run(program) => {
-                if self.runs.fetch_add(1, Ordering::Relaxed) >= RUNS {
-                    self.runs.fetch_sub(1, Ordering::Relaxed);
+                let before = self.runs.fetch_add(1, Ordering::Relaxed);
+                // Also where it panics.
+                let _running = Running(&self.runs);
+                if before >= RUNS {
                     return Ok(Answer::Declined);
                 }
-                let ran = self.run(shard, &program);
-                self.runs.fetch_sub(1, Ordering::Relaxed);
-                ran?
+                self.run(shard, &program)?
             }
         })
     }
 
     fn run(&self, shard: u32, program: &Program) -> Result<Answer> {
         let steps = read_steps(program)?;
-        let (graph, cancel) = self.shards.open(shard, token(program))?;
+        let (time, is_short) = match program.time {
+            Some(left) if left <= RUN_TIME => (left, true),
+            _ => (RUN_TIME, false),
+        };
+        let (graph, cancel) = self.shards.open(shard, CancelToken::with_deadline(time))?;
         let memory = self.memory.part(program.memory);
         graph.charge_to(&memory);
-        Ok(match run_now(&*graph, &steps, &cancel, &memory)? {
-            Some((rows, counts)) => Answer::Ran(rows, counts),
-            None => Answer::Declined,
+        Ok(match run_now(&*graph, &steps, &cancel, &memory) {
+            Ok(Some((rows, counts))) => Answer::Ran(rows, counts),
+            Ok(None) => Answer::Declined,
+            // It is not as light as it looked.
+            Err(Error::Timeout(_)) if !is_short => Answer::Declined,
+            Err(e) => return Err(e),
         })
+    }
+}
+
+/// One of the light explorations that are run now.
+struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -376,7 +429,7 @@ impl Hub {
     /// Parts of queries that are there now.
     #[must_use]
     pub fn parts(&self) -> usize {
-        lock(&self.0.parts).len()
+        lock(&self.0.parts).open.len()
     }
 }
 
@@ -450,6 +503,10 @@ impl ForkExecutor {
         let cancel = &task.options.cancel;
         let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
         match answer {
+            Answer::Ran(rows, _) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
+                shard,
+                message: NO_FIT.into(),
+            }),
             Answer::Ran(rows, counts) => {
                 let back = rows.bytes();
                 let Columns { rows, columns } = rows;
@@ -489,7 +546,7 @@ impl ForkExecutor {
             cancel,
             &task.options.memory,
             links,
-            task.steps.len(),
+            (task.steps.len(), width_after(task.steps)),
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
@@ -506,6 +563,10 @@ impl ForkExecutor {
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         Ok(Box::new(gathered))
     }
+}
+
+fn width_after(steps: &[Step]) -> usize {
+    layouts(steps).last().map_or(0, Vec::len)
 }
 
 fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {

@@ -31,6 +31,11 @@ impl Ledger {
         }
     }
 
+    /// Bytes that it takes, about.
+    pub fn bytes(&self) -> u64 {
+        32 * self.open.len() as u64
+    }
+
     /// True if every message that was sent was worked off.
     pub fn is_even(&self) -> bool {
         self.open.is_empty()

@@ -34,6 +34,11 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// True for rows of so many columns.
+    pub fn fits(&self, width: usize) -> bool {
+        self.columns.len() == width || self.rows == 0
+    }
+
     /// Bytes of the ids, and some for the rows themselves.
     pub fn bytes(&self) -> u64 {
         let ids: usize = self.columns.iter().map(Vec::len).sum();
@@ -97,6 +102,16 @@ pub(crate) struct Report {
     pub counts: Counts,
 }
 
+impl Report {
+    /// A shard's report of nothing, which asks how much waits.
+    pub fn nothing(from: u32) -> Self {
+        Self {
+            from,
+            ..Self::default()
+        }
+    }
+}
+
 /// The end of a query that a part could not go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -156,7 +171,7 @@ pub(crate) enum Message {
     Report(Report),
     /// To the coordinator.
     Failed(Failure),
-    /// Nothing but the question how much waits.
+    /// Nothing but the question how much waits at the part.
     Waiting,
     /// The part is not needed any more.
     End,

@@ -10,7 +10,7 @@ use super::message::{
     Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
 };
 use super::route::ROWS_A_MESSAGE;
-use super::start::{Page, Start};
+use super::start::{Page, Start, Values};
 use crate::batch::{Batch, View};
 use crate::explore::{Flow, Halt, Run};
 use crate::options::Spawned;
@@ -19,7 +19,7 @@ use crate::terms::QueryTerms;
 use crate::worker::guarded;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
-use jindou_plan::{Slot, Step};
+use jindou_plan::{Exploration, Slot, Step};
 use jindou_store::Graph;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that may wait at a part before others make no more first rows for it, and at a coordinator before parts give it no more.
 pub(crate) const ENOUGH: u64 = 16 << 20;
+/// A query of little memory has less: one part in so many of it.
+const ENOUGH_SHARE: u64 = 8;
 /// Time that a worker without work waits for more before its thread ends.
 const LINGER: Duration = Duration::from_millis(2);
 /// Time between two questions whether a peer has less to do.
@@ -36,6 +38,8 @@ const POLL: Duration = Duration::from_millis(2);
 const REPORTED: usize = 256;
 /// Distinct rows that one worker knows at most.
 const KNOWN: usize = 1 << 20;
+/// All workers' distinct rows together may take one part in so many of the query's memory: without them rows come twice, which does no harm.
+const KNOWN_SHARE: u64 = 4;
 /// Rows in a batch.
 const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
 
@@ -73,6 +77,8 @@ pub(crate) struct Part {
     wake: Condvar,
     /// Bytes that wait at each shard's part, as last heard.
     full: Vec<AtomicU64>,
+    /// Bytes that may wait elsewhere before this part makes and gives no more: [`ENOUGH`], or less of a query that may use little.
+    enough: u64,
     /// What was asked for in place, as last told.
     asked: Mutex<[u64; 3]>,
 }
@@ -115,6 +121,7 @@ impl Part {
             shard,
             layouts: layouts(&steps),
             steps,
+            enough: ENOUGH.min(program.memory / ENOUGH_SHARE),
             program,
             graph,
             cancel,
@@ -145,8 +152,10 @@ impl Part {
         if state.ended {
             return Ok(Answer::Unknown);
         }
-        state.start = Some(start);
-        self.wake_one(&mut state);
+        if state.start.replace(start).is_some() {
+            return Err(Error::Internal("a part was started twice".into()));
+        }
+        self.wake_one(&mut state)?;
         Ok(Answer::Taken(state.charge.bytes()))
     }
 
@@ -156,8 +165,10 @@ impl Part {
     /// `Internal` for rows that do not fit the step; the limit of the query's memory.
     pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<Answer> {
         let step = step as usize;
+        // Rows without columns have nowhere to go to.
         let fits = step > 0
             && step < self.steps.len()
+            && !rows.columns.is_empty()
             && self
                 .layouts
                 .get(step - 1)
@@ -171,7 +182,7 @@ impl Part {
         }
         state.charge.add(rows.bytes())?;
         state.queue[step].push_back(Waiting { number, rows });
-        self.wake_one(&mut state);
+        self.wake_one(&mut state)?;
         Ok(Answer::Taken(state.charge.bytes()))
     }
 
@@ -203,14 +214,18 @@ impl Part {
         self.wake.notify_all();
     }
 
-    fn wake_one(self: &Arc<Self>, state: &mut State) {
+    /// Sees to it that somebody does what there is to do now.
+    ///
+    /// # Errors
+    /// `Internal` if there is no thread for it: for who sent it, since who takes a message asks nobody.
+    fn wake_one(self: &Arc<Self>, state: &mut State) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {
             self.wake.notify_one();
-            return;
+            return Ok(());
         }
         if state.workers >= self.hub.threads {
-            return;
+            return Ok(());
         }
         let part = Arc::clone(self);
         let spawned = std::thread::Builder::new()
@@ -223,10 +238,10 @@ impl Part {
             Err(_) if state.workers > 0 => {}
             Err(e) => {
                 let why = format!("no thread for a part of a query: {e}");
-                state.ended = true;
-                self.hub.fail(self, &Error::Internal(why));
+                return Err(Error::Internal(why));
             }
         }
+        Ok(())
     }
 
     /// A worker's life.
@@ -235,6 +250,8 @@ impl Part {
             Ok(()) | Err(Halt::Stop) => Ok(()),
             Err(Halt::Failed(e)) => Err(e),
         });
+        // A panic left it there.
+        self.hub.pool.leave();
         let mut failed = done.err();
         let ended = {
             let mut state = lock(&self.state);
@@ -254,7 +271,7 @@ impl Part {
         }
     }
 
-    fn run(&self) -> Flow {
+    fn run(self: &Arc<Self>) -> Flow {
         let pool = &*self.hub.pool;
         let inside = pool.enter(&self.cancel)?;
         let worked = self.compute(inside);
@@ -264,8 +281,12 @@ impl Part {
         worked
     }
 
-    fn compute(&self, inside: bool) -> Flow {
+    fn compute(self: &Arc<Self>, inside: bool) -> Flow {
         let (terms, stop) = (QueryTerms::new(), AtomicBool::new(false));
+        let first = Exploration {
+            steps: self.steps.iter().take(1).cloned().collect(),
+            empty: None,
+        };
         let run = Run {
             snapshot: &*self.graph,
             vocabulary: self.graph.vocabulary(),
@@ -286,6 +307,7 @@ impl Part {
         let mut line = Line::new(&self.steps, &self.layouts, run, self.program.mode, round)?;
         let mut out = Outbox::new(self);
         let mut chunk = Batch::new(0, &self.memory);
+        let mut values: Option<Values<'_>> = None;
         let mut begun = Instant::now();
         loop {
             self.cancel.check()?;
@@ -304,10 +326,21 @@ impl Part {
                 }
                 Job::Page(page) => {
                     out.pages += 1;
-                    let step = self.steps.first();
-                    let step = step.ok_or_else(|| Error::Internal("no first step".into()))?;
-                    let layout = &self.layouts[0];
-                    let counts = page.run(step, layout, &run, &mut line.after_start(&mut out))?;
+                    let mut to = line.after_start(&mut out);
+                    let counts = if let Page::Values(range) = page {
+                        let values = match &mut values {
+                            Some(values) => values,
+                            none => none.insert(Values::new(&first, &run)?),
+                        };
+                        self.call_others(|start| start.has(values.len()));
+                        values.give(range, &run, &mut to)?
+                    } else {
+                        self.call_others(|_| {});
+                        let step = self.steps.first();
+                        let step = step.ok_or_else(|| Error::Internal("no first step".into()))?;
+                        page.run(step, &self.layouts[0], &run, &mut to)?
+                    };
+                    drop(to);
                     out.first.rows_in += counts.0;
                     out.first.rows_out += counts.1;
                 }
@@ -340,6 +373,19 @@ impl Part {
                 out.tell(steps, inside)?;
                 begun = Instant::now();
             }
+        }
+    }
+
+    /// Has another worker make first rows too, if there are more of them.
+    fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut Start)) {
+        let mut state = lock(&self.state);
+        let Some(start) = &mut state.start else {
+            return;
+        };
+        look(start);
+        if start.has_more() {
+            // Without another one this one makes all.
+            let _ = self.wake_one(&mut state);
         }
     }
 
@@ -410,7 +456,7 @@ impl Part {
         let Some(start) = &mut state.start else {
             return Job::Idle;
         };
-        let full = |(_, f): &(u32, &AtomicU64)| f.load(Ordering::Relaxed) > ENOUGH;
+        let full = |(_, f): &(u32, &AtomicU64)| f.load(Ordering::Relaxed) > self.enough;
         if start.has_more()
             && let Some((shard, _)) = (0..).zip(&self.full).find(full)
         {
@@ -448,26 +494,31 @@ impl Part {
     }
 
     /// Sends news to the coordinator, and waits while too much waits there.
+    ///
+    /// # Errors
+    /// Also where reading failed: what was made since then is not told.
     fn report(&self, report: Report, inside: bool) -> Result<()> {
-        if self.home_has_room(Message::Report(report))? {
+        self.cancel.check()?;
+        if self.home_has_room(report)? {
             return Ok(());
         }
         self.pause(inside, || {
             loop {
                 std::thread::sleep(POLL);
                 self.cancel.check()?;
-                if self.home_has_room(Message::Waiting)? {
+                if self.home_has_room(Report::nothing(self.shard))? {
                     return Ok(());
                 }
             }
         })
     }
 
-    /// Sends a message to the coordinator; false if too much waits there.
-    fn home_has_room(&self, message: Message) -> Result<bool> {
+    /// Sends news to the coordinator; false if too much waits there.
+    fn home_has_room(&self, report: Report) -> Result<bool> {
+        let message = Message::Report(report);
         let way = [self.shard, self.query.home];
         match self.hub.post(self.query, way, message, &self.cancel)?.0 {
-            Answer::Taken(waiting) => Ok(waiting <= ENOUGH),
+            Answer::Taken(waiting) => Ok(waiting <= self.enough),
             Answer::Failed(f) => Err(f.error()),
             _ => {
                 self.end();
@@ -534,7 +585,10 @@ impl<'p> Outbox<'p> {
         Self {
             rows: Columns::default(),
             charge: Charge::new(Holder::Shards, &part.memory),
-            known: (part.program.distinct && width > 0).then(|| TupleSet::new(width, &part.memory)),
+            known: (part.program.distinct && width > 0).then(|| {
+                let share = part.memory.limit() / (KNOWN_SHARE * part.hub.threads as u64);
+                TupleSet::new(width, &part.memory.part(share))
+            }),
             tuple: Vec::with_capacity(width),
             completed: Vec::new(),
             spawned: Vec::new(),
@@ -602,23 +656,23 @@ impl<'p> Outbox<'p> {
         let width = rows.columns.len();
         self.rows.columns.resize_with(width, Vec::new);
         self.rows.rows += rows.rows as u64;
-        let Some(known) = &mut self.known else {
+        if self.known.is_none() {
             for (c, to) in self.rows.columns.iter_mut().enumerate() {
                 to.extend_from_slice(rows.column(c));
             }
             return;
-        };
-        let mut full = false;
+        }
         for row in 0..rows.rows {
             self.tuple.clear();
             self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
-            let new = match known.insert(&self.tuple) {
-                Ok((_, new)) => new,
-                // Rows that come twice do no harm.
-                Err(_) => {
-                    full = true;
+            let new = match self.known.as_mut().map(|known| known.insert(&self.tuple)) {
+                Some(Ok((_, new))) => new,
+                // A set that could not grow takes no more. Rows that come twice do no harm.
+                Some(Err(_)) => {
+                    self.known = None;
                     true
                 }
+                None => true,
             };
             if new {
                 for (to, &v) in self.rows.columns.iter_mut().zip(&self.tuple) {
@@ -628,7 +682,7 @@ impl<'p> Outbox<'p> {
                 self.rows.rows -= 1;
             }
         }
-        if full || known.len() >= KNOWN {
+        if self.known.as_ref().is_some_and(|k| k.len() >= KNOWN) {
             self.known = None;
         }
     }

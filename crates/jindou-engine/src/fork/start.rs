@@ -1,7 +1,7 @@
 //! The first rows that a shard makes: of what it owns where every shard does so, else all of them.
 
 use crate::batch::Batch;
-use crate::explore::{Consumer, Halt, Pipeline, Run};
+use crate::explore::{Consumer, Halt, Pipeline, Run, Source};
 use crate::filter::Filters;
 use crate::id_test::IdTest;
 use jindou_model::{Error, Result};
@@ -18,8 +18,8 @@ enum Cursor {
     Runs(Vec<[u32; 2]>),
     /// The shard's keys from this one on.
     Keys(u32),
-    /// All of it, in one page.
-    Whole,
+    /// All values from this one on; how many there are is known once the first page was made.
+    Values(u64, Option<u64>),
     Done,
 }
 
@@ -39,7 +39,44 @@ pub(crate) enum Page {
     Run([u32; 2]),
     /// These keys, which the start's condition is still to be asked of.
     Keys(Vec<u32>),
-    Whole,
+    /// The values of a start that one shard makes alone, as far as there are so many.
+    Values([u64; 2]),
+}
+
+/// All values of a start, as one worker reads them.
+pub(crate) struct Values<'a> {
+    pipeline: Pipeline<'a>,
+    source: Source<'a>,
+}
+
+impl<'a> Values<'a> {
+    /// Those of an exploration that has no other step.
+    pub fn new(first: &'a Exploration, run: &Run<'a>) -> Result<Self> {
+        Ok(Self {
+            pipeline: Pipeline::new(first, run)?,
+            source: Pipeline::source(first, run)?,
+        })
+    }
+
+    /// Values that there are, at most.
+    pub fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// Gives some of them on. The number of values, and of rows.
+    pub fn give(
+        &mut self,
+        [from, to]: [u64; 2],
+        run: &Run<'_>,
+        out: &mut dyn Consumer,
+    ) -> Result<(u64, u64), Halt> {
+        let rows = |p: &Pipeline<'_>| p.stats().first().map_or(0, |s| s.rows_out);
+        let to = to.min(self.len());
+        let before = rows(&self.pipeline);
+        self.pipeline.morsel(run, &self.source, from..to, 0, out)?;
+        self.pipeline.flush(run, 0..0, out)?;
+        Ok((to.saturating_sub(from), rows(&self.pipeline) - before))
+    }
 }
 
 impl Start {
@@ -54,7 +91,7 @@ impl Start {
         };
         let (own, blocks) = graph.placement().ok_or_else(wrong)?;
         let cursor = match (source, within) {
-            _ if alone => Cursor::Whole,
+            _ if alone => Cursor::Values(0, None),
             (StartSource::IdFilter, Some(within)) => {
                 let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
                 let mut mine = owned(blocks, own, &runs);
@@ -75,7 +112,22 @@ impl Start {
 
     /// True while there is another page.
     pub fn has_more(&self) -> bool {
-        !matches!(self.cursor, Cursor::Done) || (self.open == 0 && !self.told)
+        match self.cursor {
+            Cursor::Done => self.open == 0 && !self.told,
+            Cursor::Values(from, None) => from == 0,
+            _ => true,
+        }
+    }
+
+    /// Says how many values there are in all.
+    pub fn has(&mut self, values: u64) {
+        if let Cursor::Values(from, None) = self.cursor {
+            self.cursor = if from < values {
+                Cursor::Values(from, Some(values))
+            } else {
+                Cursor::Done
+            };
+        }
     }
 
     /// The next page; the last one may be empty.
@@ -88,9 +140,15 @@ impl Start {
                 }
                 Page::Keys(Vec::new())
             }
-            Cursor::Whole => {
-                self.cursor = Cursor::Done;
-                Page::Whole
+            Cursor::Values(1.., None) => return None,
+            Cursor::Values(from, all) => {
+                let start = *from;
+                *from += u64::from(PAGE);
+                let end = *from;
+                if all.is_some_and(|all| end >= all) {
+                    self.cursor = Cursor::Done;
+                }
+                Page::Values([start, end])
             }
             Cursor::Runs(runs) => match runs.pop() {
                 None => {
@@ -145,7 +203,11 @@ fn owned(blocks: &Blocks, own: u32, runs: &[[u32; 2]]) -> Vec<[u32; 2]> {
         while at < u64::from(to) {
             let end = ((at / size + 1) * size).min(u64::from(to));
             let (a, b) = (at as u32, end as u32);
-            if blocks.place(a.max(1)).is_some_and(|p| p.shard == own) {
+            // Behind the last id there is nobody's.
+            let Some(place) = blocks.place(a.max(1)) else {
+                break;
+            };
+            if place.shard == own {
                 match out.last_mut() {
                     Some(last) if last[1] == a => last[1] = b,
                     _ => out.push([a, b]),
@@ -203,19 +265,8 @@ impl Page {
                     give(&mut part.iter().copied(), part.len())?;
                 }
             }
-            Self::Whole => {
-                let exploration = Exploration {
-                    steps: vec![step.clone()],
-                    empty: None,
-                };
-                let mut pipeline = Pipeline::new(&exploration, run)?;
-                let source = Pipeline::source(&exploration, run)?;
-                let all = source.len();
-                pipeline.morsel(run, &source, 0..all, 0, to)?;
-                pipeline.flush(run, 0..0, to)?;
-                let stats = pipeline.stats();
-                values = all;
-                rows = stats.first().map_or(0, |s| s.rows_out);
+            Self::Values(_) => {
+                return Err(Error::Internal("values that are read apart".into()).into());
             }
         }
         Ok((values, rows))

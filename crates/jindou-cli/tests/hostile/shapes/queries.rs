@@ -10,6 +10,7 @@ const EXPRESSIONS: &[(&str, &str, &str, &str)] = &[
     ("plus", "+ ", "1", ""),
     ("or", "?n = # || ", "false", ""),
     ("and", "?n != # && ", "true", ""),
+    ("and-or", "(ISBLANK(?s) && ISBLANK(?n)) || ", "false", ""),
     ("sum", "# + ", "1", ""),
     ("difference", "?n - ", "1", ""),
     ("product", "1 * ", "1", ""),

@@ -1,0 +1,131 @@
+//! Steps that were damaged on their way and could be read all the same, run: answers that mean nothing, or errors, but no panic, no work
+//! past the time limit, and no memory that is left.
+
+use jindou_engine::{CountSink, ExecOptions, QueryTerms, execute_streaming};
+use jindou_model::{CancelToken, MemoryBudget};
+use jindou_plan::wire::{is_sendable, put_steps, steps};
+use jindou_plan::{Operator, PlanOptions, Step, Weight};
+use jindou_store::shard::Sharding;
+use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
+use jindou_testing::{Rng, quads, query};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// Replaces the steps by what their bytes mean after some of them were changed; false if no change could be read.
+fn damage(list: &mut Vec<Step>, rng: &mut Rng) -> bool {
+    let mut bytes = vec![];
+    if !list.iter().all(is_sendable) || put_steps(list, &mut bytes).is_err() {
+        return false;
+    }
+    for _ in 0..30 {
+        let mut bad = bytes.clone();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bad.len());
+            match rng.below(4) {
+                0 => bad[at] ^= 1 << rng.below(8),
+                1 => bad[at] = rng.below(8) as u8,
+                2 => bad[at] = rng.one(&[0, 1, 2, 0x7F, 0x80, 0xE0, 0xEF, 0xFF]),
+                _ => {
+                    let from = rng.below(bad.len());
+                    let n = (1 + rng.below(8)).min(bad.len() - at.max(from));
+                    bad.copy_within(from..from + n, at);
+                }
+            }
+        }
+        if bad != bytes
+            && let Some(read) = steps(&bad)
+        {
+            *list = read;
+            return true;
+        }
+    }
+    false
+}
+
+/// Plans that were run.
+fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
+    let mut ran = 0;
+    for seed in seeds {
+        let mut rng = Rng::new(seed);
+        let data = quads(&mut rng);
+        let (_folder, base) = testing::store_of(&data[..data.len() * 2 / 3]);
+        let plain = Snapshot::of_base(base);
+        let mut changes = Changes::new();
+        for (i, quad) in data.iter().enumerate() {
+            let terms = testing::canonical(quad);
+            let [s, p, o, g] = terms.each_ref().map(|b| ChangeTerm::Bytes(b));
+            let g = (!terms[3].is_empty()).then_some(g);
+            if i % 5 == 0 {
+                changes.remove(s, p, o, g);
+            } else {
+                changes.insert(s, p, o, g);
+            }
+        }
+        let edited = plain.apply(&changes, 1).unwrap().snapshot;
+        let (_shards, sharded) = testing::shards_of(&data, Sharding::new(3), 1);
+        for _ in 0..queries {
+            let q = query(&mut rng, &data);
+            let snapshot = [&plain, &edited, &sharded][rng.below(3)];
+            let parsed = jindou_plan::parse(&q.text).unwrap();
+            let mut plan = jindou_plan::plan(&parsed, snapshot, &PlanOptions::default()).unwrap();
+            let mut changed = false;
+            plan.root.walk_mut(&mut |op| {
+                changed |= match op {
+                    Operator::Explore(e) => damage(&mut e.steps, &mut rng),
+                    Operator::Steps(s) => damage(&mut s.steps, &mut rng),
+                    _ => false,
+                };
+            });
+            if !changed {
+                continue;
+            }
+            ran += 1;
+            let (weight, threads, batch_rows) = rng.one(&[
+                (Weight::Light, 1, 16),
+                (Weight::Light, 1, 2048),
+                (Weight::Heavy, 2, 64),
+            ]);
+            plan.weight = weight;
+            let memory = MemoryBudget::new(64 << 20);
+            let options = ExecOptions {
+                threads,
+                batch_rows,
+                memory: memory.clone(),
+                cancel: CancelToken::with_deadline(LIMIT),
+                ..ExecOptions::default()
+            };
+            let at = Instant::now();
+            let (terms, mut sink) = (QueryTerms::new(), CountSink::default());
+            let end = catch_unwind(AssertUnwindSafe(|| {
+                execute_streaming(&plan, snapshot, &options, &terms, &mut sink)
+            }));
+            let Ok(end) = end else {
+                panic!("seed {seed} panicked: {:#?}", plan.root);
+            };
+            // The engine makes an error of a panic, which must not be.
+            let said = end.err().map_or(String::new(), |e| e.to_string());
+            assert!(
+                !said.contains("panicked"),
+                "seed {seed}: {said}\n{:#?}",
+                plan.root
+            );
+            assert!(
+                at.elapsed() < 10 * LIMIT,
+                "seed {seed}: {:?}\n{:#?}",
+                at.elapsed(),
+                plan.root
+            );
+            drop(terms);
+            assert_eq!(memory.used(), 0, "seed {seed}: {:#?}", plan.root);
+        }
+    }
+    ran
+}
+
+#[test]
+fn odd_steps_do_no_harm() {
+    let ran = run_odd(1..13, 60);
+    assert!(ran > 150, "{ran} plans were run");
+}
