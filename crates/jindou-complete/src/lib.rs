@@ -24,10 +24,11 @@ mod star;
 pub use jindou_syntax::place::Slot;
 
 use jindou::{Database, Error, QueryOptions, Result};
+use jindou_model::sync;
 use jindou_syntax::place::place;
 use lists::Lists;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The longest text that is completed, both sides of the cursor together, in bytes.
@@ -202,7 +203,7 @@ impl Completer {
 
     /// The lists of this snapshot, made now if the last ones are another's.
     fn lists(&self, snapshot: &jindou::Snapshot) -> Arc<Lists> {
-        let known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sync::lock(&self.lists);
         if let Some(lists) = known.as_ref()
             && lists.is_of(snapshot)
         {
@@ -211,7 +212,7 @@ impl Completer {
         // Others may make them too meanwhile: better than waiting for one.
         drop(known);
         let made = Arc::new(Lists::of(snapshot, &self.db));
-        let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sync::lock(&self.lists);
         *known = Some(Arc::clone(&made));
         made
     }

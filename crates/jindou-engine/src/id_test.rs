@@ -7,7 +7,7 @@ use jindou_store::segment::{Dirty, EdgeView, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// So many vertices that are not as the intervals say are worked into them at once: then loops go on as if no update
+/// Vertices unlike what the intervals say that are worked into the intervals at once: then loops go on as if no update
 /// had touched anything.
 const FEW: u64 = 64;
 

@@ -3,13 +3,14 @@
 use crate::batch::Charge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use jindou_model::sync;
 use jindou_model::{
     Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Resource, Result, VertexId, term,
 };
 use jindou_store::{Graph, TermDecoding, Vocabulary};
 use jindou_values::Temporal;
 use oxrdf::Term;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, RwLock};
 use std::time::SystemTime;
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
@@ -147,9 +148,8 @@ impl QueryTerms {
         let shard = (hash >> 32) as usize % SHARDS;
         let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
         // Workers remember what they made before, so that most terms that come here are new.
-        self.shards.get_or_init(Box::default)[shard]
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        let shards = self.shards.get_or_init(Box::default);
+        sync::write(&shards[shard])
             .insert(hash, canonical, budget)
             .map(id)
     }
@@ -189,9 +189,7 @@ impl QueryTerms {
         let Some(shards) = self.shards.get() else {
             return false;
         };
-        let shard = shards[n as usize % SHARDS]
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let shard = sync::read(&shards[n as usize % SHARDS]);
         shard
             .term(n / SHARDS as u32)
             .map(|t| out.extend_from_slice(t))

@@ -20,8 +20,9 @@ pub(crate) struct Clock {
 
 /// The longest interval between syncs: clocks do not reach arbitrarily far.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
-/// So often in vain, waiting is given up, and after as many groups tried again.
+/// Waits in vain, in a row, after which waiting is given up.
 const GIVEN_UP: u32 = 4;
+/// Groups after which waiting is tried again.
 const TRIED_AGAIN: u32 = 64;
 
 impl Default for Clock {

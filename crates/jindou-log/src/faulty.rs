@@ -1,10 +1,11 @@
 //! A disk in memory that fails as disks do, for tests.
 
 use crate::files::{File, Files};
+use jindou_model::sync;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 const SECTOR: usize = 512;
@@ -34,7 +35,7 @@ pub struct Faults {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// It was killed: what it wrote is in the page cache, but for pages that a failed sync lost.
+    /// The process was killed: what it wrote is in the page cache, but for pages that a failed sync lost.
     Kill,
     /// The machine lost its power: of what was not synced any part may be left.
     Power,
@@ -268,7 +269,7 @@ impl Faulty {
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 
     /// Sets what fails from now on.

@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     pub path: PathBuf,
     pub kind: io::ErrorKind,
     pub what: String,
-    /// It does not go away by itself.
+    /// True if the failure does not go away by itself.
     pub stays: bool,
 }
 

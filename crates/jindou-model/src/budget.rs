@@ -58,7 +58,7 @@ impl Holder {
     // Budgets count by a holder's place in it.
     const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
 
-    /// As messages have it.
+    /// The name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -61,7 +61,7 @@ pub enum DiagnosticKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Suggestion {
-    /// As a sentence.
+    /// The remedy as a sentence.
     pub text: String,
     /// Text to write in place of certain bytes, where both are known.
     #[serde(skip_serializing_if = "Option::is_none")]

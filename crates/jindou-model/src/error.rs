@@ -161,7 +161,7 @@ pub enum Error {
     /// A limit was reached that stays.
     #[error("{0}")]
     Limit(Limit),
-    /// There is no room now that others have what they share: later there may be.
+    /// No room now that others have what they share: later there may be some.
     #[error("{0}; try again later")]
     Busy(Limit),
     /// The deadline passed; the time that there was.

@@ -21,7 +21,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) batch: &'a mut QuadBatch,
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     pub(crate) graph: &'a [u8],
-    /// Those bytes in the current batch.
+    /// Place of `graph` in the current batch, once it is there.
     pub(crate) default_graph: Option<Span>,
     /// True for RDF/XML, whose XML literals need their namespaces put in order.
     pub(crate) xml: bool,

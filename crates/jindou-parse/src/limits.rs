@@ -59,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// So many bytes more were read.
+    /// Counts bytes that were read.
     pub(crate) fn read(&self, bytes: usize) -> io::Result<()> {
         let since = self.since.get() + bytes as u64;
         self.since.set(since);
@@ -90,12 +90,12 @@ impl Meter {
         })
     }
 
-    /// So many values, keys or elements were among it, which a parser may keep until it knows what they mean.
+    /// Counts values, keys or elements that were read, which a parser may keep until it knows what they mean.
     pub(crate) fn tokens(&self, more: u64) {
         self.tokens.set(self.tokens.get() + more);
     }
 
-    /// So many brackets are open.
+    /// Notes the number of brackets that are open.
     pub(crate) fn levels(&self, open: u64) {
         self.levels.set(open);
     }

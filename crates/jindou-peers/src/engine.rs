@@ -63,7 +63,7 @@ pub struct Timed {
 /// Why a query has no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It took longer than it may; the engine may be busy with it still.
+    /// The query took longer than it may; the engine may be busy with it still.
     #[error("timed out")]
     Timeout,
     /// The driver cannot ask this (a query that has no translation into SQL yet).

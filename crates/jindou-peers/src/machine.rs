@@ -19,7 +19,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, now.
+    /// The machine that this process runs on, as it is now.
     #[must_use]
     pub fn this() -> Self {
         let file = |p: &str| fs::read_to_string(p).unwrap_or_default();

@@ -12,7 +12,7 @@ const MAX_COUNTED: usize = 512;
 /// All ids that terms of updates have or may get.
 const TAIL: [u32; 2] = [FIRST_TAIL_ID, FIRST_QUERY_ID];
 
-/// These ids of the base, and all that terms of updates have or may get.
+/// The intervals of some ids of the base, and of all ids that terms of updates have or may get.
 pub(crate) fn of_base(ids: Vec<u32>) -> Intervals {
     let mut out = of_ids(ids);
     out.push(TAIL);

@@ -25,7 +25,7 @@ pub type Slot = u16;
 pub enum Operand {
     /// The id in this column of the row.
     Slot(Slot),
-    /// This vertex.
+    /// A known vertex.
     Const(u32),
 }
 
@@ -41,7 +41,7 @@ pub enum GraphRef {
     AnyNamed,
     /// The default graph and all named ones merged.
     Union,
-    /// These graphs merged, ascending ids, 0 for the default graph.
+    /// Several graphs merged: ascending ids, 0 for the default graph.
     Set(Vec<u32>),
     /// The named graph that an earlier step bound to this slot.
     Slot(Slot),
@@ -251,7 +251,7 @@ pub struct GeneralExpression {
     pub variables: Vec<(spargebra::term::Variable, Slot)>,
     /// Base that `IRI()` resolves relative references against.
     pub base_iri: Option<String>,
-    /// Those among which are the functions that it calls by IRI.
+    /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
     /// row, never remembered. (`NOW` is one value a query.)
@@ -324,7 +324,7 @@ pub enum Form {
 /// A position of a CONSTRUCT template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateTerm {
-    /// This column of the output.
+    /// A column of the output.
     Column(usize),
     /// Canonical bytes.
     Term(Vec<u8>),

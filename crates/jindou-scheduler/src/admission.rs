@@ -40,7 +40,7 @@ impl Default for Limits {
 pub enum Reason {
     /// The queue of its class is full.
     Full,
-    /// It would wait too long.
+    /// The query would wait too long.
     Slow,
     /// Its client has its share of a queue that many want.
     Share,
@@ -317,7 +317,7 @@ impl Admission {
         self.class(class).clients.remove(client);
     }
 
-    /// So many queries that are over leave.
+    /// Takes note that a number of queries are over.
     pub(crate) fn left(&self, class: Class, n: usize) {
         self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
     }

@@ -42,7 +42,7 @@ pub trait Work: Send + Sync + 'static {
 /// Result of [`Work::draw`].
 #[derive(Debug)]
 pub enum Drawn<T> {
-    /// This has come.
+    /// A job that has come.
     Job(Job<T>),
     /// Nothing now; something at this time.
     At(Instant),
@@ -65,7 +65,7 @@ pub struct Job<T> {
     pub arrived: Instant,
     /// When nobody wants it any more.
     pub deadline: Option<Instant>,
-    /// It began as a light one.
+    /// True if the job began as a light one.
     pub moved: bool,
 }
 
@@ -89,12 +89,12 @@ pub type Submit<T> = Arc<dyn Fn(Job<T>) -> Result<(), Refused> + Send + Sync>;
 
 /// Outcome of a job that was run.
 pub enum Ran<T> {
-    /// It is over.
+    /// The job is over.
     Done,
-    /// It is over, and its client sends the next one, which takes its place: one of the same client and class is let in without
+    /// The job is over, and its client sends the next one, which takes its place: one of the same client and class is let in without
     /// being counted anew.
     Next(Job<T>),
-    /// It was called light and is not: nothing of it was given out, and it begins again as a heavy one.
+    /// The job was called light and is not: nothing of it was given out, and it begins again as a heavy one.
     TooLong(Job<T>),
 }
 
@@ -103,7 +103,7 @@ pub enum Ran<T> {
 pub enum Dropped {
     /// Its deadline passed while it waited.
     Late,
-    /// It turned out heavy, or came by itself, and is not let in.
+    /// The job turned out heavy, or came by itself, and is not let in.
     Refused(Refused),
     /// The scheduler ends.
     Closed,

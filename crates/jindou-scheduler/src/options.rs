@@ -8,11 +8,11 @@ use std::time::Duration;
 pub enum Policy {
     /// One queue for all workers.
     Shared,
-    /// That worker, however long its current query takes; heavy queries and light ones first come, first served.
+    /// The worker whose queue it is, however long its current query takes; heavy queries and light ones first come, first served.
     Private,
     /// Any worker whose own queue is empty.
     Stealing,
-    /// That worker, or the one before it once the current query has taken longer than [`Options::stuck_after`] (the
+    /// The worker whose queue it is, or the one before it once the current query has taken longer than [`Options::stuck_after`] (the
     /// worker-obliger of OSDI '16, §5.4 and fig. 11). Beyond the paper: a worker at a heavy query counts as stuck at once, and
     /// who has nothing else to do takes what has waited that long.
     Oblige,

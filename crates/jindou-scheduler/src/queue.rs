@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// The worker works, or looks for work.
 const AWAKE: u8 = 0;
-/// It sleeps until a time at which it can take something that it knows of: only a job in its own queue is a reason to wake it.
+/// The worker sleeps until a time at which it can take something that it knows of: only a job in its own queue is a reason to wake it.
 const WATCHES: u8 = 1;
-/// It sleeps: wake it for whatever it may take.
+/// The worker sleeps: wake it for whatever it may take.
 const SLEEPS: u8 = 2;
 
 /// A worker's queue, and what others may know of that worker. Queues of different workers share no cache line.

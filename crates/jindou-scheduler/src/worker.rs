@@ -31,7 +31,7 @@ struct Turn {
     idle: Option<Instant>,
     /// Light jobs, and their time, that the admission does not know of yet.
     untold: (u64, Duration),
-    /// Those of them that were not followed by others of their clients.
+    /// Jobs among those that were not followed by others of their clients.
     left: usize,
 }
 

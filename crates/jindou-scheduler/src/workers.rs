@@ -86,7 +86,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called after each change of the state.
+    /// Publishes how many places too many are taken, and who waits; called after each change of the state.
     fn count(&self, state: &State) {
         let over = state.taken.saturating_sub(self.places);
         self.over.store(over, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Shared {
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// This thread's place goes to who waits longest, or is free.
+    /// Gives this thread's place to who waits longest, or leaves it free.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -188,7 +188,7 @@ impl Shared {
 }
 
 impl Workers {
-    /// So many places, at least one. Helpers, one fewer than places, are started when somebody first wants one.
+    /// Makes a number of places, at least one. Helpers, one fewer than places, are started when somebody first wants one.
     #[must_use]
     pub fn new(places: usize) -> Self {
         let shared = Arc::new(Shared {

@@ -30,7 +30,7 @@ const MOST: usize = 100_000;
 /// Longest time of a query in a slot for light ones.
 const LIGHT_TIME: Duration = Duration::from_millis(2);
 
-/// There is no prepared query of this name.
+/// The answer for the name of a prepared query that is not there.
 pub(crate) fn unknown(id: &str) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,

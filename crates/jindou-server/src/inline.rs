@@ -37,7 +37,7 @@ const ROOM: usize = 64 << 10;
 pub(crate) enum Attempt {
     /// The query is over.
     Done(Result<Response<Body>, Problem>),
-    /// It wants a thread of its own; its plan, if it was made.
+    /// The query wants a thread of its own; its plan, if it was made.
     Later(Option<PlannedQuery>),
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct LiveQuery {
     /// The tag that the client gave the query.
     pub(crate) tag: OnceLock<String>,
     state: AtomicU8,
-    /// It waited for its reader at some time.
+    /// True if the query waited for its reader at some time.
     waited: AtomicBool,
     /// Number of the client in whose share it counts.
     sharer: u64,

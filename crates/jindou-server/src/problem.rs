@@ -168,7 +168,7 @@ impl Problem {
         p
     }
 
-    /// As RFC 9457 has it.
+    /// The document of RFC 9457.
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut document = serde_json::json!({
             "type": format!("urn:jindou:problem:{}", self.kind),

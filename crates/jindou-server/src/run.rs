@@ -107,7 +107,7 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     /// The client takes none of these formats.
     pub(crate) unacceptable: Option<&'static [Offer]>,
-    /// It was not let in.
+    /// The reason why the query was not let in.
     pub(crate) refused: Option<Box<Refused>>,
 }
 

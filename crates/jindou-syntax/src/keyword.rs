@@ -10,7 +10,7 @@ macro_rules! keywords {
             /// All of them, as they are usually written.
             pub(crate) const ALL: &[(Self, &'static str)] = &[$((Self::$variant, $text)),*];
 
-            /// As it is usually written.
+            /// The keyword as it is usually written.
             pub(crate) fn text(self) -> &'static str {
                 match self {
                     Self::Unknown => "",

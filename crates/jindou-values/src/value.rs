@@ -120,7 +120,7 @@ pub fn equal(a: &[u8], b: &[u8]) -> Option<bool> {
     equal_at(a, &value(a)?, b, &value(b)?, 0)
 }
 
-/// As [`equal`], of terms whose values are known.
+/// Like [`equal`], of terms whose values are known.
 #[must_use]
 pub fn equal_values(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>) -> Option<bool> {
     equal_at(a, x, b, y, 0)

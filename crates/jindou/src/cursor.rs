@@ -7,13 +7,11 @@ use crate::database::{Database, guarded, watching};
 use crate::execute;
 use crate::options::QueryOptions;
 use crate::planning::{PlannedQuery, QueryForm};
-use jindou_engine::{QueryTerms, Sink, TermDecoder, WorkerPool};
+use crate::row_batch::{Columns, Meaning, RowBatch};
+use jindou_engine::{QueryTerms, Sink, WorkerPool};
 use jindou_model::sync;
-use jindou_model::{
-    CancelToken, Charge, Error, Holder, MemoryBudget, NO_VERTEX, Resource, Result, term,
-};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
 use jindou_store::Snapshot;
-use oxrdf::Term;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -25,17 +23,6 @@ const AHEAD: usize = 2;
 const ROWS: usize = 1 << 13;
 /// How often a side that waits for the other looks at the time limit and at cancellation.
 const LOOK: Duration = Duration::from_millis(20);
-/// Rows that are decoded together.
-const GROUP: usize = 64;
-/// Bytes of terms after which a group ends.
-const GROUP_BYTES: usize = 1 << 16;
-
-/// The ids of a batch, a column after the other, and the bytes that they are charged for.
-struct Columns {
-    ids: Vec<u32>,
-    rows: usize,
-    _charge: Charge,
-}
 
 /// State of the two sides, under the lock.
 #[derive(Default)]
@@ -186,13 +173,6 @@ impl Sink for Put<'_> {
         }
         Ok(())
     }
-}
-
-/// The meaning of ids, shared by a cursor and its batches.
-struct Meaning {
-    variables: Vec<String>,
-    snapshot: Snapshot,
-    terms: QueryTerms,
 }
 
 /// The rows of a SELECT, pulled batch by batch. The query runs meanwhile, some batches ahead; dropping the cursor cancels it
@@ -389,233 +369,6 @@ impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor")
             .field("variables", &self.meaning.variables)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Some rows of an answer, column by column. Outlives its cursor, and keeps the query's snapshot.
-pub struct RowBatch {
-    columns: Columns,
-    meaning: Arc<Meaning>,
-}
-
-impl std::fmt::Debug for RowBatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowBatch")
-            .field("variables", &self.meaning.variables)
-            .field("rows", &self.columns.rows)
-            .finish_non_exhaustive()
-    }
-}
-
-impl RowBatch {
-    /// Names of the columns, without `?`.
-    #[must_use]
-    pub fn variables(&self) -> &[String] {
-        &self.meaning.variables
-    }
-
-    /// Number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.columns.rows
-    }
-
-    /// A column's ids, one a row: equal ids are equal terms, 0 is unbound. They mean something in this answer only. Empty if
-    /// there is no such column.
-    #[must_use]
-    pub fn ids(&self, column: usize) -> &[u32] {
-        let rows = self.columns.rows;
-        let from = column.saturating_mul(rows);
-        self.columns
-            .ids
-            .get(from..from.saturating_add(rows))
-            .unwrap_or(&[])
-    }
-
-    /// A reader of a column's terms.
-    #[must_use]
-    pub fn column(&self, column: usize) -> Column<'_> {
-        Column {
-            ids: self.ids(column),
-            decoder: TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms),
-            snapshot: &self.meaning.snapshot,
-            group: Group::default(),
-        }
-    }
-
-    /// A column's terms, one a row; `None` where unbound. Decoded as the iterator goes.
-    pub fn terms(&self, column: usize) -> impl Iterator<Item = Result<Option<Term>>> + '_ {
-        let mut column = self.column(column);
-        (0..column.ids.len()).map(move |row| column.term(row))
-    }
-
-    /// Hands the canonical bytes ([`decode_term`](crate::decode_term)) of any ids of this answer to `take`, in their order, with each
-    /// id's place among them. An id need not be in this batch, so a program can collect the ids of many batches and have each
-    /// term decoded once: ascending ids are the fastest. Nothing is handed over for 0, which is unbound.
-    ///
-    /// ```
-    /// # let db = jindou::Database::in_memory();
-    /// # let data = "INSERT DATA { <http://e/a> a <http://e/C> . <http://e/b> a <http://e/C> }";
-    /// # db.update(data, &Default::default())?;
-    /// let mut cursor = db.cursor("SELECT ?class { ?thing a ?class }", &Default::default())?;
-    /// let (mut distinct, mut last) = (std::collections::BTreeSet::new(), None);
-    /// while let Some(batch) = cursor.next_batch()? {
-    ///     distinct.extend(batch.ids(0).iter().copied());
-    ///     last = Some(batch);
-    /// }
-    /// let ids: Vec<u32> = distinct.into_iter().collect();
-    /// let mut terms = vec![];
-    /// last.unwrap().decode(&ids, |_, bytes| terms.extend(jindou::decode_term(bytes)))?;
-    /// assert_eq!(terms.len(), 1);
-    /// # Ok::<(), jindou::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Column::term`]; what was handed over before counts for nothing then.
-    pub fn decode(&self, ids: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<()> {
-        let mut decoder = TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms);
-        let mut place = 0;
-        for group in ids.chunks(GROUP) {
-            decoder.prefetch(group);
-            for &id in group {
-                if let Some(bytes) = decoder.canonical(id)? {
-                    take(place, bytes);
-                }
-                place += 1;
-            }
-        }
-        // Once for all of them: batches outlive their query.
-        self.meaning.snapshot.check_files()
-    }
-
-    /// One whole row. For many rows, reading column by column is faster.
-    ///
-    /// # Errors
-    /// [`Error::Store`] for an id that has no term: the store is damaged.
-    pub fn row(&self, row: usize) -> Result<Vec<Option<Term>>> {
-        (0..self.meaning.variables.len())
-            .map(|c| {
-                let mut column = self.column(c);
-                // Alone, also if it is the first one.
-                column.group.first = usize::MAX;
-                column.term(row)
-            })
-            .collect()
-    }
-}
-
-/// Reads one column of a batch. If it is read from its first row on, terms are decoded a group at a time: ids near
-/// each other cost little, and the store's files are asked about faults once a group.
-pub struct Column<'b> {
-    ids: &'b [u32],
-    decoder: TermDecoder<'b>,
-    /// Snapshot whose files are checked after each group, before a term of it is returned: batches outlive their query.
-    snapshot: &'b Snapshot,
-    group: Group,
-}
-
-/// Terms of some rows, whose files were whole after they were read.
-#[derive(Default)]
-struct Group {
-    first: usize,
-    bytes: Vec<u8>,
-    /// The end of each row's term in `bytes`.
-    ends: Vec<usize>,
-}
-
-impl Group {
-    /// The row behind the last.
-    fn end(&self) -> usize {
-        self.first + self.ends.len()
-    }
-
-    fn contains(&self, row: usize) -> bool {
-        (self.first..self.end()).contains(&row)
-    }
-
-    fn term(&self, row: usize) -> Option<&[u8]> {
-        let at = row.checked_sub(self.first)?;
-        let from = match at.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
-            None => 0,
-        };
-        self.bytes.get(from..*self.ends.get(at)?)
-    }
-}
-
-impl Column<'_> {
-    /// Decodes the row, and those behind it if reading goes from row to row.
-    fn decode(&mut self, row: usize) -> Result<()> {
-        let goes_on = row == self.group.end();
-        let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });
-        let ids = self.ids.get(row..to).unwrap_or(&[]);
-        if ids.len() > 1 {
-            self.decoder.prefetch(ids);
-        }
-        let group = &mut self.group;
-        group.bytes.clear();
-        group.ends.clear();
-        group.first = row;
-        let mut failed = None;
-        for &id in ids {
-            match self.decoder.canonical(id) {
-                Ok(term) => group.bytes.extend_from_slice(term.unwrap_or(&[])),
-                Err(e) => {
-                    // Those before it are good; its own turn comes.
-                    failed = group.ends.is_empty().then_some(e);
-                    break;
-                }
-            }
-            group.ends.push(group.bytes.len());
-            if group.bytes.len() > GROUP_BYTES {
-                break;
-            }
-        }
-        if let Err(e) = self.snapshot.check_files() {
-            self.group.ends.clear();
-            return Err(e);
-        }
-        failed.map_or(Ok(()), Err)
-    }
-
-    /// The term in a row; `None` where it is unbound, or there is no such row.
-    ///
-    /// # Errors
-    /// [`Error::Store`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
-    pub fn term(&mut self, row: usize) -> Result<Option<Term>> {
-        match self.canonical(row)?.map(term::decode) {
-            None => Ok(None),
-            Some(Some(term)) => Ok(Some(term)),
-            // The decoder says why.
-            Some(None) => {
-                let term = self.decoder.term(self.ids[row]);
-                self.snapshot.check_files()?;
-                term
-            }
-        }
-    }
-
-    /// The same as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation, and equal bytes are
-    /// equal terms in any store.
-    ///
-    /// # Errors
-    /// As [`Self::term`].
-    pub fn canonical(&mut self, row: usize) -> Result<Option<&[u8]>> {
-        let Some(&id) = self.ids.get(row) else {
-            return Ok(None);
-        };
-        if !self.group.contains(row) {
-            self.decode(row)?;
-        }
-        Ok(self.group.term(row).filter(|_| id != NO_VERTEX))
-    }
-}
-
-impl std::fmt::Debug for Column<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Column")
-            .field("ids", &self.ids)
             .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ pub(crate) enum DefaultGraph {
     Own,
     /// All graphs.
     Union,
-    /// Those of `FROM`, ascending ids.
+    /// The graphs of `FROM`, ascending ids.
     Set(Vec<u32>),
 }
 

@@ -229,7 +229,7 @@ impl Cells {
         self.text.extend_from_slice(text);
     }
 
-    /// To be called once a group.
+    /// True if remembering cells pays; called once a group.
     fn is_worth_it(&mut self) -> bool {
         if !self.on {
             self.pause = self.pause.saturating_sub(1);

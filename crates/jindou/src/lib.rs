@@ -22,8 +22,8 @@
 //! sentences for people, and name no options of a program.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
-//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (the beginnings of a
-//! store on several servers, which the database does not use yet: they will change). `examples/` has runnable programs.
+//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (stores in
+//! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
 //!
 //! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
 //! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Store`] that names
@@ -46,6 +46,7 @@ mod planning;
 mod prepared;
 mod profile;
 pub mod results;
+mod row_batch;
 mod runtime;
 mod summary;
 mod update;
@@ -55,7 +56,7 @@ pub use backup::{
     BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
     time_text,
 };
-pub use cursor::{Column, Cursor, RowBatch};
+pub use cursor::Cursor;
 pub use database::{Checksum, Database, QueryReport};
 pub use device::GpuChoice;
 pub use export::Export;
@@ -101,6 +102,7 @@ pub use oxrdfio::RdfFormat;
 pub use prepared::{PreparedQuery, Session, Value};
 pub use profile::ProfileNode;
 pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
+pub use row_batch::{Column, RowBatch};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use spargebra;
 pub use summary::Summary;

@@ -11,7 +11,7 @@ use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term
 use jindou_plan::{Form, Functions, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Value of a parameter.
@@ -197,15 +197,13 @@ impl PreparedQuery {
     /// Bytes that it is charged for: text, algebra and plan.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let charge = self.shared.charge.lock();
-        charge.unwrap_or_else(PoisonError::into_inner).bytes()
+        sync::lock(&self.shared.charge).bytes()
     }
 
     /// True if runs need no planning, as things are.
     #[must_use]
     pub fn is_planned(&self) -> bool {
-        let planned = self.shared.planned.lock();
-        let planned = planned.unwrap_or_else(PoisonError::into_inner);
+        let planned = sync::lock(&self.shared.planned);
         planned.as_ref().is_some_and(|p| p.plan.is_some())
     }
 
@@ -225,8 +223,7 @@ impl PreparedQuery {
     /// on the terms.
     #[must_use]
     pub fn is_light(&self) -> Option<bool> {
-        let planned = self.shared.planned.lock();
-        let planned = planned.unwrap_or_else(PoisonError::into_inner);
+        let planned = sync::lock(&self.shared.planned);
         let plan = planned.as_ref()?.plan.as_ref()?;
         Some(plan.plan().weight == Weight::Light)
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// How many queries come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// So many a second.
+    /// Queries a second.
     Absolute(f64),
-    /// This part of what the closed loop reached.
+    /// A multiple of the rate that the closed loop reached.
     OfPeak(f64),
 }
 

@@ -49,9 +49,9 @@ impl Random {
 pub enum Arrivals {
     /// None.
     None,
-    /// So many clients, each of which keeps so many queries under way.
+    /// A number of clients, each of which keeps a window of queries under way.
     Closed { clients: usize, window: usize },
-    /// So many a second, at random intended times (a Poisson process), whatever becomes of earlier ones.
+    /// A number of queries a second, at random intended times (a Poisson process), whatever becomes of earlier ones.
     Open { rate: f64, clients: usize },
 }
 

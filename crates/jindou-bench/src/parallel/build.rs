@@ -31,7 +31,7 @@ pub struct Parts {
     pub cut: f64,
     /// Time to decide who owns what, and to load all parts, in seconds.
     pub seconds: [f64; 2],
-    /// It was there already; the times are those of its making.
+    /// True if the cut was there already; the times are those of its making.
     pub reused: bool,
 }
 

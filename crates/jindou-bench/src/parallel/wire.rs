@@ -60,8 +60,9 @@ pub struct Share {
     pub cpu: u64,
     /// A table a part.
     pub tables: Vec<Table>,
-    /// Or the only part's rows as text, and how many.
+    /// The rows of the only part as text, in place of tables.
     pub text: Vec<u8>,
+    /// Rows in `text`.
     pub rows: u64,
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// The version and the commit that it was built of.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("JINDOU_COMMIT"), ")");
-/// And for what, and how.
+/// The version and commit with the target, profile and features of the build.
 const LONG_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (",

@@ -154,9 +154,9 @@ fn fetched(
     Ok(builder.stream(found.url, found.reader, found.size, found.format, graph))
 }
 
-/// So many new quads are folded into the segments at once: reading them from the log takes a third of a second at each opening.
+/// New quads from which a load folds them into the segments itself: reading so many from the log takes a third of a second at each opening.
 const MANY: u64 = 100_000;
-/// And so many where they are more than a tenth of the store.
+/// New quads from which it does so where they are more than a tenth of the store.
 const MANY_OF_FEW: u64 = 10_000;
 
 /// Merges what was loaded into a store that was there, where the log would be long; what was loaded stays whatever happens.

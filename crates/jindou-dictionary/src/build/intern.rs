@@ -33,7 +33,7 @@ const MAX_ARENA: usize = (u32::MAX as usize) * 4;
 enum How {
     /// Already written to the output.
     Known,
-    /// As in the row before.
+    /// The id of the row before.
     Above,
     /// From the group's next pending term.
     Pending,

@@ -119,9 +119,9 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verdict {
-    /// It is false.
+    /// The condition is false.
     False = 0,
-    /// It is true.
+    /// The condition is true.
     True = 1,
     /// Computing it gives an error, as SPARQL has them.
     Error = 2,

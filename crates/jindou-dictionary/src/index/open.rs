@@ -111,7 +111,7 @@ impl OpenIndexes {
         })
     }
 
-    /// Those of a base in memory, which has no files.
+    /// The indexes of a base in memory, which has no files.
     ///
     /// # Errors
     /// As [`Self::open`].

@@ -112,7 +112,7 @@ impl Places {
 struct Added {
     /// The first of the base's that is not before it.
     key: SortKey,
-    /// That has an equal value.
+    /// True if the value of that term is equal.
     equal: bool,
     by: By,
 }

@@ -13,7 +13,7 @@ const KEPT: usize = 1 << 14;
 pub(super) struct Seen {
     /// The nodes, each once.
     pub order: Vec<u32>,
-    /// Those that the bitmap has no bit for; all of them while there is none.
+    /// Nodes that the bitmap has no bit for; all of them while there is no bitmap.
     few: FxHashSet<u32>,
     bits: Vec<u64>,
     /// Ids that a bitmap spans.

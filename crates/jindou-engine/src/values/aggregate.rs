@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Default)]
 struct Text {
     bytes: Vec<u8>,
-    /// There was a value.
+    /// True once the group has a value.
     begun: bool,
     failed: bool,
 }

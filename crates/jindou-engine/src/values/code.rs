@@ -68,7 +68,7 @@ pub(crate) enum Code {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cast {
     String,
-    /// To the datatype with this tag.
+    /// A cast to the datatype with this tag.
     Coded(u8),
 }
 

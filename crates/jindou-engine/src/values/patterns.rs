@@ -14,7 +14,7 @@ const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, PROGRAM];
 const LONGEST: usize = 64 << 10;
 /// Patterns kept.
 const KEPT: usize = 256;
-/// And bytes that they may take in all.
+/// Bytes that all kept patterns may take together.
 const KEPT_BYTES: usize = 24 << 20;
 
 /// A compiled pattern with its flags.
@@ -23,7 +23,7 @@ pub(crate) struct Compiled {
     pub regex: Regex,
     /// A replacement is meant literally (flag `q`).
     pub literal: bool,
-    /// It matches the empty text, so that REPLACE is an error (FORX0003).
+    /// True if the pattern matches the empty text, so that REPLACE is an error (FORX0003).
     pub empty: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Turtle {
 /// The IRI being read.
 #[derive(Default)]
 struct Iri {
-    /// It is a new base.
+    /// True if the IRI is a new base.
     is_base: bool,
     /// Nothing but letters, digits, `+`, `-`, `.` before: it may have a scheme.
     may_be_scheme: bool,

@@ -188,7 +188,7 @@ impl Builder<'_> {
         hash_join(row, leaf, JoinKind::Inner, None)
     }
 
-    /// These columns of the outer row.
+    /// A leaf that gives columns of the outer row.
     fn outer_row(&self, slots: &SlotSet) -> Built {
         Built {
             op: Operator::Outer(operator::Outer {

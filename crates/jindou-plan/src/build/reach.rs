@@ -25,7 +25,7 @@ pub(crate) struct Shape {
     subjects: f64,
     objects: f64,
     pairs: f64,
-    /// It also leads from every node to itself.
+    /// True if the path also leads from every node to itself.
     nullable: bool,
 }
 

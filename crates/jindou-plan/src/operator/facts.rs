@@ -41,9 +41,9 @@ impl Role {
 /// Effect of an operator on the order of its input's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It makes one.
+    /// The operator makes an order.
     Makes,
-    /// It leaves the rows in the order in which they come.
+    /// Rows keep the order in which they come.
     Keeps,
     /// Rows come out in any order.
     Loses,

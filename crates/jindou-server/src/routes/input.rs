@@ -38,7 +38,7 @@ impl Parameters {
         found.map(|(_, v)| v.clone()).collect()
     }
 
-    /// Those whose names begin with a character, which is left out.
+    /// The parameters whose names begin with a character, which is left out.
     pub(super) fn prefixed(&self, with: char) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()

@@ -153,7 +153,7 @@ impl Net {
         Ok(net)
     }
 
-    /// That this is the net effect of something on the snapshot: ids are known, quads there or not there.
+    /// Checks that this is the net effect of something on the snapshot: ids are known, quads there or not there.
     ///
     /// # Errors
     /// [`Error::Store`]: the record it came from is damaged or another snapshot's.

@@ -17,7 +17,7 @@ pub(super) struct Derived {
     keys: OnceLock<Arc<[u32]>>,
     /// `None` in it: they do not fit.
     merged: OnceLock<Option<Arc<MergedLists>>>,
-    /// Those of an earlier version.
+    /// Lists of an earlier version.
     older: Option<Older>,
     /// Lists that readers merged.
     spent: AtomicU64,
@@ -89,7 +89,7 @@ impl Derived {
         }
     }
 
-    /// These keys' lists are going to change.
+    /// Forgets the lists of keys that are going to change.
     pub fn change(&mut self, keys: impl Iterator<Item = u32>) {
         let Some(o) = &self.older else { return };
         keys.for_each(|key| o.changed.add(key));

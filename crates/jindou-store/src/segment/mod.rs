@@ -267,22 +267,12 @@ impl Rows for NamedSegment<'_> {
     }
 }
 
-/// Asks the processor to fetch `slice[at]`; does nothing out of bounds or where there is no such
-/// instruction.
+/// Asks the processor to fetch `slice[at]`; does nothing out of bounds or where there is no such instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
+    // Prefetching any address is allowed, but one that is not mapped costs a walk of the page table.
     if at < slice.len() {
-        // SAFETY: `at` is in bounds, so the address is inside one allocation; a prefetch never faults
-        // and changes no state that the program can see. SSE is part of the x86-64 baseline.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(at).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = (slice, at);
+        jindou_model::memory::prefetch_at(slice, at);
     }
 }
 

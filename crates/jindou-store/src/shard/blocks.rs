@@ -25,8 +25,9 @@ const EVERYWHERE: u32 = 4;
 /// Blocks that a table has at most before its blocks are made larger: 160 KiB.
 const MANY_BLOCKS: u32 = 1 << 15;
 
-/// How blocks are given to shards.
+/// Rule by which blocks are given to shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Placement {
     /// Each cluster of ids is cut into one piece a shard: instances of every class are spread evenly, and what lies together
     /// in several clusters is mostly owned together.

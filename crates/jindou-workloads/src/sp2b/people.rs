@@ -19,7 +19,7 @@ pub(super) struct People {
     last: Vec<u16>,
     /// Whether each was written already.
     written: Vec<bool>,
-    /// Those who were, in that order: editors are taken from them.
+    /// People who were written already, in that order: editors are taken from them.
     known: Vec<u32>,
 }
 

@@ -19,7 +19,7 @@ pub const BACKUP_PHASES: [&str; 2] = ["copying the base", "copying the log"];
 
 /// A store that another process changes is looked at again that often.
 const TRIES: usize = 10;
-/// So long a log that another process writes may take to prove what it had acknowledged.
+/// Time that a log which another process writes may take to prove what it had acknowledged.
 const PROOF: Duration = Duration::from_secs(3);
 
 /// Report on a backup that was taken.

@@ -58,7 +58,7 @@ const SYNTAX: [&str; 12] = [
     "aboutEachPrefix",
     "bagID",
 ];
-/// Those of them that earlier versions had: as classes, too, they are refused.
+/// Names among those that earlier versions had: they are refused as classes, too.
 const OLD: [&str; 3] = ["aboutEach", "aboutEachPrefix", "bagID"];
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 /// Namespaces to which XML itself gives their prefixes.

@@ -244,7 +244,7 @@ struct IntoChanges<'a> {
     pool: &'a dyn WorkerPool,
     cancel: &'a CancelToken,
     begun: Instant,
-    /// It took a place to compute in.
+    /// True if reading took a place to compute in.
     entered: bool,
 }
 

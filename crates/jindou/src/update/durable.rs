@@ -28,13 +28,13 @@ const SAME: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// It can be changed if no other process changes it and its files can be written; else it can be read, as it is when it is
+    /// The database can be changed if no other process changes it and its files can be written; else it can be read, as it is when it is
     /// opened.
     #[default]
     Any,
-    /// It must be possible to change it.
+    /// The database must be one that can be changed.
     Write,
-    /// It is only read, as it is when it is opened; nothing in its directory is touched.
+    /// The database is only read, as it is when it is opened; nothing in its directory is touched.
     Read,
 }
 

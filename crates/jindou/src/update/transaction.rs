@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// Bytes that applying takes for each change while it does: the quad sorted and looked up, its place in two patches, its record.
 const APPLYING: u64 = 160;
-/// And for each predicate: its patches, its counts.
+/// Bytes that it takes for each predicate: its patches, its counts.
 const PREDICATE: u64 = 900;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
