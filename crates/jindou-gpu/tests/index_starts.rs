@@ -119,7 +119,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
             let mut rows: Vec<_> = rows.rows().map(<[u32]>::to_vec).collect();
             rows.sort_unstable();
             assert_eq!(rows, want);
-            let (sum, _) = execution.checksum().unwrap();
+            let (sum, ..) = execution.checksum().unwrap();
             assert_eq!(sum.rows, want.len() as u64);
         }
     }

@@ -20,7 +20,7 @@ const MODES: [(ShardMode, &str); 3] = [
     (ShardMode::Fork, "fork-join"),
     (ShardMode::Dynamic, "dynamic"),
 ];
-/// What the paper's table 6 has for each query in these modes: milliseconds on LUBM-10240 over six machines.
+/// The paper's table 6: milliseconds of each query in these modes, on LUBM-10240 over six machines.
 const PAPER: [[f64; 3]; 7] = [
     [21_859.0, 813.0, 516.0],
     [80.0, 79.0, 78.0],

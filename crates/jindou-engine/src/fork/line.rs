@@ -152,7 +152,7 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// What each step did since this was last asked, the first step not among them.
+    /// Counts of each step since this was last asked, the first step not among them.
     pub fn news(&mut self) -> Vec<StepCounts> {
         let each = self.hops.iter_mut().map(|hop| {
             let stats = hop

@@ -46,7 +46,7 @@ impl Columns {
     }
 }
 
-/// What a part of a query has to know.
+/// Everything that a part of a query has to know.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Program {
     /// The steps, as [`jindou_plan::wire`] has them.

@@ -79,7 +79,7 @@ pub(crate) struct Part {
     full: Vec<AtomicU64>,
     /// Bytes that may wait elsewhere before this part makes and gives no more: [`ENOUGH`], or less of a query that may use little.
     enough: u64,
-    /// What was asked for in place, as last told.
+    /// Counts of what was asked for in place, as last told.
     asked: Mutex<[u64; 3]>,
 }
 
@@ -558,7 +558,7 @@ fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> 
     Ok(())
 }
 
-/// What one worker has for others.
+/// News and rows that one worker has for others.
 struct Outbox<'p> {
     part: &'p Part,
     /// Rows that went through all steps.

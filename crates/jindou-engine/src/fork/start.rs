@@ -12,7 +12,7 @@ use jindou_store::shard::Blocks;
 /// Ids of a page at most.
 const PAGE: u32 = 1 << 16;
 
-/// What is left of a start.
+/// The rest of a start.
 enum Cursor {
     /// Ids that the shard owns.
     Runs(Vec<[u32; 2]>),

@@ -37,7 +37,7 @@ impl Said {
     }
 }
 
-/// What a broken peer that knows a query's name may say to a part and to the coordinator.
+/// Messages that a broken peer that knows a query's name may send to a part and to the coordinator.
 fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
     let said = |tag| Said::of(name, tag);
     let report = |from| said(3).short(&[from]);
