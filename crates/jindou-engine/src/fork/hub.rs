@@ -1,6 +1,9 @@
 //! The parts of queries in one process, and the queries that it coordinates: takes the messages of other servers, and gives them to
 //! whom they are for.
 
+#[path = "execute.rs"]
+mod execute;
+
 use super::gather::{Gathered, Gathering, NO_FIT};
 use super::line::layouts;
 use super::message::{
@@ -24,6 +27,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
+
+pub use execute::ForkExecutor;
 
 /// Parts of a process at once.
 const PARTS: usize = 4096;
@@ -440,207 +445,5 @@ impl Posts for Hub {
             message: "it was told what cannot be read".into(),
         })?;
         Ok(put_answer(&self.0.answered(shard, query, message)))
-    }
-}
-
-/// Runs explorations at the shards that have their data.
-pub struct ForkExecutor {
-    hub: Arc<Inner>,
-    mode: ShardMode,
-}
-
-/// How an exploration is run.
-enum Way {
-    /// Here, asking others for data.
-    Here,
-    /// As a whole at one shard.
-    There(u32),
-    /// At all shards.
-    Fork(Starts),
-}
-
-impl ForkExecutor {
-    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> Way {
-        let (Some((own, blocks)), false) = (graph.placement(), self.mode == ShardMode::InPlace)
-        else {
-            return Way::Here;
-        };
-        let Some(starts) = starts(blocks, steps) else {
-            return Way::Here;
-        };
-        if self.mode == ShardMode::Dynamic && !forks(graph, blocks.shards(), all, self.hub.round())
-        {
-            return match starts {
-                Starts::On(shard) if shard != own => Way::There(shard),
-                _ => Way::Here,
-            };
-        }
-        Way::Fork(starts)
-    }
-
-    fn program(&self, task: &Task<'_>, distinct: bool) -> Result<Program> {
-        let mut steps = Vec::new();
-        jindou_plan::wire::put_steps(task.steps, &mut steps)
-            .map_err(|e| Error::Internal(e.to_string()))?;
-        Ok(Program {
-            steps,
-            time: task.options.cancel.left(),
-            memory: task.options.memory.limit(),
-            mode: self.mode,
-            distinct,
-            profile: task.options.profile,
-        })
-    }
-
-    /// Runs the whole task at one shard; `None` if that shard declines.
-    fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
-        let query = QueryName {
-            home: self.hub.home,
-            number: self.hub.number(),
-        };
-        let message = Message::Run(self.program(task, false)?);
-        let way = [self.hub.home, shard];
-        let cancel = &task.options.cancel;
-        let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
-        match answer {
-            Answer::Ran(rows, _) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
-                shard,
-                message: NO_FIT.into(),
-            }),
-            Answer::Ran(rows, counts) => {
-                let back = rows.bytes();
-                let Columns { rows, columns } = rows;
-                let details = format!(
-                    "run at shard {shard}: {rows} rows in one round of {} bytes\n",
-                    bytes + back
-                );
-                Ok(Some(Box::new(Ready::new(columns, rows, counts, details))))
-            }
-            Answer::Failed(f) => Err(f.error()),
-            _ => Ok(None),
-        }
-    }
-
-    fn fork(&self, task: &Task<'_>, starts: Starts, distinct: bool) -> Result<Box<dyn PulledRows>> {
-        let hub = &self.hub;
-        let (own, blocks) = task
-            .snapshot
-            .placement()
-            .ok_or_else(|| Error::Internal("the store is not cut into shards".into()))?;
-        let query = QueryName {
-            home: hub.home,
-            number: hub.number(),
-        };
-        let cancel = &task.options.cancel;
-        let links = (0..blocks.shards())
-            .map(|s| hub.link(s))
-            .collect::<Result<Vec<_>>>()?;
-        let places: Vec<u32> = match starts {
-            Starts::Everywhere => (0..blocks.shards()).collect(),
-            Starts::On(shard) => vec![shard],
-            Starts::Home => vec![own],
-        };
-        let numbers: Vec<u64> = places.iter().map(|_| hub.number()).collect();
-        let gathering = Arc::new(Gathering::new(
-            (query, Arc::clone(hub)),
-            cancel,
-            &task.options.memory,
-            links,
-            (task.steps.len(), width_after(task.steps)),
-            &numbers,
-        ));
-        lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
-        // From here on the parts are told when it is dropped.
-        let gathered = Gathered(gathering);
-        let begin = Message::Begin(self.program(task, distinct)?);
-        let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
-        taken(hub.posts(query, hub.home, all, cancel)?)?;
-        let alone = starts != Starts::Everywhere;
-        let start = numbers
-            .iter()
-            .map(|&number| Message::Start { number, alone });
-        let all = places.iter().copied().zip(start).collect();
-        taken(hub.posts(query, hub.home, all, cancel)?)?;
-        Ok(Box::new(gathered))
-    }
-}
-
-fn width_after(steps: &[Step]) -> usize {
-    layouts(steps).last().map_or(0, Vec::len)
-}
-
-fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {
-    for (shard, answer, _) in answers {
-        match answer {
-            Answer::Taken(_) => {}
-            Answer::Failed(f) => return Err(f.error()),
-            _ => {
-                return Err(Error::Shard {
-                    shard,
-                    message: "it did not take its part of the query".into(),
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
-impl Executor for ForkExecutor {
-    fn name(&self) -> &'static str {
-        "shards"
-    }
-
-    fn runs_nested(&self) -> bool {
-        false
-    }
-
-    fn prefix(&self, task: &Task<'_>) -> Result<usize> {
-        let forkable = task.steps.iter().take_while(|s| is_forkable(s)).count();
-        let first = task.steps.get(..forkable).unwrap_or(&[]);
-        // Each can be sent, and yet not all together.
-        if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
-            return Ok(0);
-        }
-        Ok(match self.way(task.snapshot, first, task.steps) {
-            Way::Here => 0,
-            // What it does not do would be done here: then nothing is won.
-            Way::There(_) if forkable < task.steps.len() => 0,
-            Way::There(_) | Way::Fork(_) => forkable,
-        })
-    }
-
-    fn is_pulled(&self) -> bool {
-        true
-    }
-
-    fn pull(&self, task: &Task<'_>, distinct: bool) -> Result<Option<Box<dyn PulledRows>>> {
-        match self.way(task.snapshot, task.steps, task.steps) {
-            Way::Here => Ok(None),
-            Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts) => self.fork(task, starts, distinct).map(Some),
-        }
-    }
-
-    fn load(
-        &self,
-        _task: &Task<'_>,
-        _slots: &[Slot],
-        _columns: &[&[u32]],
-        _rows: usize,
-    ) -> Result<Table> {
-        Err(Error::Unsupported("tables at other shards".into()))
-    }
-
-    fn run(&self, _task: &Task<'_>, _input: Option<&Table>) -> Result<Table> {
-        Err(Error::Unsupported("tables at other shards".into()))
-    }
-
-    fn stream(
-        &self,
-        _task: &Task<'_>,
-        _input: Option<&Table>,
-        _sink: &mut dyn Sink,
-    ) -> Result<Vec<Slot>> {
-        Err(Error::Unsupported("rows of other shards are pulled".into()))
     }
 }

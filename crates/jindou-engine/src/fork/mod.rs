@@ -13,11 +13,11 @@
 //! | `route` | where rows go before a step; sending them or asking for data |
 //! | `line` | one worker's way through the steps |
 //! | `start` | the first rows that a shard makes |
-//! | `part` | a query at one shard: what waits, workers |
+//! | `part`, `outbox` | a query at one shard: what waits, workers, and what they have for others |
 //! | `ledger` | when all messages are worked off |
 //! | `gather` | the coordinator's side |
 //! | `run_now` | light explorations, run as a whole at one shard |
-//! | `hub` | all parts and coordinated queries of a process; the executor |
+//! | `hub`, `execute` | all parts and coordinated queries of a process; the executor |
 
 mod gather;
 mod hub;

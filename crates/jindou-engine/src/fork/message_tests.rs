@@ -1,0 +1,145 @@
+use super::*;
+
+fn some_rows() -> Columns {
+    Columns {
+        rows: 3,
+        columns: vec![vec![1, 2, 3], vec![7, 0, u32::MAX]],
+    }
+}
+
+fn program() -> Program {
+    Program {
+        steps: vec![1, 2, 3],
+        time: Some(Duration::from_millis(7)),
+        memory: 1 << 40,
+        mode: ShardMode::Fork,
+        distinct: true,
+        profile: false,
+    }
+}
+
+fn messages() -> Vec<Message> {
+    let bare = Columns {
+        rows: 1 << 40,
+        columns: vec![],
+    };
+    let report = Report {
+        from: 3,
+        completed: vec![1, u64::MAX],
+        spawned: vec![9],
+        rows: some_rows(),
+        counts: Counts {
+            steps: vec![
+                StepCounts {
+                    sent: 4,
+                    ..StepCounts::default()
+                };
+                2
+            ],
+            messages: 1,
+            bytes: 2,
+            given: 9,
+            asked: [3, 4, 5],
+            time: Duration::from_nanos(8),
+        },
+    };
+    vec![
+        Message::Begin(program()),
+        Message::Start {
+            number: 1,
+            alone: true,
+        },
+        Message::Rows {
+            number: 2,
+            step: 3,
+            rows: some_rows(),
+        },
+        Message::Rows {
+            number: 2,
+            step: 3,
+            rows: bare,
+        },
+        Message::Report(report),
+        Message::Failed(Failure::of(&Error::Cancelled, 2)),
+        Message::Waiting,
+        Message::End,
+        Message::Run(Program {
+            time: None,
+            ..program()
+        }),
+    ]
+}
+
+#[test]
+fn messages_come_back_and_cut_ones_do_not() {
+    let query = QueryName {
+        home: 5,
+        number: 77,
+    };
+    for message in messages() {
+        let bytes = put(query, &message);
+        assert_eq!(read(&bytes), Some((query, message)));
+        for cut in 0..bytes.len() {
+            assert_eq!(read(&bytes[..cut]), None);
+        }
+        let mut longer = bytes;
+        longer.push(0);
+        assert_eq!(read(&longer), None);
+    }
+    let answers = [
+        Answer::Taken(9),
+        Answer::Unknown,
+        Answer::Ran(some_rows(), vec![1, 2]),
+        Answer::Declined,
+        Answer::Failed(Failure::of(&Error::Internal("x".into()), 1)),
+    ];
+    for answer in answers {
+        let bytes = put_answer(&answer);
+        assert_eq!(read_answer(&bytes), Some(answer));
+        for cut in 0..bytes.len() {
+            assert_eq!(read_answer(&bytes[..cut]), None);
+        }
+    }
+}
+
+/// A changed byte gives another message or none, and never more memory than there are bytes.
+#[test]
+fn damaged_messages_are_refused_or_mean_themselves() {
+    let query = QueryName { home: 1, number: 2 };
+    for message in messages() {
+        let bytes = put(query, &message);
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << bit;
+                if let Some((query, message)) = read(&bad) {
+                    assert_eq!(put(query, &message), bad, "{at} {bit}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn failures_keep_their_kind() {
+    let all = [
+        Error::Shard {
+            shard: 4,
+            message: "away".into(),
+        },
+        Error::limit(Resource::Memory, "full"),
+        Error::Timeout(Duration::from_secs(3)),
+        Error::Cancelled,
+        Error::Internal("bug".into()),
+    ];
+    for e in all {
+        let back = Failure::of(&e, 2).error();
+        assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(&e));
+        assert!(back.to_string().contains(match &e {
+            Error::Shard { .. } => "away",
+            Error::Limit(_) => "full",
+            Error::Internal(_) => "bug",
+            _ => "",
+        }));
+    }
+}
