@@ -62,10 +62,11 @@ pub(crate) fn checksum(
     snapshot.charge_to(&options.memory);
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor =
+        options
+            .runtime
+            .devices()
+            .choose(plan, snapshot, options.gpu, options.threads)?;
     let execution = Execution {
         plan,
         snapshot,
@@ -97,10 +98,11 @@ pub(crate) fn run(
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor =
+        options
+            .runtime
+            .devices()
+            .choose(plan, snapshot, options.gpu, options.threads)?;
     let mut execution = Execution {
         plan,
         snapshot,
@@ -274,10 +276,11 @@ pub(crate) fn pulled(
     }
     let exec = exec_options(plan, options, cancel);
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options
-        .runtime
-        .devices()
-        .choose(plan, snapshot, options.gpu)?;
+    let executor =
+        options
+            .runtime
+            .devices()
+            .choose(plan, snapshot, options.gpu, options.threads)?;
     let execution = Execution {
         plan,
         snapshot,
