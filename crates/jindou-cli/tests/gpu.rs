@@ -76,6 +76,16 @@ fn answers_do_not_depend_on_the_device_and_profiles_name_it() {
             .lines()
             .filter(|l| l.trim_start().starts_with("step ") && l.ends_with("  cpu"))
             .count();
+        let (plan, _) = jindou(
+            &["query", "--explain", "--gpu", "auto"],
+            &store,
+            Some(&query),
+            "shim",
+        );
+        assert!(
+            plan.contains("\ncpu: about ") && plan.contains("\ngpu: about "),
+            "{query}: {plan}"
+        );
         assert!(there > 0 || mixed, "{query}: {profile}");
         assert!(here == 0 || mixed, "{query}: {profile}");
     }

@@ -37,20 +37,19 @@ DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&a
 DEVICE void carry_columns(const Columns &c, u64 first, const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   for (u32 i = 0; i < c.count; i++) {
     u32 v[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = keep[j] ? load_stream(c.from[i] + first + tile_row(j)) : 0;
-    UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(c.to[i] + at[j], v[j]);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_stream_if(keep[j], c.from[i] + first + tile_row(j), 0u);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], c.to[i] + at[j], v[j]);
   }
 }
 
-// Keeps the rows of this block's tile for which `test(row)` is true.
-template <class Test> DEVICE void compact_tile(const Compact &c, AppendShared &s, Test test) {
-  u64 first = (u64)block_index() * TILE;
-  bool keep[ITEMS];
+// Of a thread's rows of a tile, those that the table has.
+template <u32 N> DEVICE void rows_there(u64 first, u32 item, u32 rows, bool (&there)[N]) {
+  UNROLL for (u32 j = 0; j < N; j++) there[j] = first + tile_row(item + j) < rows;
+}
+
+// Keeps the rows of this block's tile that `keep` says, and which the table has.
+DEVICE void compact_tile(const Compact &c, AppendShared &s, u64 first, const bool (&keep)[ITEMS]) {
   u32 at[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
-    keep[j] = row < c.rows ? test(row) : false;
-  }
   append_positions(s, keep, at, c.counter);
   carry_columns(c.columns, first, keep, at);
 }

@@ -13,14 +13,17 @@ typedef unsigned long long u64;
 
 // Threads of a block; rows that a thread handles; rows that a block handles. A warp owns ROWS_A_WARP
 // consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
-enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, ROWS_A_WARP = 32 * ITEMS, TILE = THREADS * ITEMS };
+// FEW of them at a time where each has a segment of its own.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, FEW = 4, ROWS_A_WARP = 32 * ITEMS, TILE = THREADS * ITEMS };
 
 #ifdef JINDOU_SHIM
 #include "../shim/device_shim.h"
 #else
 
 #define DEVICE __device__ __forceinline__
-#define KERNEL(name, Params) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Params p)
+#define DEVICE_MEMBER __device__ __forceinline__
+// `blocks`: how many a multiprocessor is to hold at the same time; it bounds the registers.
+#define KERNEL(name, Params, blocks) extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ Params p)
 #define SHARED(Type, name) __shared__ Type name
 #define UNROLL _Pragma("unroll")
 // Planted bugs exist in the shim's build only.
@@ -48,6 +51,24 @@ template <class T> DEVICE T load_cached(const T *p) { return __ldg(p); }
 // A value that several threads of a block read; counted where `counts` says that this is the first time.
 template <class T> DEVICE T load_once(const T *p, bool counts) { (void)counts; return __ldg(p); }
 template <class T> DEVICE void store(T *p, T v) { *p = v; }
+template <class T> DEVICE void store_if(bool when, T *p, T v) {
+  if (when) *p = v;
+}
+// The same for some threads of a warp: one instruction that others pass by, `otherwise` for them. A tile's loads are written one
+// behind the other and stay under way together, where a branch around each makes the compiler wait for each.
+DEVICE u32 load_random_if(bool when, const u32 *p, u32 otherwise) {
+  asm("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when));
+  return otherwise;
+}
+DEVICE u64 load_random_if(bool when, const u64 *p, u64 otherwise) {
+  asm("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.u64 %0, [%1]; }" : "+l"(otherwise) : "l"(p), "r"((u32)when));
+  return otherwise;
+}
+template <class T> DEVICE T load_cached_if(bool when, const T *p, T otherwise) { return load_random_if(when, p, otherwise); }
+DEVICE u32 load_stream_if(bool when, const u32 *p, u32 otherwise) {
+  asm("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.cs.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when));
+  return otherwise;
+}
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
 // Words that blocks wait for. They carry all that is waited for themselves, so nothing else is ordered by them: an acquire would

@@ -5,30 +5,27 @@
 // end before it; a row's end lies at prefix[r + 1] + r.
 #include "compact.cuh"
 
-// Rows that end before unit d.
+// Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one
+// thread alone waits 24 times.
 DEVICE u32 rows_before(const u32 *prefix, u32 rows, u64 d) {
-  u32 low = 0, high = rows;
-  while (low < high) {
-    u32 mid = low + (high - low) / 2;
-    if ((u64)load_cached(prefix + mid + 1) + mid < d) low = mid + 1;
-    else high = mid;
+  u32 low = 0, n = d == 0 ? 0 : rows;
+  while (n > 0) {
+    u32 step = (n + 31) / 32, last = (lane_index() + 1) * step;
+    u32 at = low + (last < n ? last : n) - 1;
+    u32 ended = popcount(vote((u64)load_cached(prefix + at + 1) + at < d));
+    // The row that lane `ended` looked at is the first that may not have ended.
+    u32 from = ended * step, to = (ended + 1) * step - 1;
+    if (from >= n) from = n;
+    if (to >= n) to = ended < 32 ? n - 1 : n;
+    low += from;
+    n = to > from ? to - from : 0;
   }
   return low;
 }
 
-// Finds the row at the first unit of each tile, and of the end. Bytes: 4 a tile written, and one more.
-KERNEL(jd_partition, Partition) {
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 tile = (u64)block_index() * TILE + tile_row(j);
-    if (tile <= p.tiles) {
-      u64 d = p.begin + tile * TILE;
-      if (d > p.end) d = p.end;
-      store(p.rows_at + tile, rows_before(p.prefix, p.rows, d - (PLANTED(PARTITION_OFF_BY_ONE) && d > 0 ? 1 : 0)));
-    }
-  }
-}
-
 struct SpreadShared {
+  // Rows that end before the tile's first unit, before the one past its last, and before the strip's first.
+  SharedArray<u32, 3> ends;
   SharedArray<u32, TILE> row;
   SharedArray<u32, WARPS> warp_max;
 };
@@ -50,14 +47,24 @@ struct IntersectShared {
 
 struct Piece { u32 row0, row1; u64 out0, out1, origin; };
 
-template <class P> DEVICE Piece piece_of(const P &p) {
+// The tile's rows and outputs; a warp looks for each bound. The strip's first and last block write how many rows end before it and
+// up to its end.
+template <class P> DEVICE Piece piece_of(const P &p, SpreadShared &s) {
   u64 d0 = p.begin + (u64)block_index() * TILE, d1 = d0 + TILE < p.end ? d0 + TILE : p.end;
+  if (warp_index() < 3) {
+    u64 d = warp_index() == 0 ? d0 : warp_index() == 1 ? d1 : p.begin;
+    u32 before = rows_before(p.prefix, p.rows, d - (PLANTED(PARTITION_OFF_BY_ONE) && d > 0 ? 1 : 0));
+    if (lane_index() == 0) s.ends[warp_index()] = before;
+  }
+  barrier();
   Piece w;
-  w.row0 = load_cached(p.rows_at + block_index());
-  w.row1 = load_cached(p.rows_at + block_index() + 1);
+  w.row0 = s.ends[0];
+  w.row1 = s.ends[1];
   w.out0 = d0 - w.row0;
   w.out1 = d1 - w.row1;
-  w.origin = p.begin - load_cached(p.rows_at);
+  w.origin = p.begin - s.ends[2];
+  if (thread_index() == 0 && block_index() == 0) store(p.bounds, w.row0);
+  if (thread_index() == 0 && block_index() == block_count() - 1) store(p.bounds + 1, w.row1);
   return w;
 }
 
@@ -98,20 +105,17 @@ template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece 
 template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      v[j] = 0;
-      if (keep[j]) v[j] = load_cached(p.columns.from[c] + w.row0 + row[j]);
-    }
-    UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.columns.to[c] + at[j], v[j]);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_cached_if(keep[j], p.columns.from[c] + w.row0 + row[j], 0u);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.columns.to[c] + at[j], v[j]);
   }
 }
 
 // Every output is kept, so outputs lie where their number says.
 // Bytes: 8 a row (prefix, start); 4 an output read, 4 + 4 a column written. Columns are read from cache: the
 // rows of a tile are neighbours, 4 a column and row from memory.
-KERNEL(jd_expand, Expand) {
+KERNEL(jd_expand, Expand, 3) {
   SHARED(ExpandShared, s);
-  Piece w = piece_of(p);
+  Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
@@ -119,17 +123,17 @@ KERNEL(jd_expand, Expand) {
     u64 out = w.out0 + tile_row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
-    v[j] = keep[j] ? load_stream(p.neighbours + (s.delta[row[j]] + (u32)out)) : 0;
+    v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
   spread_columns(p, w, row, keep, at);
 }
 
 // As jd_expand for lists of many segments. Bytes: 12 a row (prefix, address); 4 an output read, 4 + 4 a column
 // written; columns as in jd_expand.
-KERNEL(jd_expand_any, ExpandAny) {
+KERNEL(jd_expand_any, ExpandAny, 3) {
   SHARED(ExpandAnyShared, s);
-  Piece w = piece_of(p);
+  Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
@@ -141,28 +145,28 @@ KERNEL(jd_expand_any, ExpandAny) {
     at[j] = (u32)(out - w.origin);
     u64 delta = keep[j] ? s.delta[row[j]] : 0;
     if (PLANTED(ANY_SHORT_ADDRESS)) delta = (u32)delta;
-    v[j] = keep[j] ? load_stream((const u32 *)(delta + 4 * out)) : 0;
+    v[j] = load_stream_if(keep[j], (const u32 *)(delta + 4 * out), 0u);
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
   spread_columns(p, w, row, keep, at);
 }
 
 // As jd_expand for neighbours in intervals: outputs that stay are appended.
 // Bytes: 8 a row; 4 an output before the test; 4 + 4 a column written for an output that stays.
-KERNEL(jd_expand_within, Expand) {
+KERNEL(jd_expand_within, Expand, 3) {
   SHARED(ExpandShared, s);
-  Piece w = piece_of(p);
+  Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + tile_row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
-    v[j] = keep[j] ? load_stream(p.neighbours + (s.delta[row[j]] + (u32)out)) : 0;
+    v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = keep[j] && is_within(p.within, v[j]);
+  keep_within(p.within, v, keep);
   append_positions(s.append, keep, at, p.counter);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
   spread_columns(p, w, row, keep, at);
 }
 
@@ -176,9 +180,9 @@ DEVICE Range list_range(const ListRange &l, u32 r, bool counts) {
 // look for neighbours side by side, so a search's probes share cache lines.
 // Bytes: 4 a row (prefix) and 8 a row and list with a column anchor; for each candidate 4, and 4 (ceil(log2 d)
 // + 1) for each other list of d entries until one misses; 4 + 4 a column written for an output that stays.
-KERNEL(jd_intersect, Expand) {
+KERNEL(jd_intersect, Expand, 3) {
   SHARED(IntersectShared, s);
-  Piece w = piece_of(p);
+  Piece w = piece_of(p, s.expand.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.expand.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
@@ -194,47 +198,58 @@ KERNEL(jd_intersect, Expand) {
     s.driver[local] = (unsigned char)best;
     s.expand.delta[local] = start - first;
   });
+  u32 driver[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + tile_row(j);
     keep[j] = out < w.out1;
-    v[j] = 0;
-    if (keep[j]) {
-      u32 driver = s.driver[row[j]], at_list = s.expand.delta[row[j]] + (u32)out;
-      for (u32 l = 0; l < p.lists; l++)
-        if (l == driver) v[j] = load_random(p.ranges[l].neighbours + at_list);
-      keep[j] = is_within(p.within, v[j]);
-      for (u32 l = 0; l < p.lists - (PLANTED(INTERSECT_FORGETS_LAST) ? 1 : 0); l++) {
-        if (keep[j] && l != driver) {
-          Range x = list_range(p.ranges[l], w.row0 + row[j], false);
-          keep[j] = sorted_position(p.ranges[l].neighbours + x.start, x.length, v[j]) != NO_KEY;
-        }
+    driver[j] = keep[j] ? s.driver[row[j]] : 0;
+    at[j] = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
+    const u32 *list = p.ranges[0].neighbours;
+    for (u32 l = 1; l < p.lists; l++) if (l == driver[j]) list = p.ranges[l].neighbours;
+    v[j] = load_random_if(keep[j], list + at[j], 0u);
+  }
+  keep_within(p.within, v, keep);
+  for (u32 l = 0; l < p.lists - (PLANTED(INTERSECT_FORGETS_LAST) ? 1 : 0); l++) {
+    const ListRange &list = p.ranges[l];
+    u32 start[ITEMS], length[ITEMS];
+    bool look[ITEMS];
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      look[j] = keep[j] && l != driver[j];
+      start[j] = list.start;
+      length[j] = list.length;
+    }
+    if (list.starts != nullptr) {
+      UNROLL for (u32 j = 0; j < ITEMS; j++) {
+        start[j] = load_cached_if(look[j], (const u32 *)list.starts + w.row0 + row[j], 0u);
+        length[j] = load_cached_if(look[j], (const u32 *)list.lengths + w.row0 + row[j], 0u);
       }
     }
+    sorted_positions([&](u32 j) { return list.neighbours + start[j]; }, length, [&](u32 j) { return v[j]; }, look, at);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) if (look[j]) keep[j] = at[j] != NO_KEY;
   }
   append_positions(s.expand.append, keep, at, p.counter);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
   spread_columns(p, w, row, keep, at);
 }
 
 // Segments whose keys have one neighbour each: lookup, test and append in one pass.
 // Bytes a row: 4 for a column anchor, the lookup's, 4 if the key is there; for a row that stays 4 written, and 8 a
 // carried column.
-KERNEL(jd_expand_one, ExpandOne) {
+KERNEL(jd_expand_one, ExpandOne, 3) {
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * TILE;
+  One segments = {p.segment};
   u32 v[ITEMS], key[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
-    v[j] = row < p.compact.rows ? operand_at(p.anchor, row) : 0;
-  }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) key[j] = first + tile_row(j) < p.compact.rows ? find_key(p.segment, v[j]) : NO_KEY;
+  rows_there(first, 0, p.compact.rows, keep);
+  operands_at(p.anchor, first, 0, p.compact.rows, v);
+  find_keys(segments, v, keep, key);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     keep[j] = key[j] < p.segment.edges;
-    v[j] = keep[j] ? load_random(p.segment.neighbours + key[j] + (PLANTED(ONE_NEXT_KEY) ? 1 : 0)) : 0;
+    v[j] = load_random_if(keep[j], p.segment.neighbours + key[j] + (PLANTED(ONE_NEXT_KEY) ? 1 : 0), 0u);
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = keep[j] && is_within(p.within, v[j]);
+  keep_within(p.within, v, keep);
   append_positions(s, keep, at, p.compact.counter);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) if (keep[j]) store(p.out + at[j], v[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
   carry_columns(p.compact.columns, first, keep, at);
 }

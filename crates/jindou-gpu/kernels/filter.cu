@@ -3,45 +3,68 @@
 #include "compact.cuh"
 
 // Rows whose id lies in the intervals. Bytes: 4 a row.
-KERNEL(jd_restrict, Restrict) {
+KERNEL(jd_restrict, Restrict, 4) {
   SHARED(AppendShared, s);
-  compact_tile(p.compact, s, [&](u64 row) {
-    return is_within(p.within, operand_at(p.operand, row) + (PLANTED(RESTRICT_OFF_BY_ONE) ? 1 : 0));
-  });
+  u64 first = (u64)block_index() * TILE;
+  u32 v[ITEMS];
+  bool keep[ITEMS];
+  rows_there(first, 0, p.compact.rows, keep);
+  operands_at(p.operand, first, 0, p.compact.rows, v);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] += PLANTED(RESTRICT_OFF_BY_ONE) ? 1 : 0;
+  keep_within(p.within, v, keep);
+  compact_tile(p.compact, s, first, keep);
 }
 
 // Rows whose two operands are the same id, or are not. Bytes: 4 a row and column operand.
-KERNEL(jd_same, Same) {
+KERNEL(jd_same, Same, 4) {
   SHARED(AppendShared, s);
-  compact_tile(p.compact, s, [&](u64 row) {
-    if (PLANTED(SAME_NEXT_ROW) && row + 1 < p.compact.rows) return operand_at(p.left, row + 1) == operand_at(p.right, row);
-    bool same = operand_at(p.left, row) == operand_at(p.right, row);
-    return same != (p.negate != 0 && !PLANTED(NEGATE_IGNORED));
-  });
+  u64 first = (u64)block_index() * TILE;
+  u32 left[ITEMS], right[ITEMS];
+  bool keep[ITEMS];
+  rows_there(first, 0, p.compact.rows, keep);
+  operands_at(p.left, first + (PLANTED(SAME_NEXT_ROW) ? 1 : 0), 0, p.compact.rows, left);
+  operands_at(p.right, first, 0, p.compact.rows, right);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = keep[j] && (left[j] == right[j]) != (p.negate != 0 && !PLANTED(NEGATE_IGNORED));
+  compact_tile(p.compact, s, first, keep);
 }
 
-// Rows that have the edge anchor – other. Bytes a row: 4 for each column operand, the lookup's (find_key,
-// key_range), and 4 (ceil(log2 d) + 1) for a list of d > 0 neighbours.
-KERNEL(jd_check, Check) {
+// Rows that have the edge anchor – other. Bytes a row: 4 for each column operand, the lookup's (find_keys,
+// key_ranges), and 4 (ceil(log2 d) + 1) for a list of d > 0 neighbours.
+KERNEL(jd_check, Check, 3) {
   SHARED(AppendShared, s);
-  compact_tile(p.compact, s, [&](u64 row) {
-    u32 other = operand_at(p.other, row);
-    Range r = vertex_range(p.segment, operand_at(p.anchor, row));
-    if (PLANTED(CHECK_SHORT_LIST) && r.length > 1) r.length--;
-    return sorted_position(p.segment.neighbours + r.start, r.length, other) != NO_KEY;
-  });
+  u64 first = (u64)block_index() * TILE;
+  u32 anchor[ITEMS], other[ITEMS], start[ITEMS], length[ITEMS], at[ITEMS];
+  bool keep[ITEMS];
+  rows_there(first, 0, p.compact.rows, keep);
+  operands_at(p.anchor, first, 0, p.compact.rows, anchor);
+  operands_at(p.other, first, 0, p.compact.rows, other);
+  ranges_of(p.segment, anchor, keep, start, length);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) if (PLANTED(CHECK_SHORT_LIST) && length[j] > 1) length[j]--;
+  sorted_positions([&](u32 j) { return p.segment.neighbours + start[j]; }, length, [&](u32 j) { return other[j]; }, keep, at);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = at[j] != NO_KEY;
+  compact_tile(p.compact, s, first, keep);
 }
 
 // As jd_check where the predicate is in a column. Bytes a row: 4 for each column operand, then as jd_check in the
 // predicate's segment; nothing more for a term that is no predicate.
-KERNEL(jd_check_any, CheckAny) {
+KERNEL(jd_check_any, CheckAny, 2) {
   SHARED(AppendShared, s);
-  compact_tile(p.compact, s, [&](u64 row) {
-    u32 other = operand_at(p.other, row), anchor = operand_at(p.anchor, row);
-    SegmentHead segment;
-    if (!segment_of(p.catalog, operand_at(p.predicate, row), segment)) return false;
-    Range r = vertex_range(segment, anchor);
-    if (PLANTED(CHECK_ANY_FIRST_ONLY) && r.length > 1) r.length = 1;
-    return sorted_position(segment.neighbours + r.start, r.length, other) != NO_KEY;
-  });
+  u64 first = (u64)block_index() * TILE;
+  bool keep[ITEMS];
+  // Segments of a few rows at a time: their heads take most registers.
+  UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+    u32 anchor[FEW], other[FEW], predicate[FEW], start[FEW], length[FEW], at[FEW];
+    bool there[FEW], found[FEW];
+    Each<FEW> segments;
+    rows_there(first, i, p.compact.rows, there);
+    operands_at(p.anchor, first, i, p.compact.rows, anchor);
+    operands_at(p.other, first, i, p.compact.rows, other);
+    operands_at(p.predicate, first, i, p.compact.rows, predicate);
+    segments_of(p.catalog, predicate, there, segments, found);
+    vertex_ranges(segments, anchor, found, start, length);
+    UNROLL for (u32 j = 0; j < FEW; j++) if (PLANTED(CHECK_ANY_FIRST_ONLY) && length[j] > 1) length[j] = 1;
+    sorted_positions([&](u32 j) { return segments[j].neighbours + start[j]; }, length, [&](u32 j) { return other[j]; }, found, at);
+    UNROLL for (u32 j = 0; j < FEW; j++) keep[i + j] = at[j] != NO_KEY;
+  }
+  compact_tile(p.compact, s, first, keep);
 }

@@ -11,16 +11,18 @@ struct FoldShared { SharedArray<u64, WARPS> sums; };
 
 // The order-independent checksum of src/checksum.rs: the sum over rows of a hash of the row's ids.
 // Bytes: 4 a row and column.
-KERNEL(jd_checksum, Checksum) {
+KERNEL(jd_checksum, Checksum, 4) {
   SHARED(FoldShared, s);
   u64 sum = 0;
   u64 hash[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = 0;
   for (u32 c = 0; c < p.count; c++) {
+    u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
       u64 row = (u64)block_index() * TILE + tile_row(j);
-      if (row < p.rows) hash[j] = checksum_mix(hash[j], load_stream(p.columns[c] + row));
+      v[j] = load_stream_if(row < p.rows, p.columns[c] + row, 0u);
     }
+    UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = checksum_mix(hash[j], v[j]);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++)
     if ((u64)block_index() * TILE + tile_row(j) < p.rows) sum += hash[j] ^ p.count;

@@ -65,7 +65,7 @@ DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *
   u64 first = (u64)s.tile * TILE;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 row = first + tile_row(j);
-    if (row < rows) store(prefix + row, base + before[j]);
+    store_if(row < rows, prefix + row, base + before[j]);
   }
   if (s.tile == block_count() - 1 && thread_index() == 0) {
     store(prefix + rows, (u32)(s.before + all));
@@ -74,81 +74,75 @@ DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *
 }
 
 // Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
-KERNEL(jd_measure, Measure) {
+KERNEL(jd_measure, Measure, 4) {
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * TILE;
   u32 v[ITEMS], length[ITEMS], start[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
-    v[j] = row < p.rows ? operand_at(p.anchor, row) : 0;
-  }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    Range r = {0, 0};
-    if (first + tile_row(j) < p.rows) r = vertex_range(p.segments[0], v[j]);
-    start[j] = r.start;
-    length[j] = r.length;
-  }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
-    if (row < p.rows) store(p.starts + row, start[j]);
-  }
+  bool there[ITEMS];
+  rows_there(first, 0, p.rows, there);
+  operands_at(p.anchor, first, 0, p.rows, v);
+  ranges_of(p.segments[0], v, there, start, length);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + tile_row(j), start[j]);
   scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
 // Bytes a row: for each list with a column anchor 4, the lookup's and 8 written; 4 written for the prefix; 12
 // for the whole table.
-KERNEL(jd_measure_many, MeasureMany) {
+KERNEL(jd_measure_many, MeasureMany, 3) {
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * TILE;
   u32 shortest[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = first + tile_row(j) < p.rows ? 0xffffffffu : 0;
+  bool there[ITEMS];
+  rows_there(first, 0, p.rows, there);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = there[j] ? 0xffffffffu : 0;
   for (u32 l = 0; l < p.lists; l++) {
     const ListRange &list = p.ranges[l];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      u64 row = first + tile_row(j);
-      if (row < p.rows) {
-        u32 length = list.length;
-        if (list.starts != nullptr) {
-          Range r = vertex_range(p.segments[l], operand_at(p.anchors[l], row));
-          store(list.starts + row, r.start);
-          store(list.lengths + row, r.length);
-          length = r.length;
-        }
-        if (PLANTED(SHORTEST_IS_LAST) || length < shortest[j]) shortest[j] = length;
+    u32 length[ITEMS];
+    UNROLL for (u32 j = 0; j < ITEMS; j++) length[j] = list.length;
+    if (list.starts != nullptr) {
+      u32 v[ITEMS], start[ITEMS];
+      operands_at(p.anchors[l], first, 0, p.rows, v);
+      ranges_of(p.segments[l], v, there, start, length);
+      UNROLL for (u32 j = 0; j < ITEMS; j++) {
+        u64 row = first + tile_row(j);
+        store_if(there[j], list.starts + row, start[j]);
+        store_if(there[j], list.lengths + row, length[j]);
       }
     }
+    UNROLL for (u32 j = 0; j < ITEMS; j++)
+      if (there[j] && (PLANTED(SHORTEST_IS_LAST) || length[j] < shortest[j])) shortest[j] = length[j];
   }
   scan_tile(s, shortest, p.rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its
 // list is the address. Bytes a row: 4 for each column operand, the lookup's, 12 written; 12 for the whole table.
-KERNEL(jd_measure_any, MeasureAny) {
+KERNEL(jd_measure_any, MeasureAny, 2) {
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * TILE;
-  u32 length[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
-    length[j] = 0;
-    if (row < p.rows) {
-      u32 anchor = operand_at(p.anchor, row);
-      u64 list = 0;
-      SegmentHead segment;
-      if (segment_of(p.catalog, operand_at(p.predicate, row), segment)) {
-        Range r = vertex_range(segment, anchor);
-        list = (u64)(segment.neighbours + r.start);
-        length[j] = r.length;
-        if (PLANTED(LIST_FROM_NEXT)) list += 4;
-      }
-      store(p.lists + row, list);
+  u32 lengths[ITEMS];
+  UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+    u32 anchor[FEW], predicate[FEW], start[FEW], length[FEW];
+    bool there[FEW], found[FEW];
+    Each<FEW> segments;
+    rows_there(first, i, p.rows, there);
+    operands_at(p.anchor, first, i, p.rows, anchor);
+    operands_at(p.predicate, first, i, p.rows, predicate);
+    segments_of(p.catalog, predicate, there, segments, found);
+    vertex_ranges(segments, anchor, found, start, length);
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      u64 list = found[j] ? (u64)(segments[j].neighbours + start[j]) : 0;
+      if (PLANTED(LIST_FROM_NEXT) && found[j]) list += 4;
+      store_if(there[j], p.lists + first + tile_row(i + j), list);
+      lengths[i + j] = length[j];
     }
   }
-  scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
+  scan_tile(s, lengths, p.rows, p.prefix, p.state, p.total);
 }

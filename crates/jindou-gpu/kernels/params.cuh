@@ -85,11 +85,10 @@ struct MeasureMany {
   ListRange ranges[MAX_LISTS];
   Segment segments[MAX_LISTS];
 };
-struct Partition { const u32 *prefix; u32 *rows_at; u64 begin, end; u32 rows, tiles; };
 struct Expand {
   Columns columns;
   const u32 *prefix;
-  const u32 *rows_at;
+  u32 *bounds;      // 2: rows that end before the first unit, and before the end
   const u32 *starts;
   const u32 *neighbours;
   u32 *out;
@@ -102,7 +101,7 @@ struct Expand {
 struct ExpandAny {
   Columns columns;
   const u32 *prefix;
-  const u32 *rows_at;
+  u32 *bounds;      // 2: rows that end before the first unit, and before the end
   const u64 *lists;
   u32 *out;
   u64 begin, end;

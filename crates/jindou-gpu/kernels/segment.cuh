@@ -7,148 +7,318 @@ struct Range { u32 start, length; };
 
 #ifndef JINDOU_SHIM
 // One 16-byte access a block.
-DEVICE RankBlock load_random(const RankBlock *p) {
-  ulonglong2 v = __ldg((const ulonglong2 *)p);
-  return {v.x, (u32)v.y, (u32)(v.y >> 32)};
-}
 DEVICE RankBlock load_stream(const RankBlock *p) {
   ulonglong2 v = __ldcs((const ulonglong2 *)p);
   return {v.x, (u32)v.y, (u32)(v.y >> 32)};
 }
+// For a lane that passes it by, what lies at `safe`, which must be device memory: keeping another value in four registers would make
+// the compiler wait for each load.
+DEVICE RankBlock load_random_or(bool when, const RankBlock *p, const void *safe) {
+  ulonglong2 v = __ldg(when ? (const ulonglong2 *)p : (const ulonglong2 *)safe);
+  return {v.x, (u32)v.y, (u32)(v.y >> 32)};
+}
+#else
+DEVICE RankBlock load_random_or(bool when, const RankBlock *p, const void *) { return load_random_if(when, p, RankBlock{0, 0, 0}); }
 #endif
 
-// Position of `v` in a sorted list of `n` entries, or NO_KEY. Reads ceil(log2 n) + 1 entries, n > 0.
-DEVICE u32 sorted_position(const u32 *list, u32 n, u32 v) {
-  if (n == 0) return NO_KEY;
-  u32 at = 0;
-  while (n > 1) {
-    u32 half = n >> 1;
-    if (load_random(list + at + half) <= v) at += half;
-    n -= half;
-  }
-  return load_random(list + at) == v ? at : NO_KEY;
-}
+// Look-ups come N at a time, in stages: all loads of a stage are issued before the first is used, so that N are under way
+// together. `segments[j]` is the segment of item j: one for all (`One`), or each item's own (`Each`).
+struct One {
+  const Segment &segment;
+  DEVICE_MEMBER const Segment &operator[](u32) const { return segment; }
+  DEVICE_MEMBER bool any(u32 kind) const { return segment.kind == kind; }
+  DEVICE_MEMBER bool patched() const { return segment.dirty != nullptr; }
+  // Of a bitmap: its first block.
+  DEVICE_MEMBER const void *safe() const { return segment.table; }
+};
+template <u32 N> struct Each {
+  SegmentHead heads[N];
+  const SegmentHead *catalog;  // of at least one segment, or with room for one
+  DEVICE_MEMBER const SegmentHead &operator[](u32 j) const { return heads[j]; }
+  DEVICE_MEMBER bool any(u32) const { return true; }
+  DEVICE_MEMBER bool patched() const { return true; }
+  DEVICE_MEMBER const void *safe() const { return catalog; }
+};
 
-DEVICE u32 find_in_runs(const SegmentHead &s, u32 v) {
-  u32 found = NO_KEY;
+// Key numbers in runs. The runs of one segment are the same for all threads: few travel with the parameters.
+template <u32 N> DEVICE void find_in_runs(const One &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&key)[N]) {
+  const Segment &s = segments.segment;
   const Run *runs = (const Run *)s.table;
   for (u32 i = 0; i < s.table_len; i++) {
-    u32 start = load_cached(&runs[i].start), d = v - start;
-    if (d < load_cached(&runs[i].end) - start) found = load_cached(&runs[i].base) + d;
+    Run run;
+    if (s.table_len <= MAX_RUNS) run = s.runs[i];
+    else run = {load_cached(&runs[i].start), load_cached(&runs[i].end), load_cached(&runs[i].base)};
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u32 d = v[j] - run.start;
+      if (look[j] && d < run.end - run.start) key[j] = run.base + d;
+    }
   }
-  return found;
 }
-DEVICE u32 find_in_runs(const Segment &s, u32 v) {
-  if (s.table_len > MAX_RUNS) return find_in_runs((const SegmentHead &)s, v);
-  u32 found = NO_KEY;
-  for (u32 i = 0; i < s.table_len; i++) {
-    u32 d = v - s.runs[i].start;
-    if (d < s.runs[i].end - s.runs[i].start) found = s.runs[i].base + d;
+template <u32 N> DEVICE void find_in_runs(const Each<N> &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&key)[N]) {
+  u32 n[N], most = 0;
+  UNROLL for (u32 j = 0; j < N; j++) {
+    n[j] = look[j] && segments[j].kind == FINDER_INTERVALS ? segments[j].table_len : 0;
+    most = n[j] > most ? n[j] : most;
   }
-  return found;
+  for (u32 i = 0; i < most; i++) {
+    Run run[N];
+    UNROLL for (u32 j = 0; j < N; j++) {
+      const Run *at = (const Run *)segments[j].table + i;
+      run[j].start = load_cached_if(i < n[j], &at->start, 0u);
+      run[j].end = load_cached_if(i < n[j], &at->end, 0u);
+      run[j].base = load_cached_if(i < n[j], &at->base, 0u);
+    }
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u32 d = v[j] - run[j].start;
+      if (d < run[j].end - run[j].start) key[j] = run[j].base + d;
+    }
+  }
 }
 
-// Bytes read: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys; sets
+// Positions of values in sorted lists, `list(j)` with `n[j]` entries, for items that `look`; NO_KEY where a value is not there. Bytes of
+// an item: 4 (ceil(log2 n) + 1), none for an empty list.
+template <u32 N, class List, class Value>
+DEVICE void sorted_positions(List list, u32 (&n)[N], Value value, const bool (&look)[N], u32 (&at)[N]) {
+  u32 left = 0;
+  UNROLL for (u32 j = 0; j < N; j++) {
+    at[j] = 0;
+    if (!look[j]) n[j] = 0;
+    left = n[j] > left ? n[j] : left;
+  }
+  // The longest list halves slowest.
+  for (; left > 1; left -= left >> 1) {
+    u32 probe[N];
+    UNROLL for (u32 j = 0; j < N; j++) probe[j] = load_random_if(n[j] > 1, list(j) + at[j] + (n[j] >> 1), 0u);
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u32 half = n[j] >> 1;
+      if (n[j] > 1 && probe[j] <= value(j)) at[j] += half;
+      n[j] -= half;
+    }
+  }
+  u32 last[N];
+  UNROLL for (u32 j = 0; j < N; j++) last[j] = load_random_if(n[j] != 0, list(j) + at[j], 0u);
+  UNROLL for (u32 j = 0; j < N; j++) if (n[j] == 0 || last[j] != value(j)) at[j] = NO_KEY;
+}
+
+// The key numbers of vertices that `look`; NO_KEY for the others and for vertices that are no key.
+//
+// Bytes of an item: intervals 0; bitmap 16; directory 8 + 4 (ceil(log2 b) + 1) for a bucket of b > 0 keys; sets
 // 4 (ceil(log2 r) + 1) for r runs, and 4. Ids outside the range of keys read nothing, or the search alone.
-template <class S> DEVICE u32 find_key(const S &s, u32 v) {
-  u32 found = NO_KEY;
-  if (s.kind == FINDER_INTERVALS) {
-    found = find_in_runs(s, v);
-  } else if (s.kind == FINDER_SETS) {
-    const u32 *starts = (const u32 *)s.table;
-    u32 at = 0, n = s.table_len;
-    while (n > 1) {
-      u32 half = n >> 1;
-      if (load_random(starts + at + half) <= v + (PLANTED(SETS_NEXT_RUN) ? 1 : 0)) at += half;
-      n -= half;
+template <u32 N, class Segments>
+DEVICE void find_keys(const Segments &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&key)[N]) {
+  UNROLL for (u32 j = 0; j < N; j++) key[j] = NO_KEY;
+  if (segments.any(FINDER_INTERVALS)) find_in_runs(segments, v, look, key);
+  if (segments.any(FINDER_BITMAP)) {
+    RankBlock block[N];
+    bool there[N];
+    UNROLL for (u32 j = 0; j < N; j++) {
+      const SegmentHead &s = segments[j];
+      u32 at = (v[j] - s.first) >> 6;
+      there[j] = look[j] && s.kind == FINDER_BITMAP && at < s.table_len;
+      block[j] = load_random_or(there[j], (const RankBlock *)s.table + at, segments.safe());
     }
-    if (n == 1 && load_random(starts + at) <= v) found = load_random(s.keys + at);
-  } else if (s.kind == FINDER_BITMAP) {
-    u32 d = v - s.first;
-    if ((d >> 6) < s.table_len) {
-      RankBlock b = load_random((const RankBlock *)s.table + (d >> 6));
-      if ((b.bits >> (d & 63)) & 1) found = b.rank + popcount64(b.bits & ((1ull << (d & 63)) - 1));
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u32 bit = (v[j] - segments[j].first) & 63;
+      if (there[j] && ((block[j].bits >> bit) & 1)) key[j] = block[j].rank + popcount64(block[j].bits & ((1ull << bit) - 1));
     }
-  } else if (s.kind == FINDER_DIRECTORY) {
-    u32 bucket = (v - s.first) >> s.shift;
-    if (v >= s.first && s.table_len > 0 && bucket < s.table_len - 1) {
+  }
+  if (segments.any(FINDER_DIRECTORY)) {
+    bool there[N];
+    u32 from[N], to[N], at[N];
+    UNROLL for (u32 j = 0; j < N; j++) {
+      const SegmentHead &s = segments[j];
+      u32 bucket = (v[j] - s.first) >> s.shift;
+      there[j] = look[j] && s.kind == FINDER_DIRECTORY && v[j] >= s.first && s.table_len > 0 && bucket < s.table_len - 1;
       const u32 *starts = (const u32 *)s.table + bucket;
-      u32 a = load_random(starts), b = load_random(starts + 1);
-      if (a <= b && b <= s.key_count) {
-        u32 at = sorted_position(s.keys + a, b - a, v);
-        if (at != NO_KEY) found = a + at;
+      from[j] = load_random_if(there[j], starts, 0u);
+      to[j] = load_random_if(there[j], starts + 1, 0u);
+    }
+    UNROLL for (u32 j = 0; j < N; j++) to[j] = there[j] && from[j] <= to[j] && to[j] <= segments[j].key_count ? to[j] - from[j] : 0;
+    sorted_positions([&](u32 j) { return segments[j].keys + from[j]; }, to, [&](u32 j) { return v[j]; }, there, at);
+    UNROLL for (u32 j = 0; j < N; j++) if (there[j] && at[j] != NO_KEY) key[j] = from[j] + at[j];
+  }
+  if (segments.any(FINDER_SETS)) {
+    // The last run that begins at a vertex or before it.
+    u32 at[N], n[N], left = 0;
+    UNROLL for (u32 j = 0; j < N; j++) {
+      at[j] = 0;
+      n[j] = look[j] && segments[j].kind == FINDER_SETS ? segments[j].table_len : 0;
+      left = n[j] > left ? n[j] : left;
+    }
+    for (; left > 1; left -= left >> 1) {
+      u32 probe[N];
+      UNROLL for (u32 j = 0; j < N; j++) probe[j] = load_random_if(n[j] > 1, (const u32 *)segments[j].table + at[j] + (n[j] >> 1), 0u);
+      UNROLL for (u32 j = 0; j < N; j++) {
+        u32 half = n[j] >> 1;
+        if (n[j] > 1 && probe[j] <= v[j] + (PLANTED(SETS_NEXT_RUN) ? 1 : 0)) at[j] += half;
+        n[j] -= half;
+      }
+    }
+    u32 start[N];
+    UNROLL for (u32 j = 0; j < N; j++) start[j] = load_random_if(n[j] == 1, (const u32 *)segments[j].table + at[j], NO_KEY);
+    UNROLL for (u32 j = 0; j < N; j++)
+      key[j] = load_random_if(n[j] == 1 && start[j] <= v[j], segments[j].keys + at[j], key[j]);
+  }
+}
+
+// The neighbours of key numbers. Bytes of an item: 8, none for keys with one neighbour.
+template <u32 N, class Segments>
+DEVICE void key_ranges(const Segments &segments, const u32 (&key)[N], u32 (&start)[N], u32 (&length)[N]) {
+  u32 from[N], to[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    const SegmentHead &s = segments[j];
+    bool listed = s.offsets != nullptr && key[j] < s.key_count;
+    from[j] = load_random_if(listed, s.offsets + key[j], 1u);
+    to[j] = load_random_if(listed, s.offsets + key[j] + (PLANTED(RANGE_OFF_BY_ONE) ? 2 : 1), 0u);
+  }
+  UNROLL for (u32 j = 0; j < N; j++) {
+    const SegmentHead &s = segments[j];
+    if (s.offsets == nullptr) {
+      bool there = key[j] < s.edges;
+      start[j] = there ? key[j] : 0;
+      length[j] = there ? 1 : 0;
+    } else {
+      // What was not read is no range.
+      bool there = from[j] <= to[j] && to[j] <= s.edges;
+      start[j] = there ? from[j] : 0;
+      length[j] = there ? to[j] - from[j] : 0;
+    }
+  }
+}
+
+// The neighbours of vertices that `look`; empty for the others. With a patch: 8 bytes an item more (the dirty word), and for dirty
+// words a search of the overlay's n keys, 4 (ceil(log2 n) + 1), then 8 for its range.
+template <u32 N, class Segments>
+DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const bool (&look)[N], u32 (&start)[N], u32 (&length)[N]) {
+  bool base[N], merged[N];
+  u32 key[N], at[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    base[j] = look[j];
+    merged[j] = false;
+    at[j] = NO_KEY;
+  }
+  if (segments.patched() && !PLANTED(DIRTY_IGNORED)) {
+    u64 word[N];
+    u32 n[N];
+    bool dirty[N], some = false;
+    UNROLL for (u32 j = 0; j < N; j++) {
+      const SegmentHead &s = segments[j];
+      word[j] = load_random_if(look[j] && s.dirty != nullptr, s.dirty + ((v[j] & s.dirty_mask) >> 6), (u64)0);
+    }
+    UNROLL for (u32 j = 0; j < N; j++) {
+      dirty[j] = (word[j] >> (v[j] & segments[j].dirty_mask & 63)) & 1;
+      n[j] = segments[j].overlay_len;
+      some = some || dirty[j];
+    }
+    // Few vertices are dirty: most threads have none.
+    if (some) {
+      sorted_positions([&](u32 j) { return segments[j].overlay_keys; }, n, [&](u32 j) { return v[j]; }, dirty, at);
+      UNROLL for (u32 j = 0; j < N; j++) {
+        merged[j] = at[j] != NO_KEY;
+        base[j] = base[j] && !merged[j];
       }
     }
   }
-  return found;
-}
-
-// The neighbours of key number k. Bytes read: 8, none for keys with one neighbour.
-DEVICE Range key_range(const SegmentHead &s, u32 k) {
-  Range r = {0, 0};
-  if (s.offsets == nullptr) {
-    if (k < s.edges) r = {k, 1};
-  } else if (k < s.key_count) {
-    u32 a = load_random(s.offsets + k), b = load_random(s.offsets + k + (PLANTED(RANGE_OFF_BY_ONE) ? 2 : 1));
-    if (a <= b && b <= s.edges) r = {a, b - a};
-  }
-  return r;
-}
-
-// The neighbours of a vertex. With a patch: 8 bytes more (the dirty word), and for dirty words a search of
-// the overlay's n keys, 4 (ceil(log2 n) + 1), then 8 for its range.
-template <class S> DEVICE Range vertex_range(const S &s, u32 v) {
-  if (s.dirty != nullptr && !PLANTED(DIRTY_IGNORED)) {
-    u32 bit = v & s.dirty_mask;
-    if ((load_random(s.dirty + (bit >> 6)) >> (bit & 63)) & 1) {
-      u32 at = sorted_position(s.overlay_keys, s.overlay_len, v);
-      if (at != NO_KEY) {
-        u32 a = load_random(s.overlay_starts + at), b = load_random(s.overlay_starts + at + 1);
-        return {s.edges + a, b - a};
-      }
+  find_keys(segments, v, base, key);
+  key_ranges(segments, key, start, length);
+  if (segments.patched() && !PLANTED(DIRTY_IGNORED)) {
+    u32 from[N], to[N];
+    UNROLL for (u32 j = 0; j < N; j++) {
+      from[j] = load_random_if(merged[j], segments[j].overlay_starts + at[j], 0u);
+      to[j] = load_random_if(merged[j], segments[j].overlay_starts + at[j] + 1, 0u);
+    }
+    UNROLL for (u32 j = 0; j < N; j++) {
+      start[j] = merged[j] ? segments[j].edges + from[j] : start[j];
+      length[j] = merged[j] ? to[j] - from[j] : length[j];
     }
   }
-  return key_range(s, find_key(s, v));
 }
 
-// The segment of a predicate's term: its arrays in `s`; false for a term that is no predicate. The catalog is
+// The same for all items of a thread in one segment, FEW at a time: as many loads under way together as cover the memory's latency with
+// the warps that then fit, and half the registers.
+DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&start)[ITEMS], u32 (&length)[ITEMS]) {
+  One segments = {segment};
+  UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+    u32 few[FEW], from[FEW], n[FEW];
+    bool wanted[FEW];
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      few[j] = v[i + j];
+      wanted[j] = look[i + j];
+    }
+    vertex_ranges(segments, few, wanted, from, n);
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      start[i + j] = from[j];
+      length[i + j] = n[j];
+    }
+  }
+}
+
+// The segments of predicates' terms; an empty one, and false in `found`, for a term that is no predicate. The catalog is
 // 92 bytes a predicate and read from cache. Predicates most often have consecutive ids.
-DEVICE bool segment_of(const Catalog &c, u32 term, SegmentHead &s) {
-  if (c.count == 0) return false;
-  u32 at = term - load_cached(c.terms);
-  if (at >= c.count || load_cached(c.terms + at) != term) {
-    u32 n = c.count;
-    at = 0;
+template <u32 N>
+DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&look)[N], Each<N> &segments, bool (&found)[N]) {
+  segments.catalog = c.heads;
+  u32 first = load_cached_if(c.count != 0, c.terms, 0u), at[N], there[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    at[j] = term[j] - first;
+    there[j] = load_cached_if(look[j] && at[j] < c.count, c.terms + at[j], ~term[j]);
+  }
+  UNROLL for (u32 j = 0; j < N; j++) {
+    found[j] = look[j] && there[j] == term[j];
+    if (look[j] && !found[j] && c.count != 0) {
+      u32 n = c.count;
+      at[j] = 0;
+      while (n > 1) {
+        u32 half = n >> 1;
+        if (load_cached(c.terms + at[j] + half) <= term[j]) at[j] += half;
+        n -= half;
+      }
+      found[j] = load_cached(c.terms + at[j]) == term[j];
+    }
+    if (PLANTED(CATALOG_NEXT) && at[j] + 1 < c.count) at[j]++;
+  }
+  UNROLL for (u32 i = 0; i < sizeof(SegmentHead) / 8; i++) {
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u64 word = load_cached_if(found[j], (const u64 *)(c.heads + at[j]) + i, (u64)0);
+      __builtin_memcpy((char *)&segments.heads[j] + 8 * i, &word, 8);
+    }
+  }
+}
+
+// The ids of a thread's rows, those of its tile from `first` on that are less than `rows`; 0 for others. Bytes a row: 4 for a column,
+// none for a constant.
+template <u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
+  if (o.column == nullptr) {
+    UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
+  } else {
+    UNROLL for (u32 j = 0; j < N; j++) {
+      u64 row = first + tile_row(item + j);
+      v[j] = load_stream_if(row < rows, o.column + row, 0u);
+    }
+  }
+}
+
+// Of ids that `keep`, those in the intervals.
+template <u32 N> DEVICE void keep_within(const Within &w, const u32 (&v)[N], bool (&keep)[N]) {
+  if (w.count == 0) return;
+  u32 start[N], end[N], at[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    start[j] = w.start;
+    end[j] = w.end;
+    at[j] = 0;
+  }
+  if (w.count > 1) {
+    u32 n = w.count;
     while (n > 1) {
-      u32 half = n >> 1;
-      if (load_cached(c.terms + at + half) <= term) at += half;
+      u32 half = n >> 1, probe[N];
+      UNROLL for (u32 j = 0; j < N; j++) probe[j] = load_cached_if(keep[j], &w.table[at[j] + half].a, 0u);
+      UNROLL for (u32 j = 0; j < N; j++) if (probe[j] <= v[j]) at[j] += half;
       n -= half;
     }
-    if (load_cached(c.terms + at) != term) return false;
+    UNROLL for (u32 j = 0; j < N; j++) {
+      start[j] = load_cached_if(keep[j], &w.table[at[j]].a, 0u);
+      end[j] = load_cached_if(keep[j], &w.table[at[j]].b, 0u);
+    }
   }
-  if (PLANTED(CATALOG_NEXT) && at + 1 < c.count) at++;
-  const u64 *words = (const u64 *)(c.heads + at);
-  UNROLL for (u32 i = 0; i < sizeof(SegmentHead) / 8; i++) {
-    u64 word = load_cached(words + i);
-    __builtin_memcpy((char *)&s + 8 * i, &word, 8);
-  }
-  return true;
-}
-
-// The id of a row. 4 bytes for a column, none for a constant.
-DEVICE u32 operand_at(const Operand &o, u64 row) {
-  return o.column == nullptr ? o.constant : load_stream(o.column + row);
-}
-
-DEVICE bool is_within(const Within &w, u32 v) {
-  if (w.count == 0) return true;
-  if (w.count == 1) return v - w.start < w.end - w.start;
-  u32 at = 0, n = w.count;
-  while (n > 1) {
-    u32 half = n >> 1;
-    if (load_cached(&w.table[at + half].a) <= v) at += half;
-    n -= half;
-  }
-  u32 start = load_cached(&w.table[at].a);
-  return v - start < load_cached(&w.table[at].b) - start;
+  UNROLL for (u32 j = 0; j < N; j++) keep[j] = keep[j] && v[j] - start[j] < end[j] - start[j];
 }

@@ -4,7 +4,7 @@
 
 // Row i is the (begin + i)th id of the intervals; before[k] ids come before interval k.
 // Bytes: 4 a row written.
-KERNEL(jd_start_intervals, StartIntervals) {
+KERNEL(jd_start_intervals, StartIntervals, 4) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 row = (u64)block_index() * TILE + tile_row(j);
     if (row < p.rows) {
@@ -22,7 +22,7 @@ KERNEL(jd_start_intervals, StartIntervals) {
 
 // Keys numbered begin .. begin + rows of a segment with intervals or a bitmap.
 // Intervals: one thread a row. Bytes: 4 a row written.
-KERNEL(jd_start_runs, StartKeys) {
+KERNEL(jd_start_runs, StartKeys, 4) {
   const Run *runs = (const Run *)p.segment.table;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 row = (u64)block_index() * TILE + tile_row(j);
@@ -41,7 +41,7 @@ KERNEL(jd_start_runs, StartKeys) {
 
 // Bitmap: one warp 32 blocks, whose bits it spreads over its lanes so that it writes whole lines.
 // Bytes: 16 a block of 64 ids read, 4 a row written.
-KERNEL(jd_start_bits, StartKeys) {
+KERNEL(jd_start_bits, StartKeys, 4) {
   const RankBlock *blocks = (const RankBlock *)p.segment.table;
   u32 mine = (block_index() * WARPS + warp_index()) * 32 + lane_index();
   RankBlock b = {0, 0, 0};

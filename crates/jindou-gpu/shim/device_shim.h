@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@
 #define JINDOU_TSAN 1
 #include <sanitizer/tsan_interface.h>
 #define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
+#define UNCHECKED_BODY __attribute__((no_sanitize("thread")))
 #else
 #define UNCHECKED inline
+#define UNCHECKED_BODY
 #endif
 #if !defined(__x86_64__) || defined(JINDOU_ASAN) || defined(JINDOU_TSAN)
 #define JINDOU_UCONTEXT 1
@@ -75,8 +78,20 @@ struct Fibre {
 #endif
 };
 
-// What a launch counts: bytes that kernels must move, by kind of access, and accesses without order.
-struct Counts { uint64_t streamed, random, random_accesses, written; };
+// How a kernel accesses global memory.
+enum Kind : uint32_t { STREAMED, RANDOM, CACHED, WRITTEN, KINDS };
+
+// What a launch counts: bytes that kernels must move, by kind of access, and accesses without order. Where sectors are asked for, also
+// the accesses of warps and the sectors of 32 bytes that each touched: what a card's memory system is asked for.
+struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS]; };
+
+// The lanes of a warp make an access together if they make it at the same place in the code, for the same time since they last
+// waited for each other. Lanes that pass a load by count too, or loops of different lengths would shift the others.
+struct WarpAccess { uint32_t kind; std::vector<uint64_t> sectors; };
+struct WarpAccesses {
+  std::map<std::pair<const void *, uint32_t>, WarpAccess> open;
+  std::map<std::pair<const void *, uint32_t>, uint32_t> times;
+};
 
 // Live device memory: [start, end), ascending.
 struct Live { uint64_t start, end; };
@@ -87,6 +102,7 @@ struct Launch {
   uint32_t grid = 0, threads = 0;
   uint64_t seed = 0;  // 0: ascending order, no yields at memory accesses
   uint32_t bug = NONE;
+  bool sectors = false;
   const void *params = nullptr;
   void (*kernel)(const void *) = nullptr;
   Counts counts = {};
@@ -101,6 +117,7 @@ struct Block {
   void *shared = nullptr;
   size_t shared_size = 0;
   bool busy = false;
+  std::vector<WarpAccesses> warps;
 #ifdef JINDOU_TSAN
   char barrier_token[2], end_token;
 #endif
@@ -138,6 +155,8 @@ UNCHECKED void access(const void *p, size_t size) {
   if (at % (size < 16 ? size : 16) != 0) out_of_bounds();
   if (launched->seed != 0 && (random_bits() & 15) == 0) yield();
 }
+// Notes an access of one lane, or that the lane passes it by.
+void note(bool when, const void *p, size_t size, uint32_t kind);
 template <class T> UNCHECKED uint64_t to_bits(T v) {
   static_assert(sizeof(T) <= 8, "warp operations move at most 8 bytes");
   uint64_t b = 0;
@@ -163,7 +182,8 @@ UNCHECKED uint32_t grid() { return launched->grid; }
 }  // namespace shim
 
 #define DEVICE static inline
-#define KERNEL(name, Params)                                        \
+#define DEVICE_MEMBER inline
+#define KERNEL(name, Params, blocks)                                \
   static void name##_body(const Params &p);                         \
   void name(const void *params) { name##_body(*(const Params *)params); } \
   static void name##_body(const Params &p)
@@ -189,15 +209,68 @@ DEVICE u32 popcount64(u64 x) { return (u32)__builtin_popcountll(x); }
 DEVICE u32 first_bit(u32 x) { return (u32)__builtin_ffs((int)x) - 1; }
 DEVICE void relax() { shim::yield(); }
 
-template <class T> DEVICE T load_stream(const T *p) { shim::access(p, sizeof(*p)); shim::count_streamed(sizeof(T)); return *p; }
-template <class T> DEVICE T load_random(const T *p) { shim::access(p, sizeof(*p)); shim::count_random(sizeof(T)); return *p; }
-template <class T> DEVICE T load_cached(const T *p) { shim::access(p, sizeof(*p)); return *p; }
-template <class T> DEVICE T load_once(const T *p, bool counts) {
+// Inlined, so that each place in the code is one for `note`.
+#define ACCESS template <class T> static inline __attribute__((always_inline))
+// The compiler must not see that `when` decides what follows, or it would make two places of one.
+#define NOTE(when, p, kind)                                                        \
+  if (shim::launched->sectors) shim::note(when, p, sizeof(T), shim::kind); \
+  asm volatile("" : "+r"(when))
+ACCESS T load_stream(const T *p) {
+  if (shim::launched->sectors) shim::note(true, p, sizeof(T), shim::STREAMED);
+  shim::access(p, sizeof(*p));
+  shim::count_streamed(sizeof(T));
+  return *p;
+}
+ACCESS T load_cached(const T *p) {
+  if (shim::launched->sectors) shim::note(true, p, sizeof(T), shim::CACHED);
+  shim::access(p, sizeof(*p));
+  return *p;
+}
+ACCESS T load_once(const T *p, bool counts) {
+  if (shim::launched->sectors) shim::note(true, p, sizeof(T), shim::CACHED);
   shim::access(p, sizeof(*p));
   if (counts) shim::count_streamed(sizeof(T));
   return *p;
 }
-template <class T> DEVICE void store(T *p, T v) { shim::access(p, sizeof(*p)); shim::count_written(sizeof(T)); *p = v; }
+ACCESS T load_random(const T *p) {
+  if (shim::launched->sectors) shim::note(true, p, sizeof(T), shim::RANDOM);
+  shim::access(p, sizeof(*p));
+  shim::count_random(sizeof(T));
+  return *p;
+}
+ACCESS T load_random_if(bool when, const T *p, T otherwise) {
+  NOTE(when, p, RANDOM);
+  if (!when) return otherwise;
+  shim::access(p, sizeof(*p));
+  shim::count_random(sizeof(T));
+  return *p;
+}
+ACCESS T load_cached_if(bool when, const T *p, T otherwise) {
+  NOTE(when, p, CACHED);
+  if (!when) return otherwise;
+  shim::access(p, sizeof(*p));
+  return *p;
+}
+ACCESS T load_stream_if(bool when, const T *p, T otherwise) {
+  NOTE(when, p, STREAMED);
+  if (!when) return otherwise;
+  shim::access(p, sizeof(*p));
+  shim::count_streamed(sizeof(T));
+  return *p;
+}
+ACCESS void store(T *p, T v) {
+  if (shim::launched->sectors) shim::note(true, p, sizeof(T), shim::WRITTEN);
+  shim::access(p, sizeof(*p));
+  shim::count_written(sizeof(T));
+  *p = v;
+}
+ACCESS void store_if(bool when, T *p, T v) {
+  NOTE(when, p, WRITTEN);
+  if (!when) return;
+  shim::access(p, sizeof(*p));
+  shim::count_written(sizeof(T));
+  *p = v;
+}
 DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 load_relaxed(const u64 *p) { shim::access(p, sizeof(*p)); return __atomic_load_n(p, __ATOMIC_RELAXED); }

@@ -1,6 +1,7 @@
 // The scheduler behind device_shim.h and its C interface, which src/shim.rs calls.
 #define JINDOU_SHIM 1
 #include "../kernels/device.cuh"
+#include <algorithm>
 
 namespace shim {
 
@@ -145,6 +146,7 @@ UNCHECKED void begin(Block &b, uint32_t index, uint32_t slot) {
   b.index = index;
   b.busy = true;
   b.fibres.resize(launched->threads);
+  b.warps.assign(launched->threads / 32, {});
 #ifdef JINDOU_TSAN
   // Made here, before its threads begin: their first use would look like a race among them.
   b.shared = malloc(MOST_SHARED);
@@ -176,6 +178,21 @@ UNCHECKED void end(Block &b) {
   b.busy = false;
 }
 
+// Counts the accesses of a warp whose lanes have come together.
+UNCHECKED void settle(Block &b, uint32_t warp) {
+  if (!launched->sectors) return;
+  WarpAccesses &accesses = b.warps[warp];
+  for (auto &entry : accesses.open) {
+    WarpAccess &a = entry.second;
+    std::sort(a.sectors.begin(), a.sectors.end());
+    auto end = std::unique(a.sectors.begin(), a.sectors.end());
+    launched->counts.requests[a.kind]++;
+    launched->counts.sectors[a.kind] += uint64_t(end - a.sectors.begin());
+  }
+  accesses.open.clear();
+  accesses.times.clear();
+}
+
 // Runs each thread of one warp up to its next waiting point; ends warp operations that all have reached.
 // True if anything moved.
 UNCHECKED bool run_warp(Block &b, uint32_t first) {
@@ -204,6 +221,7 @@ UNCHECKED bool run_warp(Block &b, uint32_t first) {
     return false;
   }
   for (uint32_t i = 0; i < 32; i++) b.fibres[first + i].state = State::Ready;
+  settle(b, first / 32);
   return true;
 }
 
@@ -218,6 +236,8 @@ UNCHECKED void run_block(Block &b) {
     uint32_t done = 0, at = 0;
     for (Fibre &f : b.fibres) done += f.state == State::Done, at += f.state == State::AtBarrier;
     if (!launched->error.empty()) return;
+    if (done + at == launched->threads)
+      for (uint32_t w = 0; w < warps; w++) settle(b, w);
     if (done == launched->threads) {
       end(b);
       return;
@@ -284,6 +304,16 @@ UNCHECKED void out_of_bounds() {
   fail("an access out of bounds or not aligned");
   for (;;) to_scheduler(false);
 }
+__attribute__((noinline)) UNCHECKED_BODY void note(bool when, const void *p, size_t size, uint32_t kind) {
+  const void *place = __builtin_return_address(0);
+  Fibre &f = *current;
+  WarpAccesses &accesses = f.block->warps[f.thread / 32];
+  uint32_t time = accesses.times[{place, f.thread & 31}]++;
+  if (!when) return;
+  WarpAccess &a = accesses.open[{place, time}];
+  a.kind = kind;
+  for (uint64_t s = (uint64_t)p / 32; s <= ((uint64_t)p + size - 1) / 32; s++) a.sectors.push_back(s);
+}
 UNCHECKED void *shared_memory(size_t size) {
   Block &b = *current->block;
   if (b.shared == nullptr) {
@@ -337,7 +367,7 @@ const Entry ENTRIES[] = {
     {"jd_start_bits", jd_start_bits, sizeof(StartKeys)},       {"jd_restrict", jd_restrict, sizeof(Restrict)},
     {"jd_same", jd_same, sizeof(Same)},                        {"jd_check", jd_check, sizeof(Check)},
     {"jd_measure", jd_measure, sizeof(Measure)},               {"jd_measure_many", jd_measure_many, sizeof(MeasureMany)},
-    {"jd_partition", jd_partition, sizeof(Partition)},         {"jd_expand", jd_expand, sizeof(Expand)},
+    {"jd_expand", jd_expand, sizeof(Expand)},
     {"jd_expand_within", jd_expand_within, sizeof(Expand)},    {"jd_intersect", jd_intersect, sizeof(Expand)},
     {"jd_expand_one", jd_expand_one, sizeof(ExpandOne)},       {"jd_checksum", jd_checksum, sizeof(Checksum)},
     {"jd_check_any", jd_check_any, sizeof(CheckAny)},          {"jd_measure_any", jd_measure_any, sizeof(MeasureAny)},
@@ -366,12 +396,12 @@ const char *jindou_shim_bug(uint32_t bug) {
 }
 
 // Runs a kernel to its end over the live device memory given. 0, or 1 with a reason in `error` (at most `error_len` bytes with the final 0).
-int jindou_shim_launch(uint32_t kernel, uint32_t grid, const void *params, uint64_t seed, uint32_t bug,
+int jindou_shim_launch(uint32_t kernel, uint32_t grid, const void *params, uint64_t seed, uint32_t bug, int sectors,
                        const shim::Live *live, size_t live_count, shim::Counts *counts, char *error, size_t error_len) {
   using namespace shim;
   Launch l;
   l.live = live, l.live_count = live_count;
-  l.grid = grid, l.threads = THREADS, l.seed = seed, l.bug = bug, l.params = params;
+  l.grid = grid, l.threads = THREADS, l.seed = seed, l.bug = bug, l.sectors = sectors != 0, l.params = params;
   l.kernel = ENTRIES[kernel].kernel;
   // Stacks are kept between the launches of an OS thread.
   static thread_local Machine m;

@@ -2,7 +2,7 @@
 //! and the same kernels on the CPU (the module `shim`, a feature); [`crate::faults`] breaks either at a chosen call. Everything above
 //! this line is the same for all. [`crate::Device`] is the layer that the rest of the crate uses.
 
-use jindou_model::Result;
+use jindou_model::{Error, Result};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -43,7 +43,6 @@ kernels! {
     Check = "jd_check": Check,
     Measure = "jd_measure": Measure,
     MeasureMany = "jd_measure_many": MeasureMany,
-    Partition = "jd_partition": Partition,
     Expand = "jd_expand": Expand,
     ExpandWithin = "jd_expand_within": Expand,
     Intersect = "jd_intersect": Expand,
@@ -80,6 +79,10 @@ pub struct Mark(pub(crate) u64);
 pub unsafe trait Backend: Send + Sync {
     /// The device's name, for people.
     fn name(&self) -> String;
+    /// The device, its driver and its kernels, as one word that no other has: what measured speeds are of.
+    fn identity(&self) -> String {
+        self.name()
+    }
     /// Free and total bytes of device memory.
     fn memory(&self) -> Result<(u64, u64)>;
     /// At least one byte of memory with undefined content, aligned to 256 bytes; `Error::Limit` when there is none.
@@ -89,6 +92,37 @@ pub unsafe trait Backend: Send + Sync {
     /// # Safety
     /// `at` came from [`Self::alloc`] of this backend with these `bytes`, and no later work uses it.
     unsafe fn free(&self, at: u64, bytes: usize);
+    /// Bytes of a page that [`Self::map_page`] maps; `None` for a device that maps none.
+    fn page(&self) -> Option<usize> {
+        None
+    }
+    /// Addresses for a whole number of pages, backed by no memory.
+    fn reserve(&self, bytes: usize) -> Result<u64> {
+        let _ = bytes;
+        Err(Error::Unsupported("this device maps no pages".into()))
+    }
+    /// Gives them back.
+    ///
+    /// # Safety
+    /// `at` came from [`Self::reserve`] with these `bytes`, and no page of them is mapped.
+    unsafe fn unreserve(&self, at: u64, bytes: usize) {
+        let _ = (at, bytes);
+    }
+    /// Backs a page of reserved addresses with memory of undefined content, at once; `Error::Limit` when there is none.
+    ///
+    /// # Safety
+    /// `at` is the beginning of a page of reserved addresses that is not mapped; `bytes` is [`Self::page`].
+    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
+        let _ = (at, bytes);
+        Err(Error::Unsupported("this device maps no pages".into()))
+    }
+    /// Takes the memory of a page away, at once.
+    ///
+    /// # Safety
+    /// `at` was mapped with these `bytes`, and all work that uses it is done, unless the device is lost.
+    unsafe fn unmap_page(&self, at: u64, bytes: usize) {
+        let _ = (at, bytes);
+    }
     /// Host memory that the device copies to and from at full speed, at least one byte, aligned to 256 bytes.
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>>;
     /// Gives it back.

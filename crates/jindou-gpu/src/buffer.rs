@@ -168,6 +168,8 @@ pub struct Memory {
     device: Arc<Device>,
     limit: u64,
     used: Arc<AtomicU64>,
+    /// The most that was used at a time.
+    peak: Arc<AtomicU64>,
 }
 
 impl Memory {
@@ -178,7 +180,14 @@ impl Memory {
             device: Arc::clone(device),
             limit,
             used: Arc::default(),
+            peak: Arc::default(),
         }
+    }
+
+    /// The most bytes that were used at a time.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
     }
 
     /// Bytes left.
@@ -195,7 +204,8 @@ impl Memory {
         }
         match DeviceBuffer::new(&self.device, bytes as usize) {
             Ok(mut buffer) => {
-                self.used.fetch_add(bytes, Ordering::Relaxed);
+                let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
                 buffer.used = Some(Arc::clone(&self.used));
                 Ok(Some(buffer))
             }

@@ -121,6 +121,24 @@ impl SegmentCache {
         Ok(newest(&mut locked(&self.held), key, version, brought))
     }
 
+    /// True if the arrays of a segment are on the device, in whatever version.
+    pub(crate) fn has(
+        &self,
+        snapshot: &dyn Graph,
+        predicate: PredicateId,
+        direction: Direction,
+    ) -> bool {
+        let key = ArraysKey {
+            epoch: snapshot.identity().epoch,
+            predicate: predicate.0,
+            direction,
+        };
+        let generation = snapshot.generation_of(predicate);
+        locked(&self.arrays)
+            .get(&key)
+            .is_some_and(|(g, _)| *g == generation)
+    }
+
     /// Device memory of all held segments, characteristic sets and index vertices.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -22,3 +22,10 @@ pub fn checksum(columns: &[&[u32]], rows: usize) -> u64 {
         sum.wrapping_add(hash ^ columns.len() as u64)
     })
 }
+
+/// The FNV-1a hash of bytes: the same on every machine and in every version.
+pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, b| {
+        (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}

@@ -4,6 +4,7 @@ use crate::backend::{Backend, Kernel, Mark};
 use cudarc::driver::{result, sys};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
+use std::borrow::Cow;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
@@ -25,12 +26,13 @@ const THREADS: u32 = 256;
 
 /// Every function of the driver that is called here. The bindings end the process' query in a panic when one is missing, so
 /// they are looked for first.
-const SYMBOLS: [&str; 33] = [
+const SYMBOLS: [&str; 42] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
     "cuDeviceGet",
     "cuDeviceGetName",
+    "cuDeviceGetUuid_v2",
     "cuDevicePrimaryCtxRetain",
     "cuDevicePrimaryCtxRelease_v2",
     "cuCtxSetCurrent",
@@ -46,6 +48,14 @@ const SYMBOLS: [&str; 33] = [
     "cuMemPoolSetAttribute",
     "cuMemAllocFromPoolAsync",
     "cuMemFreeAsync",
+    "cuMemGetAllocationGranularity",
+    "cuMemAddressReserve",
+    "cuMemAddressFree",
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemSetAccess",
+    "cuMemUnmap",
+    "cuMemRelease",
     "cuMemHostAlloc",
     "cuMemFreeHost",
     "cuMemGetInfo_v2",
@@ -71,9 +81,12 @@ pub struct Cuda {
     module: sys::CUmodule,
     pool: sys::CUmemoryPool,
     functions: Vec<sys::CUfunction>,
+    /// Bytes of a page.
+    page: usize,
     /// Events not in use.
     events: Mutex<Vec<u64>>,
     name: String,
+    identity: String,
     lost: OnceLock<String>,
 }
 
@@ -102,6 +115,27 @@ fn is_harmless(e: sys::CUresult) -> bool {
 
 fn says(e: result::DriverError) -> String {
     format!("the NVIDIA driver says {:?}", e.0)
+}
+
+/// The kernels' machine code: this program's, or from the file that `JINDOU_FATBIN` names, so that kernels can be tried without
+/// building the program again.
+fn kernels() -> Result<Cow<'static, [u8]>, String> {
+    let Some(file) = std::env::var_os("JINDOU_FATBIN") else {
+        return Ok(Cow::Borrowed(FATBIN));
+    };
+    let code = std::fs::read(&file)
+        .map_err(|e| format!("the kernels in {} cannot be read: {e}", file.display()))?;
+    // What the driver takes has no length: it believes the header.
+    let length = code.get(8..16).and_then(|b| b.try_into().ok());
+    let header = code.get(6..8).and_then(|b| b.try_into().ok());
+    let whole = header.zip(length).is_some_and(|(h, l)| {
+        let end = u64::from(u16::from_le_bytes(h)).checked_add(u64::from_le_bytes(l));
+        code.starts_with(&0xBA55_ED50u32.to_le_bytes()) && end == Some(code.len() as u64)
+    });
+    if !whole {
+        return Err(format!("{} is no fatbin", file.display()));
+    }
+    Ok(Cow::Owned(code))
 }
 
 /// Does something with the driver. The bindings panic where they find no function; all are looked for first, so this is a last
@@ -182,6 +216,20 @@ impl Cuda {
             })?;
         let device = result::device::get(ordinal).map_err(says)?;
         let name = result::device::get_name(device).map_err(says)?;
+        let mut driver = 0;
+        // SAFETY: a place for a number.
+        unsafe { sys::cuDriverGetVersion(&raw mut driver) }
+            .result()
+            .map_err(says)?;
+        let uuid = result::device::get_uuid(device).map_err(says)?;
+        let uuid: String = uuid
+            .bytes
+            .iter()
+            .map(|b| format!("{:02x}", *b as u8))
+            .collect();
+        let kernels = kernels()?;
+        let hash = crate::checksum::of_bytes(&kernels);
+        let identity = format!("{uuid} driver {driver} kernels {hash:016x}");
         // SAFETY: a device that the driver returned; released on drop.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(says)?;
         let mut gpu = Self {
@@ -191,28 +239,27 @@ impl Cuda {
             module: std::ptr::null_mut(),
             pool: std::ptr::null_mut(),
             functions: Vec::new(),
+            page: 0,
             events: Mutex::default(),
             name,
+            identity,
             lost: OnceLock::new(),
         };
-        match gpu.prepare() {
+        match gpu.prepare(&kernels) {
             Ok(()) => Ok(gpu),
             Err(Error::Internal(why)) => Err(why),
             Err(e) => Err(e.to_string()),
         }
     }
 
-    fn prepare(&mut self) -> Result<()> {
+    fn prepare(&mut self, kernels: &[u8]) -> Result<()> {
         self.bind()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking);
         self.stream = self.done("make a stream", stream)?;
         let props = sys::CUmemPoolProps {
             allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: self.device,
-            },
+            location: self.location(),
             win32SecurityAttributes: std::ptr::null_mut(),
             maxSize: 0,
             usage: 0,
@@ -221,6 +268,16 @@ impl Cuda {
         // SAFETY: complete properties of a pool on this device.
         let pool = unsafe { result::mem_pool::create(&raw const props) };
         self.pool = self.done("make a memory pool", pool)?;
+        let pages = self.page_kind();
+        // SAFETY: a place for a number, and complete properties.
+        let granularity = unsafe {
+            sys::cuMemGetAllocationGranularity(
+                &raw mut self.page,
+                &raw const pages,
+                sys::CUmemAllocationGranularity_flags_enum::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
+            )
+        };
+        self.done("tell the size of its pages", granularity.result())?;
         let mut keep = u64::MAX;
         // SAFETY: the pool was just made; the attribute is a 64-bit number.
         let set = unsafe {
@@ -231,8 +288,8 @@ impl Cuda {
             )
         };
         self.done("set up its memory pool", set)?;
-        // SAFETY: a whole fatbin, copied by the driver.
-        let module = unsafe { result::module::load_data(FATBIN.as_ptr().cast()) };
+        // SAFETY: a whole fatbin, copied by the driver; one from a file is as trusted as the program.
+        let module = unsafe { result::module::load_data(kernels.as_ptr().cast()) };
         if let Err(result::DriverError(
             sys::cudaError_enum::CUDA_ERROR_NO_BINARY_FOR_GPU
             | sys::cudaError_enum::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
@@ -252,6 +309,29 @@ impl Cuda {
             self.functions.push(f);
         }
         Ok(())
+    }
+
+    /// Properties of pages on this device.
+    fn page_kind(&self) -> sys::CUmemAllocationProp {
+        sys::CUmemAllocationProp {
+            type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: self.location(),
+            win32HandleMetaData: std::ptr::null_mut(),
+            allocFlags: sys::CUmemAllocationProp_st__bindgen_ty_1 {
+                compressionType: 0,
+                gpuDirectRDMACapable: 0,
+                usage: 0,
+                reserved: [0; 4],
+            },
+        }
+    }
+
+    fn location(&self) -> sys::CUmemLocation {
+        sys::CUmemLocation {
+            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            id: self.device,
+        }
     }
 
     /// A call's outcome as ours. Errors that the context does not survive make the device lost.
@@ -341,6 +421,10 @@ unsafe impl Backend for Cuda {
         self.name.clone()
     }
 
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
     fn memory(&self) -> Result<(u64, u64)> {
         use sys::CUmemPool_attribute_enum::{
             CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
@@ -366,6 +450,64 @@ unsafe impl Backend for Cuda {
             let freed = unsafe { result::free_async(at, self.stream) };
             // There is nobody to tell about an error but the next caller.
             let _ = self.done("take memory back", freed);
+        }
+    }
+
+    fn page(&self) -> Option<usize> {
+        (self.page > 0).then_some(self.page)
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<u64> {
+        self.bind()?;
+        let mut at = 0;
+        // SAFETY: a place for an address; freed through `unreserve`.
+        let reserved = unsafe { sys::cuMemAddressReserve(&raw mut at, bytes, 0, 0, 0) };
+        self.done("reserve addresses", reserved.result())?;
+        Ok(at)
+    }
+
+    unsafe fn unreserve(&self, at: u64, bytes: usize) {
+        if self.bind().is_ok() {
+            // SAFETY: the caller got it from `reserve`.
+            let freed = unsafe { sys::cuMemAddressFree(at, bytes) };
+            let _ = self.done("take addresses back", freed.result());
+        }
+    }
+
+    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        let (mut handle, kind) = (0, self.page_kind());
+        // SAFETY: a place for a handle, and complete properties.
+        let made = unsafe { sys::cuMemCreate(&raw mut handle, bytes, &raw const kind, 0) };
+        self.done("give memory", made.result())?;
+        // SAFETY: the caller vouches for the addresses; the memory is a page, just made.
+        let mapped = unsafe { sys::cuMemMap(at, bytes, 0, handle, 0) };
+        let mapped = self.done("map a page", mapped.result());
+        // SAFETY: just made. The mapping keeps the memory; without one it goes.
+        let released = unsafe { sys::cuMemRelease(handle) };
+        let released = self.done("map a page", released.result());
+        mapped?;
+        let access = sys::CUmemAccessDesc {
+            location: self.location(),
+            flags: sys::CUmemAccess_flags_enum::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        let allowed = released.and_then(|()| {
+            // SAFETY: the page that was just mapped, and one description.
+            let allowed = unsafe { sys::cuMemSetAccess(at, bytes, &raw const access, 1) };
+            self.done("map a page", allowed.result())
+        });
+        if allowed.is_err() {
+            // SAFETY: mapped above, and nothing uses it.
+            unsafe { self.unmap_page(at, bytes) };
+        }
+        allowed
+    }
+
+    unsafe fn unmap_page(&self, at: u64, bytes: usize) {
+        if self.bind().is_ok() {
+            // SAFETY: the caller mapped it, and nothing uses it any more.
+            let unmapped = unsafe { sys::cuMemUnmap(at, bytes) };
+            let _ = self.done("take a page back", unmapped.result());
         }
     }
 

@@ -113,9 +113,14 @@ impl Device {
 
     /// Memory inside the limit.
     pub(crate) fn take(&self, bytes: usize) -> Result<u64> {
+        self.within_limit(bytes, || self.alloc(bytes))
+    }
+
+    /// Takes memory from the backend, unless the limit is reached.
+    fn within_limit<T>(&self, bytes: usize, take: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let at = match before.checked_add(bytes as u64) {
-            Some(after) if after <= self.limit => self.alloc(bytes),
+            Some(after) if after <= self.limit => take(),
             _ => Err(Error::limit(
                 Resource::Device,
                 format!(
@@ -138,6 +143,27 @@ impl Device {
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { self.free(at, bytes) };
+    }
+
+    /// As [`Backend::map_page`], inside the limit.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
+        self.within_limit(bytes, || {
+            // SAFETY: the caller's promise.
+            unsafe { self.backend.map_page(at, bytes) }
+        })
+    }
+
+    /// As [`Backend::unmap_page`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn unmap_page(&self, at: u64, bytes: usize) {
+        self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { self.backend.unmap_page(at, bytes) };
     }
 
     /// Waits for all work queued so far.

@@ -8,7 +8,9 @@ use crate::backend::Backend;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
 use crate::cache::SegmentCache;
 use crate::compile::{Program, compile};
+use crate::cost::{Calibration, Model};
 use crate::device::Device;
+use crate::pages::{Moved, Pager};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
@@ -19,7 +21,8 @@ use crate::turns::{Turn, Turns};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
 use jindou_store::Graph;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Rows of a table at most; row numbers are 32 bits wide.
@@ -68,7 +71,13 @@ pub struct GpuResult {
 pub struct GpuExecutor {
     device: Arc<Device>,
     cache: SegmentCache,
+    /// Segments that come and go by blocks; before the device's own memory goes.
+    pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
+    /// Its speeds, once they are known, and what its runs tell.
+    pub(crate) model: OnceLock<Model>,
+    /// Held by who measures them.
+    pub(crate) measuring: AtomicBool,
 }
 
 impl GpuExecutor {
@@ -91,8 +100,20 @@ impl GpuExecutor {
         let device = Device::limited(backend, memory);
         Self {
             turns: Turns::new(&device, idle),
+            pager: Pager::new(&device),
             device,
             cache: SegmentCache::default(),
+            model: OnceLock::new(),
+            measuring: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, taken to have these speeds, which then need not be measured.
+    #[must_use]
+    pub fn with_calibration(self, speeds: Calibration) -> Self {
+        Self {
+            model: OnceLock::from(Model::new(speeds)),
+            ..self
         }
     }
 
@@ -121,6 +142,9 @@ impl GpuExecutor {
             return Ok(free);
         }
         self.cache.clear();
+        if let Some(pager) = &self.pager {
+            pager.clear();
+        }
         Ok(self.device.memory()?.0)
     }
 
@@ -170,6 +194,7 @@ impl GpuExecutor {
             self.device.wait(&options.cancel)?;
         }
         let bring_seconds = began.elapsed().as_secs_f64();
+        let is_sent = matches!(output, Output::Rows(_));
         let (mut result, closed) = self.explore(
             &program,
             None,
@@ -182,6 +207,8 @@ impl GpuExecutor {
             return Err(e);
         }
         result.profile.bring_seconds = bring_seconds;
+        let columns = if is_sent { plan.output.len() } else { 0 };
+        self.learn(&exploration.steps, &result, columns, snapshot);
         Ok(result)
     }
 
@@ -193,14 +220,22 @@ impl GpuExecutor {
         input: Option<&[Slot]>,
         keep_tested: bool,
     ) -> Result<Program<'a>> {
-        compile(
-            &self.device,
-            &self.cache,
-            snapshot,
-            steps,
-            input,
-            keep_tested,
-        )
+        let device = (&self.device, &self.cache);
+        let whole = compile(device, None, snapshot, steps, input, keep_tested)?;
+        let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
+            return Ok(whole);
+        };
+        // Some segments do not fit beside others: they take turns there.
+        let covered = whole.covered;
+        drop(whole);
+        self.cache.clear();
+        let paged = compile(device, Some(pager), snapshot, steps, input, keep_tested)?;
+        if paged.covered > covered {
+            return Ok(paged);
+        }
+        drop(paged);
+        pager.clear();
+        compile(device, None, snapshot, steps, input, keep_tested)
     }
 
     /// Runs a program over rows that are here already, or from its start. A sink that wants no more rows ends it
@@ -214,10 +249,13 @@ impl GpuExecutor {
         options: &GpuOptions,
         turn: &mut Turn,
     ) -> Result<(GpuResult, Option<Error>)> {
-        let began = Instant::now();
+        let (began, away) = (Instant::now(), turn.away());
         let limit = match options.table_bytes {
             Some(b) => b,
-            None => self.room()? / 10 * 9 / self.turns.running(),
+            None => {
+                let kept = program.paging.as_ref().map_or(0, |p| p.pager.unmapped());
+                self.room()?.saturating_sub(kept) / 10 * 9 / self.turns.running()
+            }
         };
         let names = program
             .steps
@@ -235,6 +273,8 @@ impl GpuExecutor {
         };
         let mut run = Run {
             steps: &program.steps,
+            paging: program.paging.as_ref(),
+            moved: Moved::default(),
             output_slots: slots,
             queue: Queue::new(Arc::clone(&self.device), options.profile, names),
             memory: Memory::new(&self.device, limit),
@@ -270,11 +310,16 @@ impl GpuExecutor {
         if options.profile {
             self.device.wait(&options.cancel)?;
         }
-        let (rows, cuts) = (run.rows, run.cuts);
+        let moved = run.moved;
+        let (rows, cuts, table_bytes) = (run.rows, run.cuts, run.memory.peak());
+        let away = run.turn.away().saturating_sub(away);
         let mut profile = run.queue.finish()?;
         profile.seconds = began.elapsed().as_secs_f64();
+        profile.away_seconds = away.as_secs_f64();
         profile.segment_bytes = program.segment_bytes;
         profile.cuts = cuts;
+        (profile.paged_in, profile.paged_out) = (moved.come, moved.gone);
+        profile.table_bytes = table_bytes;
         let result = GpuResult {
             rows,
             checksum,

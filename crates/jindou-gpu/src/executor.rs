@@ -60,7 +60,14 @@ impl GpuExecutor {
             .compile(task.snapshot, task.steps, input.map(|_| before), true)?
             .whole()?;
         let options = GpuOptions::of(task.options);
+        let columns = match &end {
+            End::Output(Output::Rows(_)) => slots.len(),
+            _ => 0,
+        };
         let (r, closed) = self.explore(&program, parts, &slots, end, &options, &mut turn)?;
+        if parts.is_none() && closed.is_none() {
+            self.learn(task.steps, &r, columns, task.snapshot);
+        }
         Ok(Done {
             slots,
             rows: r.rows,

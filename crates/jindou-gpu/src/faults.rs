@@ -43,6 +43,8 @@ pub struct Faults {
 enum Orphan {
     Device(u64, usize),
     Host(NonNull<u8>, usize),
+    Page(u64, usize),
+    Addresses(u64, usize),
     Mark(Mark),
 }
 
@@ -123,6 +125,10 @@ impl Drop for Faults {
                 Orphan::Device(at, bytes) => unsafe { self.inner.free(at, bytes) },
                 // SAFETY: likewise.
                 Orphan::Host(at, bytes) => unsafe { self.inner.free_host(at, bytes) },
+                // SAFETY: likewise.
+                Orphan::Page(at, bytes) => unsafe { self.inner.unmap_page(at, bytes) },
+                // SAFETY: likewise; its pages came before it.
+                Orphan::Addresses(at, bytes) => unsafe { self.inner.unreserve(at, bytes) },
                 Orphan::Mark(mark) => self.inner.unmark(mark),
             }
         }
@@ -133,6 +139,10 @@ impl Drop for Faults {
 unsafe impl Backend for Faults {
     fn name(&self) -> String {
         self.inner.name()
+    }
+
+    fn identity(&self) -> String {
+        self.inner.identity()
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
@@ -151,6 +161,37 @@ unsafe impl Backend for Faults {
         }
         // SAFETY: the caller's promise.
         unsafe { self.inner.free(at, bytes) };
+    }
+
+    fn page(&self) -> Option<usize> {
+        self.inner.page()
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<u64> {
+        self.call("reserve addresses")?;
+        self.inner.reserve(bytes)
+    }
+
+    unsafe fn unreserve(&self, at: u64, bytes: usize) {
+        if self.failure().is_some() {
+            return self.orphan(Orphan::Addresses(at, bytes));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.unreserve(at, bytes) };
+    }
+
+    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
+        self.call("map a page")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.map_page(at, bytes) }
+    }
+
+    unsafe fn unmap_page(&self, at: u64, bytes: usize) {
+        if self.failure().is_some() {
+            return self.orphan(Orphan::Page(at, bytes));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.unmap_page(at, bytes) };
     }
 
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>> {

@@ -179,7 +179,7 @@ impl Catalog {
         let (heads_at, terms_at) = (packed.add(&heads), packed.add(&terms));
         let buffer = match packed.finish(device)? {
             Some(b) => b,
-            None => DeviceBuffer::new(device, 1)?,
+            None => DeviceBuffer::new(device, size_of::<params::SegmentHead>())?,
         };
         let params = params::Catalog {
             heads: heads_at.in_buffer(Some(&buffer)),

@@ -4,6 +4,7 @@
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
 use crate::backend::Backend;
+use crate::cost::Calibration;
 use crate::execute::{GpuExecutor, IDLE};
 use jindou_model::sync;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -32,6 +33,8 @@ pub struct LazyGpu {
     retry: Duration,
     /// Bytes of its memory that may be used.
     memory: u64,
+    /// Its speeds, where they need not be measured.
+    speeds: Option<Calibration>,
 }
 
 impl Default for LazyGpu {
@@ -56,7 +59,15 @@ impl LazyGpu {
             open,
             retry,
             memory: u64::MAX,
+            speeds: None,
         }
+    }
+
+    /// The same, taken to have these speeds.
+    #[must_use]
+    pub fn with_calibration(mut self, speeds: Calibration) -> Self {
+        self.speeds = Some(speeds);
+        self
     }
 
     /// The same, of whose memory at most so many bytes are used.
@@ -107,7 +118,13 @@ impl LazyGpu {
         if let Some(known) = self.known() {
             return known.map(Some);
         }
-        let opened = (self.open)().map(|b| Arc::new(GpuExecutor::limited(b, self.memory, IDLE)));
+        let opened = (self.open)().map(|b| {
+            let gpu = GpuExecutor::limited(b, self.memory, IDLE);
+            Arc::new(match &self.speeds {
+                Some(speeds) => gpu.with_calibration(speeds.clone()),
+                None => gpu,
+            })
+        });
         *self.state() = match &opened {
             Ok(gpu) => State::Ready(Arc::clone(gpu)),
             Err(why) => State::Absent(why.clone(), Instant::now()),

@@ -255,21 +255,10 @@ pub struct MeasureMany {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Partition {
-    pub prefix: u64,
-    pub rows_at: u64,
-    pub begin: u64,
-    pub end: u64,
-    pub rows: u32,
-    pub tiles: u32,
-}
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
 pub struct Expand {
     pub columns: Columns,
     pub prefix: u64,
-    pub rows_at: u64,
+    pub bounds: u64,
     pub starts: u64,
     pub neighbours: u64,
     pub out: u64,
@@ -287,7 +276,7 @@ pub struct Expand {
 pub struct ExpandAny {
     pub columns: Columns,
     pub prefix: u64,
-    pub rows_at: u64,
+    pub bounds: u64,
     pub lists: u64,
     pub out: u64,
     pub begin: u64,

@@ -65,8 +65,16 @@ pub struct GpuProfile {
     pub cuts: u64,
     /// Seconds from the first kernel to the last result, measured on the host.
     pub seconds: f64,
+    /// Seconds of these in which others had the device, or the rows' reader took them.
+    pub away_seconds: f64,
     /// Seconds that segments took to bring.
     pub bring_seconds: f64,
+    /// Bytes of segments' blocks that came during the run, and that went, where the segments do not fit whole.
+    pub paged_in: u64,
+    /// See [`Self::paged_in`].
+    pub paged_out: u64,
+    /// The most device memory that tables took at a time.
+    pub table_bytes: u64,
     /// Device memory of the segments that the plan reads.
     pub segment_bytes: u64,
 }

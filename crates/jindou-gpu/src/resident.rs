@@ -16,6 +16,7 @@
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::device::Device;
+use crate::pages::{Described, PagedSegment};
 use crate::params;
 use jindou_model::sync;
 use jindou_model::{Error, Result};
@@ -97,9 +98,6 @@ pub(crate) struct Arrays {
 
 impl Arrays {
     pub fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
-        let edges = u32::try_from(segment.neighbours.len())
-            .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
-        let mut p: params::Segment = bytemuck::Zeroable::zeroed();
         // Kernels know no folded ids.
         let unfolded = segment.finder.unfolded(segment.key_count);
         let finder = match &unfolded {
@@ -111,50 +109,12 @@ impl Arrays {
             },
             None => segment.finder,
         };
-        p.kind = finder.kind() as u32;
-        p.key_count = segment.key_count;
-        p.edges = edges;
+        let described = describe_as(segment, finder)?;
+        let mut p = described.params;
         let mut packed = Packer::default();
-        let none: &[u32] = &[];
-        let (table, keys) = match finder {
-            KeyFinder::Empty
-            | KeyFinder::FoldedBitmap { .. }
-            | KeyFinder::FoldedDirectory { .. } => (packed.add(none), packed.add(none)),
-            KeyFinder::Intervals(runs) => {
-                p.table_len = runs.len() as u32;
-                for (to, r) in p.runs.iter_mut().zip(runs) {
-                    *to = params::Run {
-                        start: r.start,
-                        end: r.end,
-                        base: r.base,
-                    };
-                }
-                (
-                    packed.add_bytes(bytemuck::cast_slice(runs)),
-                    packed.add(none),
-                )
-            }
-            KeyFinder::Bitmap { first, blocks } => {
-                p.table_len = blocks.len() as u32;
-                p.first = first;
-                (
-                    packed.add_bytes(bytemuck::cast_slice(blocks)),
-                    packed.add(none),
-                )
-            }
-            KeyFinder::Directory {
-                first,
-                shift,
-                buckets,
-                keys,
-            } => {
-                p.table_len = buckets.len() as u32;
-                p.first = first;
-                p.shift = shift;
-                (packed.add(buckets), packed.add(keys))
-            }
-        };
-        let offsets = packed.add(segment.offsets.unwrap_or(none));
+        let table = packed.add_bytes(described.table);
+        let keys = packed.add(described.keys);
+        let offsets = packed.add(described.offsets);
         let index = packed.finish(device)?;
         p.table = table.in_buffer(index.as_ref());
         p.keys = keys.in_buffer(index.as_ref());
@@ -215,6 +175,66 @@ impl Arrays {
     }
 }
 
+/// The arrays of a segment as they lie in the store.
+pub(crate) fn describe<'a>(segment: &Segment<'a>) -> Result<Described<'a>> {
+    describe_as(segment, segment.finder)
+}
+
+/// The same with another finder of the same keys.
+fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Described<'a>> {
+    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    p.edges = u32::try_from(segment.neighbours.len())
+        .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
+    p.kind = finder.kind() as u32;
+    p.key_count = segment.key_count;
+    let (none, is_made): (&[u32], bool) = (
+        &[],
+        matches!(
+            finder,
+            KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. }
+        ),
+    );
+    let (table, keys): (&[u8], &[u32]) = match finder {
+        KeyFinder::Empty | KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => {
+            (&[], none)
+        }
+        KeyFinder::Intervals(runs) => {
+            p.table_len = runs.len() as u32;
+            for (to, r) in p.runs.iter_mut().zip(runs) {
+                *to = params::Run {
+                    start: r.start,
+                    end: r.end,
+                    base: r.base,
+                };
+            }
+            (bytemuck::cast_slice(runs), none)
+        }
+        KeyFinder::Bitmap { first, blocks } => {
+            p.table_len = blocks.len() as u32;
+            p.first = first;
+            (bytemuck::cast_slice(blocks), none)
+        }
+        KeyFinder::Directory {
+            first,
+            shift,
+            buckets,
+            keys,
+        } => {
+            p.table_len = buckets.len() as u32;
+            p.first = first;
+            p.shift = shift;
+            (bytemuck::cast_slice(buckets), keys)
+        }
+    };
+    Ok(Described {
+        params: p,
+        table,
+        keys,
+        offsets: segment.offsets.unwrap_or(none),
+        is_made,
+    })
+}
+
 /// One segment on the device, at one version.
 pub struct ResidentSegment {
     /// The segment as kernels get it.
@@ -224,6 +244,8 @@ pub struct ResidentSegment {
     /// The neighbours that `params` point to, which other versions share too.
     neighbours: Option<Arc<Neighbours>>,
     _share: Option<Share>,
+    /// Arrays of which only parts are there, brought before each step.
+    pages: Option<Arc<PagedSegment>>,
     /// Arrays of its own.
     buffers: Vec<DeviceBuffer>,
     overlay_keys: Vec<u32>,
@@ -252,6 +274,7 @@ impl ResidentSegment {
             arrays: Some(Arc::clone(arrays)),
             neighbours: None,
             _share: None,
+            pages: None,
             buffers: Vec::new(),
             overlay_keys: Vec::new(),
             overlay_starts: Vec::new(),
@@ -305,11 +328,24 @@ impl ResidentSegment {
             arrays: None,
             neighbours: None,
             _share: None,
+            pages: None,
             buffers,
             overlay_keys: Vec::new(),
             overlay_starts: Vec::new(),
             patched_keys: OnceLock::new(),
         }
+    }
+
+    /// A segment whose blocks come and go.
+    pub(crate) fn paged(pages: Arc<PagedSegment>) -> Self {
+        let mut s = Self::of_parts(pages.params, Vec::new());
+        s.pages = Some(pages);
+        s
+    }
+
+    /// Its blocks, if they come and go.
+    pub(crate) fn pages(&self) -> Option<&Arc<PagedSegment>> {
+        self.pages.as_ref()
     }
 
     /// True without a patch.
@@ -327,7 +363,8 @@ impl ResidentSegment {
     /// Device memory that it reads, shared arrays included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.own_bytes() + self.arrays.as_ref().map_or(0, |a| a.bytes())
+        let arrays = self.arrays.as_ref().map_or(0, |a| a.bytes());
+        self.own_bytes() + arrays + self.pages.as_ref().map_or(0, |p| p.bytes())
     }
 
     /// Device memory that goes with it.

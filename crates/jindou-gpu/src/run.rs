@@ -4,6 +4,7 @@ use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
 use crate::compile::{DeviceStep, Work};
 use crate::execute::Output;
+use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::Queue;
 use crate::results::Results;
@@ -27,6 +28,9 @@ pub(crate) enum End<'a, 'o> {
 /// One execution. The steps themselves are in `steps.rs`.
 pub(crate) struct Run<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
+    /// The blocks that steps read, where segments come and go, and the bytes that did.
+    pub paging: Option<&'a Paging<'s>>,
+    pub moved: Moved,
     pub output_slots: &'a [Slot],
     pub queue: Queue,
     pub memory: Memory,
@@ -64,6 +68,16 @@ impl From<Error> for Stop {
 }
 
 impl Run<'_, '_, '_> {
+    /// Brings what step `k` reads, where segments come and go. Whoever launches kernels of a step calls it first, under the same turn.
+    pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
+        if let Some(paging) = self.paging {
+            let moved = paging.page_in(k, self.cancel)?;
+            self.moved.come += moved.come;
+            self.moved.gone += moved.gone;
+        }
+        Ok(())
+    }
+
     pub(crate) fn start(&mut self) -> Result<()> {
         let steps = self.steps;
         let Some(DeviceStep {
@@ -86,6 +100,7 @@ impl Run<'_, '_, '_> {
             self.turn.pass()?;
             let rows = (total - begin).min(most);
             self.queue.at_step(0);
+            self.page_in(0)?;
             let table = self.source_rows(source, slot, begin, rows as u32)?;
             self.queue.rows(rows, u64::from(table.rows));
             self.cuts += u64::from(begin > 0);
@@ -109,6 +124,7 @@ impl Run<'_, '_, '_> {
             return self.emit(&table);
         };
         self.queue.at_step(k);
+        self.page_in(k)?;
         let rows = table.rows;
         match self.counted(k, step, &table) {
             Ok(None) => {}

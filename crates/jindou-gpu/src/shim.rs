@@ -28,6 +28,10 @@ pub struct Counts {
     pub random_accesses: u64,
     /// Written.
     pub written: u64,
+    /// Accesses of whole warps, by kind (streamed, random, cached, written); with [`ShimOptions::sectors`].
+    pub requests: [u64; 4],
+    /// Sectors of 32 bytes that those touched, each counted once an access.
+    pub sectors: [u64; 4],
 }
 
 impl Counts {
@@ -47,6 +51,8 @@ pub struct Traffic {
     pub syncs: u64,
     /// Device memory asked for.
     pub allocations: u64,
+    /// Pages mapped.
+    pub pages: u64,
     /// Host memory pinned.
     pub pinned: u64,
     /// Copies to the device.
@@ -97,6 +103,7 @@ unsafe extern "C" {
         params: *const c_void,
         seed: u64,
         bug: u32,
+        sectors: i32,
         live: *const Live,
         live_count: usize,
         counts: *mut Counts,
@@ -112,10 +119,14 @@ pub struct ShimOptions {
     pub seed: u64,
     /// Number of a planted bug ([`planted_bugs`]), 0 for none. For tests of tests.
     pub bug: u32,
+    /// Bytes of its pages, a power of two from 256 on; 0 for 64 KiB.
+    pub page: usize,
     /// Device memory that it pretends to have; 0 for 4 GiB.
     pub memory: u64,
     /// Keep what each launch moved, for [`Shim::take_log`].
     pub log: bool,
+    /// Count the accesses of whole warps and their sectors too, which takes several times as long.
+    pub sectors: bool,
     /// Do queued work only when somebody waits for it.
     pub delay: bool,
     /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
@@ -164,14 +175,23 @@ struct State {
 }
 
 impl State {
-    /// An error unless this range is live device memory.
+    /// An error unless this range is live device memory: one allocation, or pages side by side.
     fn inside(&self, at: u64, bytes: usize) -> Result<()> {
-        let before = self.live.range(..=at).next_back();
-        match before.zip(at.checked_add(bytes as u64)) {
-            Some(((_, end), last)) if last <= *end => Ok(()),
-            _ => Err(Error::Internal(format!(
+        let out = || {
+            Err(Error::Internal(format!(
                 "{bytes} bytes outside the device's memory are copied or filled"
-            ))),
+            )))
+        };
+        let Some(end) = at.checked_add(bytes as u64) else {
+            return out();
+        };
+        let mut from = at;
+        loop {
+            match self.live.range(..=from).next_back() {
+                Some((_, &to)) if end <= to => return Ok(()),
+                Some((_, &to)) if from < to => from = to,
+                _ => return out(),
+            }
         }
     }
 }
@@ -347,6 +367,7 @@ impl Shim {
                 params.as_ptr().cast(),
                 seed,
                 self.options.bug,
+                i32::from(self.options.sectors),
                 live.as_ptr(),
                 live.len(),
                 &raw mut counts,
@@ -429,6 +450,56 @@ unsafe impl Backend for Shim {
             if self.lost.get().is_some() || self.queue(Work::Free { at, bytes }).is_err() {
                 self.release(at, bytes);
             }
+        }
+    }
+
+    fn page(&self) -> Option<usize> {
+        Some(match self.options.page {
+            0 => 64 << 10,
+            page => page,
+        })
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<u64> {
+        let layout = layout(bytes)?;
+        // SAFETY: the layout's size is not 0.
+        let at = unsafe { std::alloc::alloc_zeroed(layout) };
+        if at.is_null() {
+            return Err(Error::limit(Resource::Device, "no addresses are left"));
+        }
+        Ok(at as u64)
+    }
+
+    unsafe fn unreserve(&self, at: u64, bytes: usize) {
+        if let Ok(layout) = layout(bytes) {
+            // SAFETY: from `reserve` with this size, and given back once.
+            unsafe { std::alloc::dealloc(at as *mut u8, layout) };
+        }
+    }
+
+    unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
+        let mut state = self.state();
+        state.traffic.pages += 1;
+        let used = state.held.device + bytes as u64;
+        if used > self.limit() {
+            return Err(Error::limit(
+                Resource::Device,
+                "the device's memory is full",
+            ));
+        }
+        // Rubbish, so that what nobody wrote is seen.
+        // SAFETY: reserved, so it is this process' memory.
+        unsafe { (at as *mut u8).write_bytes(0xA5, bytes) };
+        state.held.device = used;
+        state.held.reserved = state.held.reserved.max(used);
+        state.live.insert(at, at + bytes as u64);
+        Ok(())
+    }
+
+    unsafe fn unmap_page(&self, at: u64, bytes: usize) {
+        let mut state = self.state();
+        if state.live.remove(&at).is_some() {
+            state.held.device -= bytes as u64;
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Turn {
     cancel: CancelToken,
     /// It may queue work.
     held: bool,
+    /// How long others had the device meanwhile, or nobody.
+    away: Duration,
 }
 
 impl Turns {
@@ -64,6 +66,7 @@ impl Turns {
             turns: Arc::clone(self),
             cancel: cancel.clone(),
             held: false,
+            away: Duration::ZERO,
         };
         turn.take(true)?;
         Ok(turn)
@@ -86,6 +89,11 @@ impl Turn {
         &self.cancel
     }
 
+    /// How long it did without the device since it began: in line, and aside.
+    pub fn away(&self) -> Duration {
+        self.away
+    }
+
     /// Lets those who wait go first.
     pub fn pass(&mut self) -> Result<()> {
         self.take(false)
@@ -94,7 +102,10 @@ impl Turn {
     /// Does something that needs no device, which others may use meanwhile.
     pub fn aside<T>(&mut self, what: impl FnOnce() -> Result<T>) -> Result<T> {
         self.hand_on();
-        let done = what()?;
+        let began = Instant::now();
+        let done = what();
+        self.away += began.elapsed();
+        let done = done?;
         self.take(true)?;
         Ok(done)
     }
@@ -120,6 +131,7 @@ impl Turn {
             state.held = false;
             turns.handed_on.notify_all();
         }
+        let began = Instant::now();
         let me = state.next;
         state.next += 1;
         state.line.push_back(me);
@@ -128,6 +140,7 @@ impl Turn {
                 state.line.pop_front();
                 state.held = true;
                 self.held = true;
+                self.away += began.elapsed();
                 return Ok(());
             }
             if let Err(e) = self.cancel.check() {

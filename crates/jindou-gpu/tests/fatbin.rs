@@ -92,6 +92,50 @@ fn the_fatbin_has_code_for_every_architecture() {
     assert!(jindou_gpu::FATBIN.len() < 1 << 20, "compress it");
 }
 
+/// Kernels that look vertices up, and how many loads they must have under way together.
+const LOOK_UPS: [&str; 7] = [
+    "jd_check",
+    "jd_check_any",
+    "jd_expand_one",
+    "jd_intersect",
+    "jd_measure",
+    "jd_measure_any",
+    "jd_measure_many",
+];
+const LEAST_LOADS: u32 = 4;
+
+/// `kernels/inspect.txt` is of this fatbin, and says what the kernels must be: `inspect.sh check` compares it with the machine code.
+#[test]
+fn look_ups_have_several_loads_under_way_together_on_every_chip() {
+    let text = std::fs::read_to_string(kernel_file("inspect.txt")).unwrap();
+    let mut lines = text.lines();
+    let of = lines.next().unwrap().strip_prefix("fatbin ").unwrap();
+    assert_eq!(of, hex(jindou_gpu::FATBIN), "run kernels/inspect.sh");
+    let names: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    let (mut rows, mut looked) = (0, 0);
+    for line in lines {
+        let row: Vec<&str> = line.split_whitespace().collect();
+        let of = |name: &str| -> u32 {
+            let column = names.iter().position(|n| *n == name).unwrap();
+            row[column].parse().unwrap()
+        };
+        rows += 1;
+        // At least two blocks a multiprocessor, and next to nothing spilled.
+        assert!(of("registers") <= 128 && of("spilled") <= 64, "{line}");
+        assert!(of("occupancy") >= 25, "{line}");
+        if LOOK_UPS.contains(&row[1]) {
+            looked += 1;
+            assert!(of("random") >= LEAST_LOADS, "{line}");
+            // A bitmap's blocks: three of four in one stretch, the other one before the branch that leads there. An intersection is of
+            // lists that are found already; where each row has a segment of its own, registers are too few for that.
+            let bitmaps = row[1] != "jd_intersect" && !row[1].ends_with("_any");
+            assert!(!bitmaps || of("blocks") >= LEAST_LOADS - 1, "{line}");
+        }
+    }
+    assert_eq!(rows, 7 * jindou_gpu::Kernel::ALL.len());
+    assert_eq!(looked, 7 * LOOK_UPS.len());
+}
+
 #[test]
 fn without_a_gpu_one_sentence_says_so() {
     if let Err(why) = jindou_gpu::Cuda::open() {

@@ -1,10 +1,12 @@
 //! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, its bytes as documented, and
 //! planted bugs found.
 
-use jindou_gpu::Backend;
-use jindou_gpu::reference::Checker;
-use jindou_gpu::shim::{Shim, ShimOptions, planted_bugs};
-use std::collections::BTreeMap;
+use jindou_gpu::params::{self, Operand, TILE};
+use jindou_gpu::reference::{Checker, Random};
+use jindou_gpu::shim::{Counts, Shim, ShimOptions, planted_bugs};
+use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
+use jindou_store::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn check(options: ShimOptions, rows: u32, seed: u64) -> jindou_model::Result<Checker> {
@@ -64,6 +66,125 @@ fn kernels_move_the_bytes_that_they_document() {
         jindou_gpu::Kernel::ALL.len(),
         "every kernel is checked: {seen:?}"
     );
+}
+
+/// Sectors that warps of 32 rows each touch, given the address that each row reads or writes.
+fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
+    let warps = addresses.chunks(32).map(|warp| {
+        let touched: BTreeSet<u64> = warp.iter().flatten().map(|a| a / 32).collect();
+        touched.len() as u64
+    });
+    let warps: Vec<u64> = warps.filter(|&n| n > 0).collect();
+    (warps.len() as u64, warps.iter().sum())
+}
+
+/// Launches a kernel alone and gives what the shim counted.
+fn counted<P: bytemuck::NoUninit>(
+    shim: &Shim,
+    device: &Device,
+    kernel: Kernel,
+    rows: u32,
+    p: &P,
+) -> Counts {
+    let _ = shim.take_log();
+    let grid = u64::from(rows).div_ceil(TILE) as u32;
+    // SAFETY: callers pass live buffers of the documented lengths.
+    unsafe { device.launch(kernel, grid, bytemuck::bytes_of(p)).unwrap() };
+    device.sync().unwrap();
+    let [(of, counts)] = shim.take_log()[..] else {
+        panic!("one launch");
+    };
+    assert_eq!(of, kernel);
+    counts
+}
+
+/// Accesses of whole warps and the sectors that each touches, against those of the addresses that plain Rust gives.
+#[test]
+fn the_shim_counts_the_sectors_that_warps_touch() {
+    const ROWS: u32 = 5000;
+    let shim = Arc::new(
+        Shim::open(ShimOptions {
+            log: true,
+            sectors: true,
+            ..ShimOptions::default()
+        })
+        .unwrap(),
+    );
+    let device = Device::new(shim.clone());
+    let mut r = Random::new(5);
+    let [streamed, random, cached, written] = [0, 1, 2, 3];
+    // A bitmap of 20,000 keys with a neighbour each.
+    let mut builder = SegmentBuilder::new(false);
+    let keys: Vec<u32> = (0..20_000u32).map(|i| 3 + i * 3 + r.below(2)).collect();
+    for &key in &keys {
+        builder.push(key, 1 + r.below(1 << 20), 0);
+    }
+    let arrays = builder.finish().unwrap();
+    let view = EdgeView::new(arrays.view(), NamedSegment::EMPTY, None);
+    let segment = ResidentSegment::bring(&device, &view, Scope::Default).unwrap();
+    assert_eq!(segment.params.head.kind, 2, "a bitmap");
+    for spread in [false, true] {
+        // Keys side by side, or anywhere; some ids are no keys.
+        let anchors: Vec<u32> = (0..ROWS)
+            .map(|i| {
+                if spread {
+                    r.below(70_000)
+                } else {
+                    keys[i as usize]
+                }
+            })
+            .collect();
+        let column = DeviceBuffer::with(&device, &anchors).unwrap();
+        let out = DeviceBuffer::new(&device, ROWS as usize * 4).unwrap();
+        let counter = DeviceBuffer::new(&device, 4).unwrap();
+        counter.clear().unwrap();
+        let mut p: params::ExpandOne = bytemuck::Zeroable::zeroed();
+        (p.compact.rows, p.compact.counter) = (ROWS, counter.at());
+        (p.segment, p.anchor) = (segment.params, Operand::column(column.at()));
+        p.out = out.at();
+        let c = counted(&shim, &device, Kernel::ExpandOne, ROWS, &p);
+        let all: Vec<u64> = (0..u64::from(ROWS)).collect();
+        let reads: Vec<_> = all.iter().map(|i| Some(column.at() + 4 * i)).collect();
+        let (requests, touched) = sectors(&reads);
+        assert_eq!(
+            (c.requests[streamed], c.sectors[streamed]),
+            (requests, touched)
+        );
+        let first = segment.params.head.first;
+        let blocks = anchors.iter().map(|&v| {
+            let block = u64::from(v.checked_sub(first)? / 64);
+            (block < u64::from(segment.params.head.table_len))
+                .then_some(segment.params.head.table + 16 * block)
+        });
+        let lists = anchors.iter().map(|v| {
+            let key = keys.binary_search(v).ok()?;
+            Some(segment.params.head.neighbours + 4 * key as u64)
+        });
+        let (a, b) = (
+            sectors(&blocks.collect::<Vec<_>>()),
+            sectors(&lists.clone().collect::<Vec<_>>()),
+        );
+        assert_eq!(
+            (c.requests[random], c.sectors[random]),
+            (a.0 + b.0, a.1 + b.1)
+        );
+        if spread {
+            // Nearly a sector for each lane, and for each that has a key.
+            assert!(c.sectors[random] > 30 * requests, "{c:?}");
+        } else {
+            // 32 keys lie in two blocks or three, and their neighbours in four sectors or five.
+            assert!(c.sectors[random] <= 7 * requests, "{c:?}");
+        }
+        // What stays is written one behind the other: rows of a tile and item begin anywhere in a sector.
+        let kept = lists.flatten().count() as u64;
+        assert_eq!(c.written, 4 * kept);
+        assert_eq!(c.requests[written], requests);
+        assert!(
+            c.sectors[written] >= kept.div_ceil(8)
+                && c.sectors[written] <= kept.div_ceil(8) + 2 * requests
+        );
+        assert_eq!(c.requests[cached], 0);
+    }
 }
 
 #[test]

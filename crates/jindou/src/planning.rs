@@ -270,13 +270,17 @@ impl Database {
         Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 
-    /// How a query would run: each step, its estimate, why it comes there.
+    /// How a query would run: each step, its estimate, why it comes there; where a GPU may run it, what it would take on either.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
+        let settled = self.settle(options);
+        let devices = settled.runtime.devices();
         self.inner.made_of(&planned.snapshot, || {
-            jindou_plan::with_stack(planned.plan.depth(), || {
-                jindou_plan::explain(&planned.plan, &planned.snapshot)
-            })
+            let (plan, snapshot) = (&planned.plan, &planned.snapshot);
+            let mut text =
+                jindou_plan::with_stack(plan.depth(), || jindou_plan::explain(plan, snapshot))?;
+            text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
+            Ok(text)
         })
     }
 }

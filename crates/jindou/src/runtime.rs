@@ -206,7 +206,10 @@ impl Settled<'_, QueryOptions> {
     /// # Errors
     /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU was demanded and there is none.
     pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Choice> {
-        let choice = self.runtime.devices().choose(plan, snapshot, self.gpu)?;
+        let choice = self
+            .runtime
+            .devices()
+            .choose(plan, snapshot, self.gpu, self.threads)?;
         Ok(match (choice, self.hub) {
             (Choice::Here, Some(hub)) if snapshot.is_sharded() => {
                 Choice::Shards(Arc::new(hub.executor(self.shard_mode)))

@@ -51,7 +51,7 @@ pub struct Query {
     /// The default graph is the union of all graphs.
     #[arg(long, conflicts_with = "endpoint")]
     pub union_default_graph: bool,
-    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
+    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).
@@ -111,7 +111,7 @@ pub struct Shell {
     /// The default graph is the union of all graphs.
     #[arg(long, conflicts_with = "endpoint")]
     pub union_default_graph: bool,
-    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
+    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).

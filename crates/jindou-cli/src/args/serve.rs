@@ -127,7 +127,7 @@ pub struct Serve {
     /// Some sixty prefixes that everybody uses (foaf:, skos:) are known where a text does not declare them.
     #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
     pub common_prefixes: bool,
-    /// Run graph patterns on a GPU: on, off, auto (heavy ones, if there is a GPU).
+    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).

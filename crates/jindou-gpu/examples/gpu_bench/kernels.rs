@@ -1,7 +1,7 @@
 //! Each kernel's time over its byte floor, on segments shaped like LUBM's: attributes (one neighbour, keys in
 //! runs or dense), memberships (one to many), sparse keys; anchors in key order and shuffled.
 
-use crate::{median, seconds_between};
+use crate::{median, say, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
 use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
@@ -9,6 +9,7 @@ use jindou_model::Result;
 use jindou_store::segment::{
     EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
 };
+use serde_json::json;
 use std::sync::Arc;
 
 struct Bench<'a> {
@@ -44,15 +45,10 @@ impl Bench<'_> {
             seconds.push(seconds_between(self.device, a, b)?);
         }
         let s = median(&mut seconds[2..]);
-        println!(
-            "{:<20} {:<34} {:>10.1} {:>9.1} {:>8.2} {:>8.2}",
-            kernel.symbol(),
-            what,
-            s * 1e6,
-            bytes / 1e6,
-            s / (bytes / self.bandwidth),
-            s / (moved / self.bandwidth)
-        );
+        say(json!({
+            "kernel": kernel.symbol(), "on": what, "us": s * 1e6, "mb": bytes / 1e6,
+            "times_floor": s / (bytes / self.bandwidth), "times_moved": s / (moved / self.bandwidth),
+        }));
         Ok(())
     }
 }
@@ -92,10 +88,6 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         scratch,
     };
     let buffer = |words: u64| DeviceBuffer::new(device, words as usize * 4);
-    println!(
-        "\n{:<20} {:<34} {:>10} {:>9} {:>8} {:>8}   {rows} rows",
-        "kernel", "on", "us", "MB", "x floor", "x moved"
-    );
     let n = f64::from(rows);
     let carried_from = DeviceBuffer::with(device, &(0..rows).collect::<Vec<_>>())?;
     let (carried_to, out) = (buffer(u64::from(rows))?, buffer(u64::from(rows))?);
@@ -274,23 +266,12 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             b.time(&what, Kernel::Measure, u64::from(rows), &p, bytes, moved)?;
             let total = b.scratch.read::<u64>(1)?[0];
             let units = u64::from(rows) + total;
-            let tiles = units.div_ceil(TILE);
-            let rows_at = buffer(tiles + 1)?;
-            let p = params::Partition {
-                prefix: prefix.at(),
-                rows_at: rows_at.at(),
-                begin: 0,
-                end: units,
-                rows,
-                tiles: tiles as u32,
-            };
-            let searched = 4.0 * tiles as f64;
-            b.time(&what, Kernel::Partition, tiles + 1, &p, searched, searched)?;
+            let bounds = buffer(2)?;
             let (wide, new) = (buffer(total)?, buffer(total)?);
             let mut p: params::Expand = bytemuck::Zeroable::zeroed();
             p.columns = compact.columns;
             p.columns.to[0] = wide.at();
-            (p.prefix, p.rows_at, p.starts) = (prefix.at(), rows_at.at(), starts.at());
+            (p.prefix, p.bounds, p.starts) = (prefix.at(), bounds.at(), starts.at());
             (p.neighbours, p.out, p.counter) =
                 (resident.params.neighbours, new.at(), b.scratch.at());
             (p.begin, p.end, p.rows, p.lists) = (0, units, rows, 1);
@@ -393,7 +374,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             let p3 = params::ExpandAny {
                 columns: p.columns,
                 prefix: prefix.at(),
-                rows_at: rows_at.at(),
+                bounds: bounds.at(),
                 lists: lists.at(),
                 out: new.at(),
                 begin: 0,

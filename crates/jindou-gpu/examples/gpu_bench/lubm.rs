@@ -1,90 +1,96 @@
 //! LUBM through the real loader and planner, on the device and on the CPU.
 
-use crate::median;
+use crate::{Options, median, say};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
-use jindou_model::{Error, Progress, Result};
-use jindou_plan::{PlanOptions, parse, plan};
+use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub fn measure(
-    backend: Arc<dyn Backend>,
-    n: u32,
+/// Parts of the table memory that a query wants, at which it is run again.
+const PARTS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
+
+pub fn load_into(o: &Options) -> Result<bool> {
+    let began = Instant::now();
+    let options = LoadOptions::default().with_threads(o.threads);
+    load(
+        &o.store,
+        &Lubm::new(o.universities, 0),
+        &options,
+        &Progress::default(),
+    )?;
+    say(
+        json!({ "lubm": o.universities, "threads": o.threads, "load_s": began.elapsed().as_secs_f64() }),
+    );
+    Ok(true)
+}
+
+/// Checksum and median milliseconds on the CPU.
+fn here(
+    plan: &Plan,
+    snapshot: &Snapshot,
     threads: usize,
     repeat: usize,
-    bandwidth: f64,
-) -> Result<()> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?;
-    let dir = folder.path().join("store");
-    let began = Instant::now();
-    let options = LoadOptions::default().with_threads(threads);
-    load(&dir, &Lubm::new(n, 0), &options, &Progress::default())?;
-    println!(
-        "\nLUBM({n}) loaded in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
-    let snapshot = Snapshot::of_base(open(&dir)?);
+) -> Result<(ChecksumSink, f64)> {
+    let exec = ExecOptions {
+        threads,
+        ..ExecOptions::default()
+    };
+    let (mut ms, mut sum) = (vec![], ChecksumSink::default());
+    for _ in 0..repeat {
+        let sink = Summed::<ChecksumSink>::default();
+        let t = Instant::now();
+        jindou_engine::execute(plan, snapshot, &exec, &QueryTerms::default(), &sink)?;
+        ms.push(t.elapsed().as_secs_f64() * 1e3);
+        sum = sink.into_inner();
+    }
+    Ok((sum, median(&mut ms)))
+}
+
+pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
+    let snapshot = Snapshot::of_base(open(&o.store)?);
     let gpu = GpuExecutor::new(backend);
-    println!(
-        "{:<5} {:>10} {:>9} {:>9} {:>10} {:>10} {:>10} {:>10} {:>9}",
-        "query",
-        "rows",
-        "cpu ms",
-        "bring ms",
-        "count ms",
-        "sum ms",
-        "rows ms",
-        "segment MB",
-        "kernels"
-    );
-    let (mut profiles, mut failed) = (String::new(), vec![]);
+    gpu.calibrate(&CancelToken::new())?;
+    let mut right = true;
+    let mut wrong = |query: &str, why: String| {
+        say(json!({ "query": query, "wrong": why }));
+        right = false;
+    };
     for q in QUERIES {
         let plan = plan(&parse(q.text)?, &snapshot, &PlanOptions::default())?;
-        let exec = ExecOptions {
-            threads,
-            ..ExecOptions::default()
-        };
-        let (mut cpu_ms, mut sum) = (vec![], ChecksumSink::default());
-        for _ in 0..repeat.min(5) {
-            let sink = Summed::<ChecksumSink>::default();
-            let t = Instant::now();
-            jindou_engine::execute(&plan, &snapshot, &exec, &QueryTerms::default(), &sink)?;
-            cpu_ms.push(t.elapsed().as_secs_f64() * 1e3);
-            sum = sink.into_inner();
-        }
+        let (sum, one) = here(&plan, &snapshot, 1, o.repeat.min(5))?;
+        let (_, many) = here(&plan, &snapshot, o.threads, o.repeat.min(5))?;
+        let predicted = gpu.predict(&plan, &snapshot, o.threads);
         let plain = GpuOptions::default();
         let first = match gpu.execute(&plan, &snapshot, Output::Checksum, &plain) {
             Ok(r) => r,
             Err(Error::Unsupported(why)) => {
-                println!(
-                    "{:<5} {:>10} {:>9.3} refused: {why}",
-                    q.name,
-                    sum.rows,
-                    median(&mut cpu_ms)
-                );
-                failed.push(format!("{}: refused ({why})", q.name));
+                wrong(q.name, format!("refused: {why}"));
                 continue;
             }
             Err(e) => return Err(e),
         };
         if (first.rows, first.checksum) != (sum.rows, Some(sum.checksum)) {
-            failed.push(format!(
-                "{}: {} rows, not {}, or another checksum",
-                q.name, first.rows, sum.rows
-            ));
+            wrong(
+                q.name,
+                format!("{} rows, not {}, or another checksum", first.rows, sum.rows),
+            );
         }
-        if q.rows(n).is_some_and(|known| known != first.rows) {
-            failed.push(format!(
-                "{}: {} rows, not the published count",
-                q.name, first.rows
-            ));
+        if q.rows(o.universities)
+            .is_some_and(|known| known != first.rows)
+        {
+            wrong(
+                q.name,
+                format!("{} rows, not the published count", first.rows),
+            );
         }
         let mut times = [vec![], vec![], vec![]];
-        for _ in 0..repeat {
+        for _ in 0..o.repeat {
             for (i, times) in times.iter_mut().enumerate() {
                 let mut read = 0u64;
                 let mut sink = |columns: &[&[u32]], _: usize| {
@@ -104,6 +110,23 @@ pub fn measure(
                 times.push(t.elapsed().as_secs_f64() * 1e3);
             }
         }
+        // In parts of the memory that its tables take.
+        let mut parts = vec![];
+        for part in PARTS {
+            let options = GpuOptions {
+                table_bytes: Some((first.profile.table_bytes as f64 * part) as u64),
+                ..GpuOptions::default()
+            };
+            let t = Instant::now();
+            match gpu.execute(&plan, &snapshot, Output::Checksum, &options) {
+                Ok(r) if (r.rows, r.checksum) != (sum.rows, Some(sum.checksum)) => {
+                    wrong(q.name, format!("{} rows in {part} of its memory", r.rows));
+                }
+                Ok(r) => parts.push(json!({ "part": part, "ms": t.elapsed().as_secs_f64() * 1e3, "cuts": r.profile.cuts })),
+                Err(e @ Error::Limit(_)) => parts.push(json!({ "part": part, "refused": e.to_string() })),
+                Err(e) => return Err(e),
+            }
+        }
         let timed = GpuOptions {
             profile: true,
             ..GpuOptions::default()
@@ -113,24 +136,37 @@ pub fn measure(
             .profile;
         let kernels: f64 = profile.steps.iter().map(|s| s.seconds()).sum();
         let [count, sums, rows] = &mut times;
-        println!(
-            "{:<5} {:>10} {:>9.3} {:>9.3} {:>10.3} {:>10.3} {:>10.3} {:>10.1} {:>6.3} ms",
-            q.name,
-            first.rows,
-            median(&mut cpu_ms),
-            first.profile.bring_seconds * 1e3,
-            median(count),
-            median(sums),
-            median(rows),
-            first.profile.segment_bytes as f64 / 1e6,
-            kernels * 1e3,
-        );
-        profiles.push_str(&format!("{}: {}", q.name, profile.table(Some(bandwidth))));
+        say(json!({
+            "query": q.name, "rows": first.rows, "cpu_1_ms": one, "cpu_threads": o.threads, "cpu_ms": many,
+            "bring_ms": first.profile.bring_seconds * 1e3, "count_ms": median(count), "checksum_ms": median(sums),
+            "rows_ms": median(rows), "kernels_ms": kernels * 1e3, "segment_mb": first.profile.segment_bytes as f64 / 1e6,
+            "table_mb": first.profile.table_bytes as f64 / 1e6, "parts": parts,
+            "predicted_cpu_ms": predicted.as_ref().map(|p| p.cpu * 1e3),
+            "predicted_gpu_ms": predicted.as_ref().map(|p| (p.gpu() - p.bring) * 1e3),
+        }));
+        for s in &profile.steps {
+            for k in &s.kernels {
+                say(json!({
+                    "query": q.name, "step": s.name, "kernel": k.kernel.symbol(), "launches": k.launches,
+                    "us": k.seconds * 1e6, "mb": k.bytes() / 1e6, "rows_in": s.rows_in, "rows_out": s.rows_out,
+                }));
+            }
+        }
     }
-    println!("\n{profiles}");
-    if failed.is_empty() {
-        println!("all counts and checksums agree");
-        return Ok(());
+    Ok(right)
+}
+
+/// The heavy queries with more and more threads.
+pub fn threads(o: &Options) -> Result<bool> {
+    let snapshot = Snapshot::of_base(open(&o.store)?);
+    for q in QUERIES {
+        let plan = plan(&parse(q.text)?, &snapshot, &PlanOptions::default())?;
+        let mut threads = 1;
+        while threads <= o.threads {
+            let (sum, ms) = here(&plan, &snapshot, threads, o.repeat.min(5))?;
+            say(json!({ "query": q.name, "threads": threads, "ms": ms, "rows": sum.rows }));
+            threads *= 2;
+        }
     }
-    Err(Error::Internal(failed.join("; ")))
+    Ok(true)
 }

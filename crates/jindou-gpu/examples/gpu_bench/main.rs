@@ -1,47 +1,70 @@
-//! Checks and measures the device: `gpu_bench [--rows N] [--check-rows N] [--repeat R] [--lubm N [--threads T]]`.
+//! Checks and measures a device, stage by stage: `gpu_bench STAGE [options]`. Each stage prints lines of JSON; `bench/gpu.sh` runs
+//! them one after the other on a machine with a card. `JINDOU_GPU=shim` runs all of it on the CPU, where only the checks
+//! mean anything.
 //!
-//! First every kernel against plain Rust on random data, then the device's copy bandwidth, then each kernel's time
-//! over its byte floor on segments of LUBM's shapes, then (with `--lubm`) LUBM's queries through the real loader and
-//! planner, counts and checksums compared with the CPU engine's. `JINDOU_GPU=shim` runs all of it on the CPU, where
-//! only the checks mean anything.
+//! | stage | what |
+//! |---|---|
+//! | `driver` | the card, its driver and memory |
+//! | `check` | every kernel against plain Rust on random data, one group after the other (`--only GROUP` for one) |
+//! | `speeds` | copying, sectors without order, launches, waits, filling, allocating, pinning, the link; kept for the cost model |
+//! | `floors` | each kernel's time over its byte floor, on segments of LUBM's shapes |
+//! | `load` | LUBM(N) into `--store` |
+//! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, parts of the memory they want |
+//! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
 
 mod kernels;
 mod lubm;
+mod speeds;
 
 use jindou_gpu::backend::Mark;
-use jindou_gpu::reference::Checker;
-use jindou_gpu::{Device, DeviceBuffer};
+use jindou_gpu::reference::{Checker, GROUPS};
+use jindou_gpu::{Backend, Device, DeviceBuffer};
 use jindou_model::{Error, Result};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-struct Options {
+/// Options of all stages.
+pub struct Options {
+    stage: String,
     rows: u32,
     check_rows: u32,
     repeat: usize,
-    lubm: Option<u32>,
+    only: Option<String>,
+    store: PathBuf,
+    universities: u32,
     threads: usize,
 }
 
+const USAGE: &str = "usage: gpu_bench driver|check|speeds|floors|load|queries|threads [--rows N] [--check-rows N] \
+[--repeat R] [--only GROUP] [--store DIR] [--lubm N] [--threads T]";
+
 fn options() -> std::result::Result<Options, String> {
+    let mut args = std::env::args().skip(1);
     let mut o = Options {
+        stage: args.next().unwrap_or_default(),
         rows: 16 << 20,
         check_rows: 200_000,
         repeat: 11,
-        lubm: None,
+        only: None,
+        store: PathBuf::new(),
+        universities: 1,
         threads: 2,
     };
-    let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
-        let mut number = || -> std::result::Result<u32, String> {
-            args.next()
-                .and_then(|v| v.parse().ok())
-                .ok_or_else(|| format!("{a} needs a number"))
+        let value = args.next().ok_or_else(|| format!("{a} needs a value"))?;
+        let number = || {
+            value
+                .parse::<u32>()
+                .map_err(|_| format!("{a} needs a number, not {value}"))
         };
         match a.as_str() {
             "--rows" => o.rows = number()?,
             "--check-rows" => o.check_rows = number()?,
             "--repeat" => o.repeat = number()?.max(1) as usize,
-            "--lubm" => o.lubm = Some(number()?),
+            "--only" => o.only = Some(value),
+            "--store" => o.store = PathBuf::from(value),
+            "--lubm" => o.universities = number()?.max(1),
             "--threads" => o.threads = number()?.max(1) as usize,
             _ => return Err(format!("unknown option {a}")),
         }
@@ -52,15 +75,14 @@ fn options() -> std::result::Result<Options, String> {
 fn main() {
     let code = match options() {
         Err(why) => {
-            eprintln!(
-                "{why}\nusage: gpu_bench [--rows N] [--check-rows N] [--repeat R] [--lubm N [--threads T]]"
-            );
+            eprintln!("{why}\n{USAGE}");
             2
         }
         Ok(o) => match run(&o) {
-            Ok(()) => 0,
+            Ok(true) => 0,
+            Ok(false) => 1,
             Err(e) => {
-                eprintln!("FAILED: {e}");
+                say(json!({ "failed": e.to_string() }));
                 1
             }
         },
@@ -68,39 +90,69 @@ fn main() {
     std::process::exit(code);
 }
 
-fn run(o: &Options) -> Result<()> {
-    let backend = jindou_gpu::open().map_err(Error::Unsupported)?;
+/// Prints a line of results.
+pub fn say(line: Value) {
+    println!("{line}");
+}
+
+/// Runs a stage; false if something was found wrong.
+fn run(o: &Options) -> Result<bool> {
+    let open = || jindou_gpu::open().map_err(Error::Unsupported);
+    match o.stage.as_str() {
+        "driver" => driver(&*open()?),
+        "check" => check(&open()?, o),
+        "speeds" => speeds::measure(&Device::new(open()?), o.repeat),
+        "floors" => {
+            let device = Device::new(open()?);
+            let bandwidth = copy_bandwidth(&device, (o.rows as usize) * 64, o.repeat)?;
+            say(json!({ "copy_gb_s": bandwidth / 1e9, "rows": o.rows }));
+            kernels::measure(&device, o.rows, o.repeat, bandwidth)?;
+            Ok(true)
+        }
+        "load" => lubm::load_into(o),
+        "queries" => lubm::measure(open()?, o),
+        "threads" => lubm::threads(o),
+        other => Err(Error::Unsupported(format!(
+            "no stage is called '{other}'; {USAGE}"
+        ))),
+    }
+}
+
+fn driver(backend: &dyn Backend) -> Result<bool> {
     let (free, total) = backend.memory()?;
-    println!(
-        "device: {}, {} of {} MiB free",
-        backend.name(),
-        free >> 20,
-        total >> 20
-    );
-    for rows in [1, 31, 300, 2048, 5000, o.check_rows] {
-        for seed in 1..=3 {
-            let mut c = Checker::new(Arc::clone(&backend), seed * 1000 + u64::from(rows));
-            c.all(rows)?;
-            if rows == o.check_rows {
-                println!(
-                    "checked {} launches at {rows} rows, seed {seed}",
-                    c.launches.len()
-                );
-                break;
-            }
+    say(json!({
+        "device": backend.name(), "identity": backend.identity(), "free_mib": free >> 20, "total_mib": total >> 20,
+    }));
+    Ok(true)
+}
+
+/// Every group of kernels alone, at several sizes. One that fails leaves the others their turn.
+fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
+    let mut right = true;
+    let wanted = |g: &&str| o.only.as_ref().is_none_or(|only| only == g);
+    for group in GROUPS.into_iter().filter(wanted) {
+        let mut launches = 0;
+        let done = [1, 31, 300, 2048, 5000, o.check_rows]
+            .into_iter()
+            .try_for_each(|rows| {
+                let seeds = if rows == o.check_rows { 1 } else { 3 };
+                (1..=seeds).try_for_each(|seed| {
+                    let mut c = Checker::new(Arc::clone(backend), seed * 1000 + u64::from(rows));
+                    let done = c.group(group, rows);
+                    launches += c.launches.len();
+                    done
+                })
+            });
+        right &= done.is_ok();
+        match done {
+            Ok(()) => say(json!({ "group": group, "right": true, "launches": launches })),
+            Err(e) => say(json!({ "group": group, "right": false, "why": e.to_string() })),
+        }
+        if let Some(why) = backend.failure() {
+            return Err(Error::Internal(why));
         }
     }
-    let device = Device::new(Arc::clone(&backend));
-    let bandwidth = copy_bandwidth(&device, (o.rows as usize) * 64, o.repeat)?;
-    println!(
-        "copy bandwidth: {:.0} GB/s (read and written)",
-        bandwidth / 1e9
-    );
-    kernels::measure(&device, o.rows, o.repeat, bandwidth)?;
-    match o.lubm {
-        Some(n) => lubm::measure(backend, n, o.threads, o.repeat, bandwidth),
-        None => Ok(()),
-    }
+    Ok(right)
 }
 
 /// Bytes a second of a copy inside the device, reads and writes both counted; median.

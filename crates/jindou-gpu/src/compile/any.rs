@@ -12,6 +12,11 @@ use std::sync::Arc;
 impl<'a> Compiler<'a> {
     /// The last part of an `ExpandAny` or `ScanAll`; those before it go to `parts`.
     pub(super) fn any(&mut self, step: &Step, parts: &mut Vec<Part<'a>>) -> Result<Part<'a>> {
+        if self.pager.is_some() {
+            return Err(Error::Unsupported(
+                "predicate variables over segments larger than the GPU's memory".into(),
+            ));
+        }
         match &step.kind {
             StepKind::ExpandAny {
                 anchor,

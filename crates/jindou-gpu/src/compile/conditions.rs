@@ -10,6 +10,20 @@ const MOST_INTERVALS: usize = 4096;
 /// All ids. Slots of an exploration are bound, so id 0 does not occur.
 const ALL: [u32; 2] = [1, u32::MAX];
 
+/// True for conditions that the device can test.
+pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
+    match c {
+        Condition::And(all) => all.iter().all(is_decided_by_ids),
+        Condition::Bound(_) | Condition::Same(..) => true,
+        Condition::Not(inner)
+            if matches!(**inner, Condition::Same(Operand::Slot(_), Operand::Slot(_))) =>
+        {
+            true
+        }
+        _ => ids(c, &mut None).is_some_and(|ids| ids.len() <= MOST_INTERVALS),
+    }
+}
+
 impl<'a> Compiler<'a> {
     /// Appends the parts that keep the rows on which a condition is true.
     pub(super) fn condition(&mut self, c: &Condition, out: &mut Vec<Part<'a>>) -> Result<()> {

@@ -7,13 +7,16 @@ use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::index::Catalog;
+use crate::pages::{PagedSegment, Pager, Paging};
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::{ResidentSegment, alone};
-use jindou_model::{Error, Result};
+use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::{EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
+
+pub(crate) use conditions::is_decided_by_ids;
 
 /// One list of an expansion or check.
 pub(crate) struct DeviceList {
@@ -163,6 +166,24 @@ impl Work<'_> {
         }
     }
 
+    /// The segments that it reads.
+    fn segments(&self) -> Vec<&Arc<ResidentSegment>> {
+        match self {
+            Self::Start { source, .. } | Self::Cross { source, .. } => match source {
+                DeviceSource::Column {
+                    owner: Owner::Segment(s),
+                    ..
+                }
+                | DeviceSource::Runs { segment: s }
+                | DeviceSource::Bits { segment: s, .. } => vec![s],
+                _ => Vec::new(),
+            },
+            Self::Expand { lists, .. } => lists.iter().map(|l| &l.segment).collect(),
+            Self::Check { list, .. } => vec![&list.segment],
+            _ => Vec::new(),
+        }
+    }
+
     /// Slots that it reads besides those it carries.
     fn needs(&self) -> Vec<Slot> {
         let mut out = Vec::new();
@@ -215,6 +236,10 @@ pub(crate) struct Program<'a> {
     pub covered: usize,
     /// Why it ends before the plan does.
     pub stopped: Option<Error>,
+    /// It ends because segments do not fit in the memory.
+    pub is_short: bool,
+    /// The blocks that steps read, where segments come and go.
+    pub paging: Option<Paging<'a>>,
 }
 
 impl Program<'_> {
@@ -234,6 +259,8 @@ struct Compiler<'a> {
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a dyn Graph,
+    /// Where segments come and go by blocks.
+    pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
@@ -248,16 +275,29 @@ fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
 }
 
 impl<'a> Compiler<'a> {
+    /// The segment of a predicate: whole, or its addresses.
+    fn segment(
+        &mut self,
+        predicate: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+    ) -> Result<Arc<ResidentSegment>> {
+        let segment = match self.pager {
+            Some(pager) => {
+                let pages = pager.segment(self.snapshot, predicate, direction, scope)?;
+                Arc::new(ResidentSegment::paged(pages))
+            }
+            None => self
+                .cache
+                .get(self.device, self.snapshot, predicate, direction, scope)?,
+        };
+        self.segments.push(Arc::clone(&segment));
+        Ok(segment)
+    }
+
     fn list(&mut self, list: &EdgeList) -> Result<DeviceList> {
         let scope = scope_of(&list.graph)?;
-        let segment = self.cache.get(
-            self.device,
-            self.snapshot,
-            list.predicate,
-            list.direction,
-            scope,
-        )?;
-        self.segments.push(Arc::clone(&segment));
+        let segment = self.segment(list.predicate, list.direction, scope)?;
         let constant = match list.anchor {
             Operand::Slot(_) => None,
             Operand::Const(v) => {
@@ -270,6 +310,18 @@ impl<'a> Compiler<'a> {
             anchor: list.anchor,
             constant,
         })
+    }
+
+    /// An error if the blocks that a step reads cannot all be there.
+    fn fits(&self, steps: &[DeviceStep<'_>]) -> Result<()> {
+        let fits = |pager: &Pager| steps.iter().all(|s| pager.fit(&pages_of(s)));
+        if self.pager.is_none_or(fits) {
+            return Ok(());
+        }
+        Err(Error::limit(
+            Resource::Device,
+            "a step's segments are larger than what blocks may take",
+        ))
     }
 
     /// The condition in device memory: exact intervals, whatever updates touched.
@@ -316,10 +368,7 @@ impl<'a> Compiler<'a> {
                 graph,
             } => {
                 let scope = scope_of(graph)?;
-                let segment =
-                    self.cache
-                        .get(self.device, self.snapshot, *predicate, *direction, scope)?;
-                self.segments.push(Arc::clone(&segment));
+                let segment = self.segment(*predicate, *direction, scope)?;
                 let view = self.snapshot.edges(*predicate, *direction);
                 if !segment.is_plain() {
                     let base = alone(&view, scope)?;
@@ -475,6 +524,19 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// The segments of a step that come and go, each once.
+fn pages_of(step: &DeviceStep<'_>) -> Vec<Arc<PagedSegment>> {
+    let mut pages: Vec<Arc<PagedSegment>> = step
+        .work
+        .segments()
+        .into_iter()
+        .filter_map(|s| s.pages().cloned())
+        .collect();
+    pages.sort_unstable_by_key(|p| Arc::as_ptr(p) as usize);
+    pages.dedup_by_key(|p| Arc::as_ptr(p) as usize);
+    pages
+}
+
 fn source_name(source: &StartSource) -> &'static str {
     match source {
         StartSource::Unit => "from nothing",
@@ -486,32 +548,37 @@ fn source_name(source: &StartSource) -> &'static str {
 }
 
 /// Brings what the first steps need and lays them out: as many steps as the device runs, which may be none.
-/// `input` are the slots of rows that come in; without, the first step must be a start.
+/// `input` are the slots of rows that come in; without, the first step must be a start. With a pager, segments are brought by
+/// blocks before each step, and not here.
 ///
 /// # Errors
 /// Those that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
 pub(crate) fn compile<'a>(
-    device: &'a Arc<Device>,
-    cache: &'a SegmentCache,
+    (device, cache): (&'a Arc<Device>, &'a SegmentCache),
+    pager: Option<&'a Pager>,
     snapshot: &'a dyn Graph,
     plan: &[Step],
     input: Option<&[Slot]>,
     keep_tested: bool,
 ) -> Result<Program<'a>> {
+    let running = pager.map(Pager::begin).transpose()?;
     let mut c = Compiler {
         device,
         cache,
         snapshot,
+        pager,
         segments: Vec::new(),
         bound: input.unwrap_or_default().to_vec(),
     };
-    let (mut steps, mut covered, mut stopped) = (Vec::new(), 0, None);
+    let (mut steps, mut covered, mut stopped, mut is_short) = (Vec::new(), 0, None, false);
     for (number, s) in plan.iter().enumerate() {
         let before = steps.len();
-        match c.step(s, number, keep_tested, &mut steps) {
+        let made = c.step(s, number, keep_tested, &mut steps);
+        match made.and_then(|()| c.fits(&steps[before..])) {
             Ok(()) => covered += 1,
             Err(why @ (Error::Unsupported(_) | Error::Limit(_))) => {
                 steps.truncate(before);
+                is_short = matches!(why, Error::Limit(_));
                 // Segments that do not fit are a reason to leave the plan to the CPU, not to fail.
                 stopped = Some(match why {
                     Error::Limit(why) => Error::Unsupported(format!(
@@ -533,10 +600,18 @@ pub(crate) fn compile<'a>(
     c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
     c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
     let segment_bytes = c.segments.iter().map(|s| s.bytes()).sum();
+    let paging = pager.zip(running).map(|(pager, running)| Paging {
+        pager,
+        snapshot,
+        steps: steps.iter().map(pages_of).collect(),
+        _running: running,
+    });
     Ok(Program {
         steps,
         segment_bytes,
         covered,
         stopped,
+        is_short,
+        paging,
     })
 }

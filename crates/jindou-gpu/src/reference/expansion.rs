@@ -1,4 +1,4 @@
-//! Measuring, partition, expansion and intersection, whole and in strips.
+//! Measuring, expansion and intersection, whole and in strips.
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
@@ -30,7 +30,7 @@ pub(super) struct Expansion<'a> {
 }
 
 impl Checker {
-    /// Runs partition and expansion over `strips` strips and compares with `outputs`.
+    /// Runs an expansion over `strips` strips and compares with `outputs`.
     pub(super) fn expand(
         &mut self,
         e: &Expansion<'_>,
@@ -56,17 +56,7 @@ impl Checker {
         let ordered = matches!(e.kernel, Kernel::Expand | Kernel::ExpandAny);
         for s in 0..strips {
             let (begin, end) = (units * s / strips, units * (s + 1) / strips);
-            let tiles = (end - begin).div_ceil(TILE);
-            let (rows_at, counter) = (self.room(tiles + 1)?, self.zeros(4)?);
-            let p = params::Partition {
-                prefix: e.prefix,
-                rows_at: rows_at.at(),
-                begin,
-                end,
-                rows: e.rows,
-                tiles: tiles as u32,
-            };
-            self.launch(Kernel::Partition, tiles + 1, &p, 4 * (tiles + 1))?;
+            let (bounds, counter) = (self.room(2)?, self.zeros(4)?);
             let part = &order[begin as usize..end as usize];
             let candidates: Outputs = part.iter().flatten().copied().collect();
             let want: Outputs = candidates
@@ -81,7 +71,8 @@ impl Checker {
                     begun += 1;
                 }
             }
-            let bytes = e.row_bytes * begun
+            let bytes = 8 * u64::from(begin < end)
+                + e.row_bytes * begun
                 + candidates
                     .iter()
                     .map(|&(r, v)| 4 + (e.test_bytes)(r, v))
@@ -90,7 +81,7 @@ impl Checker {
             let p = params::Expand {
                 columns: carried.columns(),
                 prefix: e.prefix,
-                rows_at: rows_at.at(),
+                bounds: bounds.at(),
                 starts: e.starts,
                 neighbours: e.neighbours,
                 out: out.at(),
@@ -106,7 +97,7 @@ impl Checker {
                 let p = params::ExpandAny {
                     columns: p.columns,
                     prefix: p.prefix,
-                    rows_at: p.rows_at,
+                    bounds: p.bounds,
                     lists: e.starts,
                     out: p.out,
                     begin,
@@ -117,6 +108,15 @@ impl Checker {
                 self.launch(e.kernel, end - begin, &p, bytes)?;
             } else {
                 self.launch(e.kernel, end - begin, &p, bytes)?;
+            }
+            let ended = |units: u64| {
+                order[..units as usize]
+                    .iter()
+                    .filter(|o| o.is_none())
+                    .count() as u32
+            };
+            if begin < end && bounds.read::<u32>(2)? != [ended(begin), ended(end)] {
+                return Err(wrong(format!("{}: wrong bounds", e.kernel.symbol())));
             }
             let made = if ordered {
                 want.len()

@@ -56,6 +56,20 @@ impl Run<'_, '_, '_> {
                     columns: Vec::new(),
                 });
             }
+            // Blocks go while their ids are still rows.
+            DeviceSource::Column {
+                at,
+                owner: Owner::Segment(s),
+                ..
+            } if s.pages().is_some() => {
+                let new = self.first_table(slot, rows)?;
+                if rows > 0 {
+                    let (from, bytes) = (at + begin * 4, rows as usize * 4);
+                    // SAFETY: the list has as many ids, and its blocks are there; the table is new.
+                    unsafe { self.queue.device.copy(new.at(0), from, bytes)? };
+                }
+                return Ok(new.finish(rows));
+            }
             DeviceSource::Column { at, owner, .. } => {
                 let column = Column {
                     slot,
@@ -71,15 +85,7 @@ impl Run<'_, '_, '_> {
             DeviceSource::Runs { .. } => (Kernel::StartRuns, u64::from(rows)),
             DeviceSource::Bits { .. } => (Kernel::StartBits, 0),
         };
-        let new = self
-            .new_table(vec![slot], u64::from(rows))
-            .map_err(|s| match s {
-                Stop::Error(e) => e,
-                Stop::TooLarge => Error::limit(
-                    Resource::Device,
-                    "the GPU's memory for tables is too small to begin",
-                ),
-            })?;
+        let new = self.first_table(slot, rows)?;
         let written = 4.0 * f64::from(rows);
         match source {
             DeviceSource::Intervals(within) => {
@@ -133,6 +139,18 @@ impl Run<'_, '_, '_> {
             DeviceSource::Unit | DeviceSource::Column { .. } => {}
         }
         Ok(new.finish(rows))
+    }
+
+    /// Room for the first rows.
+    fn first_table(&self, slot: Slot, rows: u32) -> Result<NewTable> {
+        self.new_table(vec![slot], u64::from(rows))
+            .map_err(|s| match s {
+                Stop::Error(e) => e,
+                Stop::TooLarge => Error::limit(
+                    Resource::Device,
+                    "the GPU's memory for tables is too small to begin",
+                ),
+            })
     }
 
     /// The rows that a compacting kernel kept, each of which read and wrote these bytes more.

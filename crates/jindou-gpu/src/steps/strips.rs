@@ -59,6 +59,8 @@ impl Run<'_, '_, '_> {
             let end = (begin + strip).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
+            // The steps after it may have taken its blocks.
+            self.page_in(k)?;
             let room = measured.total.min(end - begin);
             let next =
                 self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
@@ -100,29 +102,10 @@ impl Run<'_, '_, '_> {
         within: &params::Within,
     ) -> Result<Table, Stop> {
         let carried = slots.len() - 1;
-        let tiles = (end - begin).div_ceil(TILE);
-        // The row at each tile's first unit lies behind the columns.
+        // How many rows end before the strip and up to its end lies behind the columns.
         let columns = slots.len();
-        let new = self.new_table_and(slots, room, (tiles + 1) * 4)?;
-        let rows_at = new.at(columns);
-        let partition = params::Partition {
-            prefix: m.prefix,
-            rows_at,
-            begin,
-            end,
-            rows: table.rows,
-            tiles: tiles as u32,
-        };
-        // SAFETY: `rows_at` has `tiles + 1` entries, the prefix `rows + 1`.
-        unsafe {
-            self.queue.launch(
-                Kernel::Partition,
-                tiles + 1,
-                &partition,
-                0.0,
-                4.0 * (tiles + 1) as f64,
-            )?
-        };
+        let new = self.new_table_and(slots, room, 8)?;
+        let bounds = new.at(columns);
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
         // Rows of this strip: all, or about their share.
         let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
@@ -132,7 +115,7 @@ impl Run<'_, '_, '_> {
             let p = params::ExpandAny {
                 columns,
                 prefix: m.prefix,
-                rows_at,
+                bounds,
                 lists: m.addresses,
                 out: new.at(carried),
                 begin,
@@ -146,13 +129,13 @@ impl Run<'_, '_, '_> {
                 self.queue
                     .launch(Kernel::ExpandAny, end - begin, &p, read, 0.0)?
             };
-            self.made_by(whole, m, rows_at, tiles, begin, end)?
+            self.made_by(whole, m, bounds, begin, end)?
         } else {
             let counter = self.next_counter()?;
             let p = params::Expand {
                 columns,
                 prefix: m.prefix,
-                rows_at,
+                bounds,
                 starts: m.starts,
                 neighbours: m.neighbours,
                 out: new.at(carried),
@@ -180,7 +163,7 @@ impl Run<'_, '_, '_> {
             // `rows` entries or one more; segments are resident and outlive the queued work.
             unsafe { self.queue.launch(kernel, end - begin, &p, read, 0.0)? };
             if kernel == Kernel::Expand {
-                self.made_by(whole, m, rows_at, tiles, begin, end)?
+                self.made_by(whole, m, bounds, begin, end)?
             } else {
                 self.read_counter()?
             }
@@ -195,22 +178,21 @@ impl Run<'_, '_, '_> {
         &mut self,
         whole: bool,
         m: &Measured,
-        rows_at: u64,
-        tiles: u64,
+        bounds: u64,
         begin: u64,
         end: u64,
     ) -> Result<u32> {
         if whole {
             Ok(m.total as u32)
         } else {
-            self.outputs_of(rows_at, tiles, begin, end)
+            self.outputs_of(bounds, begin, end)
         }
     }
 
     /// Outputs of a strip that keeps all: its units less the rows that end in it.
-    fn outputs_of(&mut self, rows_at: u64, tiles: u64, begin: u64, end: u64) -> Result<u32> {
-        // SAFETY: `rows_at` has `tiles + 1` entries.
-        let rows = unsafe { self.read_words([rows_at, rows_at + tiles * 4])? };
+    fn outputs_of(&mut self, bounds: u64, begin: u64, end: u64) -> Result<u32> {
+        // SAFETY: two words lie there.
+        let rows = unsafe { self.read_words([bounds, bounds + 4])? };
         Ok((end - begin - u64::from(rows[1] - rows[0])) as u32)
     }
 }

@@ -13,6 +13,10 @@ struct Callbacks {
   uint64_t (*alloc)(size_t);
   void (*free)(uint64_t, size_t);
   int (*launch)(const char *kernel, uint32_t grid, const void *params);
+  uint64_t (*reserve)(size_t);
+  void (*unreserve)(uint64_t, size_t);
+  int (*map)(uint64_t, size_t);
+  void (*unmap)(uint64_t, size_t);
 };
 
 // What the test reads and sets.
@@ -24,15 +28,15 @@ struct Control {
   int no_binary;      // the module has no code for this card
   // Read only:
   uint64_t calls, calls_after_loss;
-  uint64_t device_bytes, reserved_bytes, host_bytes, events, streams, modules, pools, contexts;
+  uint64_t device_bytes, reserved_bytes, host_bytes, events, streams, modules, pools, contexts, pages, addresses, handles;
 };
 
-static Control control = {13000, 0, OK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+static Control control = {13000, 0, OK};
 static Callbacks callbacks;
 static bool lost;
 static std::mutex lock;
 struct Range { uint64_t at; size_t bytes; bool operator<(const Range &o) const { return at < o.at; } };
-static std::set<Range> ranges;
+static std::set<Range> ranges, reserved, pages;
 
 // Counts a call; the code to return in place of its work.
 static Result call() {
@@ -52,6 +56,7 @@ Result cuInit(unsigned) { CALL(); return OK; }
 Result cuDeviceGetCount(int *n) { CALL(); *n = 1; return OK; }
 Result cuDeviceGet(int *device, int) { CALL(); *device = 0; return OK; }
 Result cuDeviceGetName(char *name, int room, int) { CALL(); strncpy(name, "Fake GPU", room); return OK; }
+Result cuDeviceGetUuid_v2(char *uuid, int) { CALL(); memset(uuid, 7, 16); return OK; }
 Result cuDevicePrimaryCtxRetain(void **context, int) { CALL(); *context = &control; control.contexts++; return OK; }
 Result cuDevicePrimaryCtxRelease_v2(int) {
   std::lock_guard<std::mutex> guard(lock);
@@ -61,6 +66,11 @@ Result cuDevicePrimaryCtxRelease_v2(int) {
     control.fail_at = 0;
     for (const Range &r : ranges) callbacks.free(r.at, r.bytes);
     ranges.clear();
+    for (const Range &r : pages) callbacks.unmap(r.at, r.bytes);
+    pages.clear();
+    for (const Range &r : reserved) callbacks.unreserve(r.at, r.bytes);
+    reserved.clear();
+    control.pages = control.addresses = control.handles = 0;
     control.device_bytes = control.reserved_bytes = control.events = control.streams = control.modules = control.pools = 0;
   }
   __atomic_fetch_sub(&control.contexts, 1, __ATOMIC_RELEASE);
@@ -110,6 +120,48 @@ Result cuMemFreeAsync(uint64_t at, void *) {
   callbacks.free(r->at, r->bytes);
   control.device_bytes -= r->bytes;
   ranges.erase(r);
+  return OK;
+}
+enum : size_t { PAGE = 4096 };
+Result cuMemGetAllocationGranularity(size_t *bytes, const void *, int) { CALL(); *bytes = PAGE; return OK; }
+Result cuMemAddressReserve(uint64_t *at, size_t bytes, size_t, uint64_t, uint64_t) {
+  CALL();
+  *at = callbacks.reserve(bytes);
+  if (*at == 0) return OUT_OF_MEMORY;
+  reserved.insert({*at, bytes});
+  control.addresses += bytes;
+  return OK;
+}
+Result cuMemAddressFree(uint64_t at, size_t bytes) {
+  CALL();
+  if (pages.lower_bound({at, 0}) != pages.lower_bound({at + bytes, 0})) return INVALID_VALUE;
+  reserved.erase({at, bytes});
+  callbacks.unreserve(at, bytes);
+  control.addresses -= bytes;
+  return OK;
+}
+Result cuMemCreate(uint64_t *handle, size_t bytes, const void *, uint64_t) {
+  CALL();
+  if (bytes != PAGE) return INVALID_VALUE;
+  *handle = 7;
+  control.handles++;
+  return OK;
+}
+Result cuMemRelease(uint64_t) { CALL(); control.handles--; return OK; }
+Result cuMemMap(uint64_t at, size_t bytes, size_t, uint64_t handle, uint64_t) {
+  CALL();
+  if (handle != 7 || bytes != PAGE) return INVALID_VALUE;
+  if (callbacks.map(at, bytes)) return OUT_OF_MEMORY;
+  pages.insert({at, bytes});
+  control.pages++;
+  return OK;
+}
+Result cuMemSetAccess(uint64_t at, size_t, const void *, size_t) { CALL(); return pages.count({at, 0}) ? OK : INVALID_VALUE; }
+Result cuMemUnmap(uint64_t at, size_t bytes) {
+  CALL();
+  if (!pages.erase({at, 0})) return INVALID_VALUE;
+  callbacks.unmap(at, bytes);
+  control.pages--;
   return OK;
 }
 // The length lies before the memory.

@@ -80,6 +80,9 @@ struct Control {
     modules: u64,
     pools: u64,
     contexts: u64,
+    pages: u64,
+    addresses: u64,
+    handles: u64,
 }
 
 #[repr(C)]
@@ -87,6 +90,29 @@ struct Callbacks {
     alloc: extern "C" fn(usize) -> u64,
     free: extern "C" fn(u64, usize),
     launch: unsafe extern "C" fn(*const c_char, u32, *const c_void) -> i32,
+    reserve: extern "C" fn(usize) -> u64,
+    unreserve: extern "C" fn(u64, usize),
+    map: extern "C" fn(u64, usize) -> i32,
+    unmap: extern "C" fn(u64, usize),
+}
+
+extern "C" fn reserve(bytes: usize) -> u64 {
+    shim().reserve(bytes).unwrap_or(0)
+}
+
+extern "C" fn unreserve(at: u64, bytes: usize) {
+    // SAFETY: the library gives back what it got, once, without pages.
+    unsafe { shim().unreserve(at, bytes) };
+}
+
+extern "C" fn map(at: u64, bytes: usize) -> i32 {
+    // SAFETY: the library maps each page of reserved addresses once.
+    i32::from(unsafe { shim().map_page(at, bytes) }.is_err())
+}
+
+extern "C" fn unmap(at: u64, bytes: usize) {
+    // SAFETY: the library unmaps what it mapped.
+    unsafe { shim().unmap_page(at, bytes) };
 }
 
 fn shim() -> &'static Shim {
@@ -131,6 +157,10 @@ impl Fake {
             alloc,
             free,
             launch,
+            reserve,
+            unreserve,
+            map,
+            unmap,
         };
         // SAFETY: the functions of `fake_cuda.cpp`, with the types that they have there.
         unsafe {

@@ -7,7 +7,7 @@ use crate::results::Collector;
 use crate::{QueryOptions, Runtime};
 use jindou_gpu::faults::{Fault, Faults};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, LazyGpu, Opener};
+use jindou_gpu::{Backend, Calibration, LazyGpu, Opener};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::Snapshot;
@@ -18,14 +18,15 @@ use std::time::Duration;
 
 /// A runtime whose GPU is opened by `open`.
 fn runtime(open: Opener) -> Runtime {
-    Runtime::with_devices(Devices::with(vec![LazyGpu::of(
-        open,
-        Duration::from_secs(60),
-    )]))
+    let gpu = LazyGpu::of(open, Duration::from_secs(60));
+    // Every heavy plan goes there.
+    Runtime::with_devices(Devices::with(vec![
+        gpu.with_calibration(Calibration::ideal()),
+    ]))
 }
 
 /// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.
-fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
+pub(super) fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let mut quads = vec![];
     for i in 0..n {

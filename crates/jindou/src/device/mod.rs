@@ -1,6 +1,8 @@
 //! Whether a query may run on a GPU, and the executor that follows from it.
 
 #[cfg(all(test, feature = "gpu"))]
+mod choice;
+#[cfg(all(test, feature = "gpu"))]
 mod faults;
 
 use jindou_engine::{Choice, Executor};
@@ -19,7 +21,8 @@ pub enum GpuChoice {
     Off,
     /// Every plan that the GPU's kernels can run; an error where there is no GPU, or where it fails.
     On,
-    /// Heavy plans, if there is a GPU; the CPU's answer where it fails.
+    /// Heavy plans that are expected to take less there, if there is a GPU; the CPU's answer where it fails. Until the GPU's speeds
+    /// are measured (some 150 ms in the background, once), the CPU.
     Auto,
 }
 
@@ -43,8 +46,69 @@ pub(crate) struct Devices {
     gpus: jindou_gpu::Fleet,
 }
 
-/// An executor, or the reason in one sentence why there is none; `None` while it is being opened.
-type Found = std::result::Result<Option<Arc<dyn Executor>>, String>;
+#[cfg(feature = "gpu")]
+type Gpu = jindou_gpu::GpuExecutor;
+#[cfg(not(feature = "gpu"))]
+type Gpu = jindou_engine::CpuExecutor;
+
+/// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
+type Found = std::result::Result<Option<Arc<Gpu>>, String>;
+
+/// The GPU if it is expected to take less time.
+#[cfg(feature = "gpu")]
+fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Choice {
+    match gpu.predict(plan, snapshot, threads) {
+        Some(p) if p.is_worth_it() => Choice::Rather(gpu),
+        Some(p) => {
+            gpu.refused(&p, snapshot);
+            Choice::Here
+        }
+        None => {
+            gpu.calibrate_in_background();
+            Choice::Here
+        }
+    }
+}
+
+#[cfg(not(feature = "gpu"))]
+fn worth_it(_gpu: Arc<Gpu>, _plan: &Plan, _snapshot: &dyn Graph, _threads: usize) -> Choice {
+    Choice::Here
+}
+
+#[cfg(feature = "gpu")]
+fn predicted(
+    gpu: &Gpu,
+    plan: &Plan,
+    snapshot: &dyn Graph,
+    choice: GpuChoice,
+    threads: usize,
+) -> String {
+    use std::fmt::Write;
+    if let Err(e) = gpu.calibrate(&jindou_model::CancelToken::new()) {
+        return format!("gpu: its speeds cannot be measured: {e}\n");
+    }
+    let mut out = String::new();
+    if let Some(p) = gpu.predict(plan, snapshot, threads) {
+        let _ = writeln!(out, "{p}");
+    }
+    if choice == GpuChoice::On {
+        out.push_str("a GPU is demanded: it runs what it can, whatever it takes\n");
+    } else if plan.weight == Weight::Light {
+        out.push_str("light: the CPU in any case\n");
+    }
+    out
+}
+
+#[cfg(not(feature = "gpu"))]
+fn predicted(
+    _gpu: &Gpu,
+    _plan: &Plan,
+    _snapshot: &dyn Graph,
+    _choice: GpuChoice,
+    _threads: usize,
+) -> String {
+    String::new()
+}
 
 impl Devices {
     /// Devices of whose memory at most so many bytes are used, each.
@@ -56,7 +120,7 @@ impl Devices {
         }
     }
 
-    /// The executor for this plan.
+    /// The executor for this plan, which would have so many threads of the CPU.
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
@@ -65,6 +129,7 @@ impl Devices {
         plan: &Plan,
         snapshot: &dyn Graph,
         choice: GpuChoice,
+        threads: usize,
     ) -> Result<Choice> {
         // A device's memory has segments, and a shard's segments have keys of their own.
         if snapshot.is_sharded() {
@@ -77,21 +142,38 @@ impl Devices {
             GpuChoice::Off => Ok(Choice::Here),
             GpuChoice::Auto if plan.weight == Weight::Light => Ok(Choice::Here),
             GpuChoice::Auto => Ok(match self.gpu(false) {
-                Ok(Some(gpu)) => Choice::Rather(gpu),
+                Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, threads),
                 Ok(None) | Err(_) => Choice::Here,
             }),
             GpuChoice::On => match self.gpu(true) {
-                Ok(Some(gpu)) => Ok(Choice::Demanded(gpu)),
+                Ok(Some(gpu)) => Ok(Choice::Demanded(gpu as Arc<dyn Executor>)),
                 Ok(None) => Err(Error::Gpu("it is being opened".into())),
                 Err(why) => Err(Error::Gpu(why)),
             },
         }
     }
 
+    /// The times that a plan would take on a GPU and on the CPU, in lines, and which of them that means; nothing where no GPU is asked for or
+    /// none is there. It opens the GPU and waits for its speeds.
+    pub(crate) fn explain(
+        &self,
+        plan: &Plan,
+        snapshot: &dyn Graph,
+        choice: GpuChoice,
+        threads: usize,
+    ) -> String {
+        if choice == GpuChoice::Off || snapshot.is_sharded() {
+            return String::new();
+        }
+        match self.gpu(true) {
+            Ok(Some(gpu)) => predicted(&gpu, plan, snapshot, choice, threads),
+            Ok(None) | Err(_) => String::new(),
+        }
+    }
+
     #[cfg(feature = "gpu")]
     fn gpu(&self, wait: bool) -> Found {
-        let gpu = self.gpus.look(wait)?;
-        Ok(gpu.map(|gpu| gpu as Arc<dyn Executor>))
+        self.gpus.look(wait)
     }
 
     #[cfg(not(feature = "gpu"))]

@@ -1,0 +1,178 @@
+//! A device's speeds, as measured or as its maker says.
+
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A device's speeds. Bytes and seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Bytes a second that kernels read and write in order.
+    pub stream: f64,
+    /// Bytes a second in sectors of 32 without order, by the size of the memory that they lie in; ascending.
+    pub random: Vec<(f64, f64)>,
+    /// Seconds that one more kernel in the queue takes.
+    pub launch: f64,
+    /// Seconds from the last kernel's end until the host knows a number that it left.
+    pub sync: f64,
+    /// Bytes a second from the host's arrays to the device, staging included.
+    pub upload: f64,
+    /// Bytes a second from the device to pinned memory.
+    pub download: f64,
+}
+
+impl Calibration {
+    /// An H200's figures: copying as measured on one, the link as on its data sheet (PCIe 5, of which staging by one core leaves
+    /// a part); sectors without order, launches and waits are estimates until a card has given its own.
+    #[must_use]
+    pub fn h200() -> Self {
+        Self {
+            stream: 4.3e12,
+            random: vec![(30e6, 3e12), (1e9, 1.2e12), (64e9, 0.6e12)],
+            launch: 2.5e-6,
+            sync: 8e-6,
+            upload: 10e9,
+            download: 50e9,
+        }
+    }
+
+    /// A device that takes no time: every heavy plan is worth it. For tests of what comes after that question.
+    #[must_use]
+    pub fn ideal() -> Self {
+        let most = f64::MAX;
+        Self {
+            stream: most,
+            random: vec![(1.0, most)],
+            launch: 0.0,
+            sync: 0.0,
+            upload: most,
+            download: most,
+        }
+    }
+
+    /// Bytes a second of sectors in so much memory: between two measured sizes, on the straight line through them over the
+    /// logarithm of the size.
+    #[must_use]
+    pub fn random_in(&self, footprint: f64) -> f64 {
+        let points = &self.random;
+        let after = points.partition_point(|p| p.0 < footprint);
+        match (
+            after.checked_sub(1).and_then(|i| points.get(i)),
+            points.get(after),
+        ) {
+            (Some(a), Some(b)) => {
+                let share = (footprint / a.0).ln() / (b.0 / a.0).ln();
+                a.1 + (b.1 - a.1) * share
+            }
+            (Some(p), None) | (None, Some(p)) => p.1,
+            (None, None) => self.stream / 4.0,
+        }
+    }
+
+    /// As a document.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let random: Vec<Value> = self.random.iter().map(|p| json!([p.0, p.1])).collect();
+        json!({
+            "stream_bytes_s": self.stream, "random_bytes_s": random, "launch_s": self.launch, "sync_s": self.sync,
+            "upload_bytes_s": self.upload, "download_bytes_s": self.download,
+        })
+    }
+
+    /// From a document; `None` unless every figure is there and can be one.
+    #[must_use]
+    pub fn from_json(v: &Value) -> Option<Self> {
+        let number = |v: &Value| v.as_f64().filter(|n| n.is_finite());
+        let speed = |name: &str| number(v.get(name)?).filter(|&n| n > 0.0);
+        let seconds = |name: &str| number(v.get(name)?).filter(|&n| n >= 0.0);
+        let mut random = Vec::new();
+        for point in v.get("random_bytes_s")?.as_array()? {
+            let size = number(point.get(0)?).filter(|&n| n > 0.0)?;
+            let rate = number(point.get(1)?).filter(|&n| n > 0.0)?;
+            if random.last().is_some_and(|&(before, _)| before >= size) {
+                return None;
+            }
+            random.push((size, rate));
+        }
+        Some(Self {
+            stream: speed("stream_bytes_s")?,
+            random,
+            launch: seconds("launch_s")?,
+            sync: seconds("sync_s")?,
+            upload: speed("upload_bytes_s")?,
+            download: speed("download_bytes_s")?,
+        })
+    }
+
+    /// The calibration of the device that calls itself `identity`, from a file of them by identity.
+    #[must_use]
+    pub fn load(file: &Path, identity: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(file).ok()?;
+        let all: Value = serde_json::from_str(&text).ok()?;
+        Self::from_json(all.get(identity)?)
+    }
+
+    /// Keeps it in the file, with those of other devices that are there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, file: &Path, identity: &str) -> std::io::Result<()> {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut all = serde_json::from_str(&text)
+            .ok()
+            .filter(Value::is_object)
+            .unwrap_or_else(|| json!({}));
+        all[identity] = self.to_json();
+        // Another process sees the old file or the new one.
+        let mut new = file.as_os_str().to_owned();
+        new.push(format!(".{}", std::process::id()));
+        std::fs::write(&new, format!("{all:#}\n"))?;
+        std::fs::rename(&new, file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_speeds_lie_between_those_measured() {
+        let c = Calibration::h200();
+        assert_eq!(c.random_in(1.0), 3e12);
+        assert_eq!(c.random_in(30e6), 3e12);
+        let mid = c.random_in((30e6f64 * 1e9).sqrt());
+        assert!((mid - 2.1e12).abs() < 1e9, "{mid}");
+        assert_eq!(c.random_in(1e12), 0.6e12);
+        let none = Calibration {
+            random: vec![],
+            ..c
+        };
+        assert_eq!(none.random_in(5.0), none.stream / 4.0);
+    }
+
+    #[test]
+    fn files_keep_the_figures_of_each_device_and_nothing_that_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calibration.json");
+        let slow = Calibration {
+            stream: 1e11,
+            ..Calibration::h200()
+        };
+        assert_eq!(Calibration::load(&file, "a"), None);
+        Calibration::h200().save(&file, "a").unwrap();
+        slow.save(&file, "b").unwrap();
+        assert_eq!(Calibration::load(&file, "a"), Some(Calibration::h200()));
+        assert_eq!(Calibration::load(&file, "b"), Some(slow));
+        assert_eq!(Calibration::load(&file, "c"), None);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        for (field, bad) in [
+            ("stream_bytes_s", json!(0)),
+            ("sync_s", json!("soon")),
+            ("random_bytes_s", json!([[2, 1], [1, 1]])),
+            ("upload_bytes_s", json!(-1)),
+        ] {
+            let mut v = Calibration::h200().to_json();
+            v[field] = bad;
+            assert_eq!(Calibration::from_json(&v), None, "{v}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The work of a plan's steps on a device, as far as estimates tell it before anything is brought there.
+
+use crate::compile;
+use crate::params::{MAX_COLUMNS, MAX_LISTS};
+use crate::resident::alone;
+use jindou_model::{Direction, PredicateId};
+use jindou_plan::{
+    EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
+};
+use jindou_store::Graph;
+use jindou_store::segment::{KeyFinder, Scope};
+use rustc_hash::FxHashMap;
+
+/// A segment, whatever its version: predicate and direction.
+pub(crate) type SegmentName = (PredicateId, Direction);
+
+/// The work of steps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// Bytes read and written in order.
+    pub ordered: f64,
+    /// Sectors of 32 bytes read without order, by the size of the segment that they lie in.
+    pub sectors: Vec<(f64, f64)>,
+    /// Kernels, and fills with zeros.
+    pub launches: f64,
+    /// Times the host waits for a number.
+    pub syncs: f64,
+    /// The segments read, with their bytes.
+    pub segments: FxHashMap<SegmentName, f64>,
+    /// Bytes of rows that leave the device.
+    pub leaving: f64,
+    /// The planner's nanoseconds for the same on one core.
+    pub cpu_ns: f64,
+}
+
+/// What a look-up in a segment takes.
+struct Lookup {
+    /// Sectors that finding a key reads, and then its list's bounds.
+    sectors: f64,
+    /// Mean neighbours of a key.
+    degree: f64,
+    bytes: f64,
+    /// One neighbour a key, and no patch.
+    one: bool,
+}
+
+/// Sectors of the last probes of a search in a list, which lie together; those before come from cache.
+fn search(degree: f64) -> f64 {
+    1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
+}
+
+fn scope_of(graph: &GraphRef) -> Option<Scope<'_>> {
+    match graph {
+        GraphRef::Default => Some(Scope::Default),
+        GraphRef::Union => Some(Scope::Union),
+        _ => None,
+    }
+}
+
+impl Work {
+    /// The work of all explorations of a plan, as far as the device runs their steps.
+    pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
+        let mut work = Self::default();
+        let mut open = vec![&plan.root];
+        while let Some(op) = open.pop() {
+            if let Operator::Explore(e) = op
+                && e.empty.is_none()
+            {
+                work.exploration(&e.steps, snapshot);
+            }
+            open.extend(op.inputs());
+        }
+        work
+    }
+
+    /// The work of steps of which each is known to have made so many rows.
+    pub fn of_steps(steps: &[Step], rows: &[u64], snapshot: &dyn Graph) -> Option<Self> {
+        let mut work = Self::default();
+        let mut before = 1.0;
+        for (step, &rows) in steps.iter().zip(rows) {
+            work.step(step, before, rows as f64, snapshot)?;
+            before = rows as f64;
+        }
+        Some(work)
+    }
+
+    fn exploration(&mut self, steps: &[Step], snapshot: &dyn Graph) {
+        let (mut rows, mut columns, mut covered) = (1.0, 0, 0);
+        for step in steps {
+            let before = self.clone();
+            if self.step(step, rows, step.rows, snapshot).is_none() {
+                *self = before;
+                break;
+            }
+            (rows, columns) = (step.rows, step.live.len());
+            self.cpu_ns += step.cost;
+            covered += 1;
+        }
+        // A start alone does not go there, and gives nothing back.
+        if covered > 0 {
+            self.leaving += 4.0 * rows * columns as f64;
+        }
+    }
+
+    fn lookup(
+        &mut self,
+        predicate: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        snapshot: &dyn Graph,
+    ) -> Option<Lookup> {
+        let view = snapshot.edges(predicate, direction);
+        let s = alone(&view, scope).ok()?;
+        let keys = f64::from(s.key_count);
+        let (sectors, finder) = match s.finder {
+            KeyFinder::Empty => (0.0, 0.0),
+            KeyFinder::Intervals(runs) => (0.0, 12.0 * runs.len() as f64),
+            KeyFinder::Bitmap { blocks, .. } => (1.0, 16.0 * blocks.len() as f64),
+            KeyFinder::Directory { buckets, .. } => (3.0, 4.0 * buckets.len() as f64 + 4.0 * keys),
+            // The device gets a directory of the keys.
+            KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => (3.0, 8.0 * keys),
+        };
+        let (bounds, offsets) = match s.offsets {
+            Some(o) => (1.0, 4.0 * o.len() as f64),
+            None => (0.0, 0.0),
+        };
+        // Who has a patch reads the word that says so.
+        let patch = f64::from(u8::from(view.patch.is_some()));
+        let edges = s.neighbours.len() as f64;
+        let bytes = finder + offsets + 4.0 * edges;
+        self.segments.insert((predicate, direction), bytes);
+        Some(Lookup {
+            sectors: sectors + bounds + patch,
+            degree: edges / keys.max(1.0),
+            bytes,
+            one: s.offsets.is_none() && view.patch.is_none(),
+        })
+    }
+
+    fn list(&mut self, list: &EdgeList, snapshot: &dyn Graph) -> Option<Lookup> {
+        self.lookup(
+            list.predicate,
+            list.direction,
+            scope_of(&list.graph)?,
+            snapshot,
+        )
+    }
+
+    /// A kernel that keeps rows by what it reads of each.
+    fn compact(&mut self, rows: f64, read: f64, kept: f64, columns: f64) {
+        self.ordered += rows * read + 8.0 * kept * columns;
+        self.launches += 1.0;
+        self.syncs += 1.0;
+    }
+
+    fn source(&mut self, source: &StartSource, rows: f64, snapshot: &dyn Graph) -> Option<()> {
+        match source {
+            StartSource::Unit => {}
+            StartSource::IdFilter => {
+                self.launches += 1.0;
+                self.ordered += 4.0 * rows;
+            }
+            StartSource::List(list) => {
+                self.list(list, snapshot)?;
+            }
+            StartSource::Keys {
+                predicate,
+                direction,
+                graph,
+            } => {
+                self.lookup(*predicate, *direction, scope_of(graph)?, snapshot)?;
+                self.launches += 1.0;
+                self.ordered += 4.0 * rows;
+            }
+            StartSource::Graphs(_) => return None,
+        }
+        Some(())
+    }
+
+    /// Lists that are measured and expanded: `outputs` before any test.
+    fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
+        // Anchor, start and prefix written; both read; ids read and written with the columns that go along.
+        self.ordered +=
+            rows * (4.0 + 8.0 + 8.0 + 4.0 * columns) + 4.0 * outputs + made * (4.0 + 4.0 * columns);
+        // The scan's state is cleared, lists are measured, rows made.
+        self.launches += 3.0;
+        self.syncs += 1.0;
+    }
+
+    /// The segments of all predicates, each read at `sectors` a row in the mean.
+    fn any(
+        &mut self,
+        direction: Direction,
+        graph: &GraphRef,
+        rows: f64,
+        made: f64,
+        columns: f64,
+        snapshot: &dyn Graph,
+    ) -> Option<()> {
+        let scope = scope_of(graph)?;
+        let (mut bytes, mut sectors) = (0.0, 0.0);
+        let count = snapshot.predicate_count();
+        for p in 0..count {
+            let look = self.lookup(PredicateId(p), direction, scope, snapshot)?;
+            bytes += look.bytes;
+            sectors += look.sectors;
+        }
+        let mean = sectors / f64::from(count.max(1));
+        // First the predicates of each vertex, then their lists.
+        self.expansion(rows, made, made, columns);
+        self.expansion(made, made, made, columns);
+        self.sectors.push((bytes, rows * 3.0 + made * (mean + 1.0)));
+        Some(())
+    }
+
+    /// A step over `rows` rows that makes `made`; `None` where the device does not run it.
+    fn step(&mut self, step: &Step, rows: f64, made: f64, snapshot: &dyn Graph) -> Option<()> {
+        let columns = step.live.len() as f64;
+        if step.live.len() > MAX_COLUMNS {
+            return None;
+        }
+        match &step.kind {
+            StepKind::Start { to, source, within } => {
+                self.source(source, made, snapshot)?;
+                if to.is_some() && within.is_some() && !matches!(source, StartSource::IdFilter) {
+                    self.compact(made, 4.0, made, columns);
+                }
+            }
+            StepKind::Cross { source, .. } => {
+                self.source(source, made / rows.max(1.0), snapshot)?;
+                self.expansion(rows, made, made, columns);
+            }
+            StepKind::Expand { lists, within, .. } => {
+                if lists.is_empty() || lists.len() > MAX_LISTS {
+                    return None;
+                }
+                let mut looks = Vec::new();
+                for list in lists {
+                    let look = self.list(list, snapshot)?;
+                    let constant = matches!(list.anchor, Operand::Const(_));
+                    if !constant {
+                        self.sectors.push((look.bytes, rows * look.sectors));
+                    }
+                    looks.push((look, constant));
+                }
+                match looks.as_slice() {
+                    [(look, false)] if look.one => {
+                        self.sectors.push((look.bytes, rows));
+                        self.compact(rows, 4.0, made, columns);
+                    }
+                    [(look, constant)] => {
+                        let outputs = if within.is_some() {
+                            (rows * look.degree).max(made)
+                        } else {
+                            made
+                        };
+                        if !constant {
+                            // Lists begin anywhere.
+                            self.sectors.push((look.bytes, rows));
+                        }
+                        self.expansion(rows, outputs, made, columns);
+                        self.syncs += f64::from(u8::from(within.is_some()));
+                    }
+                    many => {
+                        let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);
+                        let candidates = (rows * shortest).max(made);
+                        for (look, _) in many {
+                            self.sectors.push((
+                                look.bytes,
+                                candidates * search(look.degree) / many.len() as f64,
+                            ));
+                        }
+                        self.expansion(rows, candidates, made, columns);
+                        self.ordered += 8.0 * rows * many.len() as f64;
+                        self.syncs += 1.0;
+                    }
+                }
+            }
+            StepKind::Check { list, .. } => {
+                let look = self.list(list, snapshot)?;
+                self.sectors
+                    .push((look.bytes, rows * (look.sectors + search(look.degree))));
+                self.compact(rows, 8.0, made, columns);
+            }
+            StepKind::Restrict { .. } => self.compact(rows, 4.0, made, columns),
+            StepKind::ExpandAny {
+                direction,
+                far,
+                graph,
+                ..
+            } => {
+                let found = match far {
+                    FarEnd::Bind(_) => made,
+                    FarEnd::Known(_) => made.max(rows),
+                };
+                self.any(*direction, graph, rows, found, columns, snapshot)?;
+            }
+            StepKind::ScanAll { graph, .. } => {
+                self.any(Direction::Out, graph, rows, made, columns, snapshot)?;
+            }
+        }
+        for filter in &step.filters {
+            if !compile::is_decided_by_ids(filter) {
+                return None;
+            }
+            self.compact(made, 4.0, made, columns);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,251 @@
+//! Which blocks of segments are in the device's memory, and which go when others come (ATC '18 §4.2).
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A block: a part of a segment's index and the same part of its neighbours, which come and go together (pairwise caching).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Block {
+    /// The segment's number.
+    pub segment: u32,
+    /// The block's place in it.
+    pub number: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    pages: u64,
+    /// When a step last wanted it.
+    used: u64,
+}
+
+/// Blocks that come and go for a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// In the order in which they go.
+    pub gone: Vec<Block>,
+    /// In the order in which they are wanted.
+    pub come: Vec<Block>,
+}
+
+/// The blocks that are there: so many pages at most.
+pub(crate) struct Policy {
+    capacity: u64,
+    pages: u64,
+    there: FxHashMap<Block, Held>,
+    clock: u64,
+}
+
+impl Policy {
+    pub fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            pages: 0,
+            there: FxHashMap::default(),
+            clock: 0,
+        }
+    }
+
+    /// Pages that blocks may have together.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Pages that they have.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The blocks that are there.
+    pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        self.there.keys().copied()
+    }
+
+    /// Makes room for the blocks that a step wants, with their pages. `next` says after how many steps of the same plan a
+    /// segment is wanted again.
+    ///
+    /// Free pages are taken first. Then those blocks go that no following step wants, the least recently used first; then those of the
+    /// farthest step (look-ahead). `None`, and nothing changes, if the step wants more than there can be.
+    /// O(wanted), and O(n log n) of the blocks there where some must go.
+    pub fn want(
+        &mut self,
+        wanted: &[(Block, u64)],
+        next: &dyn Fn(u32) -> Option<usize>,
+    ) -> Option<Change> {
+        if wanted.iter().map(|w| w.1).sum::<u64>() > self.capacity {
+            return None;
+        }
+        self.clock += 1;
+        let mut change = Change::default();
+        let mut more = 0;
+        for &(block, pages) in wanted {
+            match self.there.get_mut(&block) {
+                Some(held) => held.used = self.clock,
+                None => {
+                    change.come.push(block);
+                    more += pages;
+                }
+            }
+        }
+        if self.pages + more > self.capacity {
+            let stay: FxHashSet<Block> = wanted.iter().map(|w| w.0).collect();
+            let mut others: Vec<_> = self
+                .there
+                .iter()
+                .filter(|(block, _)| !stay.contains(block))
+                .map(|(&block, held)| {
+                    let distance = next(block.segment).unwrap_or(usize::MAX);
+                    (std::cmp::Reverse(distance), held.used, block, held.pages)
+                })
+                .collect();
+            others.sort_unstable();
+            for (_, _, block, pages) in others {
+                if self.pages + more <= self.capacity {
+                    break;
+                }
+                self.there.remove(&block);
+                self.pages -= pages;
+                change.gone.push(block);
+            }
+        }
+        let come: FxHashSet<Block> = change.come.iter().copied().collect();
+        for &(block, pages) in wanted.iter().filter(|w| come.contains(&w.0)) {
+            let used = self.clock;
+            self.there.insert(block, Held { pages, used });
+            self.pages += pages;
+        }
+        Some(change)
+    }
+
+    /// Forgets a block that is not there after all.
+    pub fn forget(&mut self, block: Block) {
+        if let Some(held) = self.there.remove(&block) {
+            self.pages -= held.pages;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One step of a plan: the segments that it reads.
+    type Steps = Vec<Vec<u32>>;
+
+    /// The paper's policy in its own words, one victim at a time: a free block, else one that no following step uses with the
+    /// highest LRU score, else one of the farthest step. Blocks moved in by each step.
+    struct Simulator {
+        capacity: usize,
+        /// From the least to the most recently used.
+        cache: Vec<Block>,
+    }
+
+    impl Simulator {
+        fn step(&mut self, sizes: &[u32], steps: &Steps, at: usize) -> Option<Vec<Block>> {
+            let blocks =
+                |s: u32| (0..sizes[s as usize]).map(move |number| Block { segment: s, number });
+            let mut wanted: Vec<Block> = steps[at].iter().flat_map(|&s| blocks(s)).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            if wanted.len() > self.capacity {
+                return None;
+            }
+            let there: Vec<Block> = self
+                .cache
+                .iter()
+                .copied()
+                .filter(|b| wanted.contains(b))
+                .collect();
+            self.cache.retain(|b| !there.contains(b));
+            let mut moved = vec![];
+            for &b in wanted.iter().filter(|b| !there.contains(b)) {
+                if self.cache.len() + wanted.len() > self.capacity {
+                    let farthest = |b: &Block| {
+                        let after = steps[at + 1..].iter();
+                        after
+                            .clone()
+                            .position(|s| s.contains(&b.segment))
+                            .unwrap_or(usize::MAX)
+                    };
+                    let most = self.cache.iter().map(farthest).max().unwrap();
+                    let victim = self.cache.iter().position(|b| farthest(b) == most).unwrap();
+                    self.cache.remove(victim);
+                }
+                moved.push(b);
+            }
+            // A block that comes makes room for itself at most.
+            assert!(self.cache.len() + wanted.len() <= self.capacity);
+            self.cache.extend(wanted);
+            Some(moved)
+        }
+    }
+
+    proptest! {
+        /// The same blocks come as the simulator says, plan after plan, and never more are there than fit.
+        #[test]
+        fn the_policy_moves_what_a_simulator_moves(
+            sizes in prop::collection::vec(1u32..6, 1..6),
+            capacity in 3usize..16,
+            plans in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u32>(), 1..3), 1..6), 1..8),
+        ) {
+            let mut policy = Policy::new(capacity as u64);
+            let mut simulator = Simulator { capacity, cache: vec![] };
+            for plan in plans {
+                let steps: Steps = plan
+                    .iter()
+                    .map(|s| s.iter().map(|x| x % sizes.len() as u32).collect())
+                    .collect();
+                for at in 0..steps.len() {
+                    let mut wanted: Vec<(Block, u64)> = steps[at]
+                        .iter()
+                        .flat_map(|&s| (0..sizes[s as usize]).map(move |number| (Block { segment: s, number }, 1)))
+                        .collect();
+                    wanted.sort_unstable();
+                    wanted.dedup();
+                    let next = |s: u32| steps[at + 1..].iter().position(|w| w.contains(&s));
+                    let got = policy.want(&wanted, &next);
+                    let want = simulator.step(&sizes, &steps, at);
+                    prop_assert_eq!(got.as_ref().map(|c| c.come.len()), want.as_ref().map(Vec::len));
+                    if let (Some(got), Some(mut want)) = (got, want) {
+                        let mut come = got.come;
+                        come.sort_unstable();
+                        want.sort_unstable();
+                        prop_assert_eq!(come, want);
+                    }
+                    prop_assert!(policy.pages() <= capacity as u64);
+                    prop_assert_eq!(policy.blocks().count() as u64, policy.pages());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_step_wants_goes_first_then_what_the_farthest_wants() {
+        let mut p = Policy::new(4);
+        let all = |segment: u32, n: u32| -> Vec<(Block, u64)> {
+            (0..n)
+                .map(|number| (Block { segment, number }, 1))
+                .collect()
+        };
+        let none = |_: u32| None;
+        for segment in 0..4 {
+            assert_eq!(p.want(&all(segment, 1), &none).unwrap().gone, vec![]);
+        }
+        // 3 is wanted in two steps, 0 in one, the others never: 1 is older than 2.
+        let next = |s: u32| match s {
+            3 => Some(1),
+            0 => Some(0),
+            _ => None,
+        };
+        let gone = |p: &mut Policy, segment, n| -> Vec<u32> {
+            let change = p.want(&all(segment, n), &next).unwrap();
+            change.gone.iter().map(|b| b.segment).collect()
+        };
+        assert_eq!(gone(&mut p, 4, 1), [1]);
+        assert_eq!(gone(&mut p, 5, 2), [2, 4]);
+        assert_eq!(gone(&mut p, 6, 3), [5, 5, 3]);
+        // More than there is room for changes nothing.
+        assert!(p.want(&all(7, 5), &next).is_none());
+        assert_eq!(p.pages(), 4);
+    }
+}
