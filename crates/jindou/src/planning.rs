@@ -219,11 +219,7 @@ impl Database {
     ) -> Result<Parsed> {
         let syntax = options.syntax();
         let mut query = jindou_plan::read(text, &syntax, &options.memory, cancel)?;
-        if text
-            .as_bytes()
-            .windows(5)
-            .any(|w| w.eq_ignore_ascii_case(b"bnode"))
-        {
+        if blank_nodes::may_be_called_in(text) {
             let depth = query.depth();
             jindou_plan::with_stack(depth, || blank_nodes::of_each_solution(&mut query))?;
         }

@@ -361,16 +361,18 @@ impl<'a> Lists<'a> {
     /// After [`Self::prepare`]: the row's list, `None` when [`Self::merged`] must make it.
     #[inline]
     pub fn list(&self, row: usize) -> Option<&[u32]> {
-        match &self.form {
-            Form::Constant(list) => Some(list),
+        // One call for all arrays: with two of them this is no longer inlined where rows are filled.
+        let array = match &self.form {
+            Form::Constant(list) => return Some(list),
             Form::Plain(s) if s.offsets.is_none() => {
                 let k = self.keys.get(row).copied().unwrap_or(NO_KEY) as usize;
-                Some(s.neighbours.get(k..k.wrapping_add(1)).unwrap_or(&[]))
+                return Some(s.neighbours.get(k..k.wrapping_add(1)).unwrap_or(&[]));
             }
-            Form::Plain(s) | Form::Dirty(s, _) => self.ranged(row, s.neighbours),
-            Form::Laid(array) => self.ranged(row, array),
-            Form::Merged => None,
-        }
+            Form::Plain(s) | Form::Dirty(s, _) => s.neighbours,
+            Form::Laid(array) => array,
+            Form::Merged => return None,
+        };
+        self.ranged(row, array)
     }
 
     #[inline(always)]
