@@ -1,4 +1,4 @@
-//! What a device's model is asked, and where it learns.
+//! Questions to a device's model, and the place where it learns.
 
 use crate::cost::{Calibration, Model, Prediction, Work};
 use crate::execute::{GpuExecutor, GpuResult};

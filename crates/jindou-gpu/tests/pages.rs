@@ -241,7 +241,7 @@ fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
     }
 }
 
-/// What LUBM's heavy queries want by granularity (ATC '18, table 1), and what warm runs move in less memory than that (its table 5, figure
+/// Bytes that LUBM's heavy queries want by granularity (ATC '18, table 1), and what warm runs move in less memory than that (its table 5, figure
 /// 11). A step here intersects several lists at once, so one step wants most of what its query does: where it does not fit, the
 /// CPU has the query. `UNIVERSITIES` chooses the scale.
 #[test]

@@ -33,7 +33,7 @@ const NEWEST: f64 = 0.2;
 /// The bounds of the factor: beyond them it is not the kernels that the prediction is wrong about.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// What a device's speeds and its runs so far say of plans to come.
+/// A device's speeds and its runs so far, from which the cost of plans to come follows.
 pub(crate) struct Model {
     pub calibration: Calibration,
     learnt: Mutex<Learnt>,

@@ -33,7 +33,7 @@ pub(crate) struct Work {
     pub cpu_ns: f64,
 }
 
-/// What a look-up in a segment takes.
+/// Work that a look-up in a segment takes.
 struct Lookup {
     /// Sectors that finding a key reads, and then its list's bounds.
     sectors: f64,
