@@ -4,6 +4,7 @@
 //! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
 
 use crate::allow::{AllowList, NotAllowed, Target};
+use crate::labels::Labels;
 use crate::tls::tls_config;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
@@ -34,6 +35,8 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 const HOPS: usize = 5;
 /// Most bytes that may come between two rows: the parser holds a row as a whole.
 const ROW: u64 = 64 << 20;
+/// The most variables that an answer may name: the parser makes a cell for each of them in every row.
+pub const MOST_VARIABLES: usize = 65_535;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 
 /// Asks endpoints of an allow-list.
@@ -181,13 +184,19 @@ impl ServiceCaller for HttpCaller {
             Err(e) => return Err(e),
         };
         let parser = QueryResultsParser::from_format(format)
-            .for_reader(body)
+            .for_reader(Labels::of(format, body))
             .map_err(|e| explain(e.to_string()))?;
         let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
             return Err(failed(
                 "it answers with true or false, not with rows".into(),
             ));
         };
+        let named = solutions.variables().len();
+        if named > MOST_VARIABLES {
+            let many =
+                format!("its answer names {named} variables; at most {MOST_VARIABLES} are read");
+            return Err(failed(many.into()));
+        }
         // Labels of blank nodes mean something in one answer only.
         let own = BlankNode::default();
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
