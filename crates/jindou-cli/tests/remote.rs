@@ -394,3 +394,47 @@ fn documents_of_the_web_are_loaded_when_asked_to() {
         }
     }
 }
+
+/// Virtuoso's labels are none of SPARQL's.
+#[test]
+fn labels_of_other_engines_are_read() {
+    let url = web(&[
+        ("/json", "200 OK\r\nContent-Type: application/sparql-results+json", br#"{ "head": { "link": [], "vars": ["x", "y"] }, "results": { "distinct": false, "ordered": true, "bindings": [
+            { "x": { "type": "bnode", "value": "nodeID://b10001" }, "y": { "type": "literal", "value": "nodeID://b10001" }},
+            { "x": { "type": "bnode", "value": "nodeID://b10002" }, "y": { "type": "bnode", "value": "nodeID://b10001" }} ] } }"#),
+        ("/xml", "200 OK\r\nContent-Type: application/sparql-results+xml", br#"<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head><variable name="x"/><variable name="y"/></head><results distinct="false" ordered="true">
+            <result><binding name="x"><bnode>nodeID://b10001</bnode></binding><binding name="y"><literal>nodeID://b10001</literal></binding></result>
+            <result><binding name="x"><bnode>nodeID://b10002</bnode></binding><binding name="y"><bnode>nodeID://b10001</bnode></binding></result></results></sparql>"#),
+    ]);
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    for path in ["/json", "/xml"] {
+        let endpoint = format!("{url}{path}");
+        let query = "SELECT ?x ?y { ?x <http://e/p> ?y }";
+        let rows = good(
+            at,
+            &["query", "--endpoint", &endpoint, query, "--format", "tsv"],
+        );
+        let expected =
+            "?x\t?y\n_:nodeID.b10001\t\"nodeID://b10001\"\n_:nodeID.b10002\t_:nodeID.b10001\n";
+        assert_eq!(rows, expected, "{path}");
+        let host = url.trim_start_matches("http://");
+        let query = format!(
+            "ASK {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} SERVICE <{endpoint}> {{ ?x <http://e/p> ?z }} }}"
+        );
+        let ask = |query: &str| {
+            good(
+                at,
+                &["query", "--store", "s", "--service-allow", host, query],
+            )
+        };
+        // Each call has nodes of its own.
+        assert_eq!(ask(&query), "false\n", "{path}");
+        // Within one call a label is one node: three cells, two nodes.
+        let query = format!(
+            "ASK {{ SELECT (COUNT(DISTINCT ?n) AS ?all) {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} VALUES ?which {{ 0 1 }} BIND(IF(?which = 0, ?x, ?y) AS ?n) FILTER(isBlank(?n)) }} HAVING (?all = 2) }}"
+        );
+        assert_eq!(ask(&query), "true\n", "{path}");
+    }
+}

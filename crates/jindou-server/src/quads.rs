@@ -1,7 +1,7 @@
 //! Rows of a SELECT as the quads of a graph: graphs are read by native queries whose rows stream, not by CONSTRUCT,
 //! which has to remember what it gave.
 
-use jindou::results::{Rows, can_say};
+use jindou::results::{Rows, expressible};
 use jindou::{Error, Result};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TripleRef};
 use oxrdfio::{RdfFormat, WriterQuadSerializer};
@@ -17,10 +17,12 @@ pub(crate) fn push_rows<W: Write>(
     to: &mut WriterQuadSerializer<W>,
 ) -> Result<()> {
     for r in 0..rows.rows {
-        let quad = quad(rows.row(r)).ok_or_else(|| {
+        let mut quad = quad(rows.row(r)).ok_or_else(|| {
             Error::Store("the store's dictionary is damaged; run `jindou check`".into())
         })?;
-        can_say(TripleRef::from(quad.as_ref()), format)?;
+        if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
+            quad = other.in_graph(quad.graph_name);
+        }
         // Only the writer can fail, and it knows why itself.
         to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
     }

@@ -4,6 +4,7 @@
 //! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
 
 use crate::allow::{AllowList, NotAllowed, Target};
+use crate::labels::Labels;
 use crate::tls::tls_config;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
@@ -181,7 +182,7 @@ impl ServiceCaller for HttpCaller {
             Err(e) => return Err(e),
         };
         let parser = QueryResultsParser::from_format(format)
-            .for_reader(body)
+            .for_reader(Labels::of(format, body))
             .map_err(|e| explain(e.to_string()))?;
         let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
             return Err(failed(

@@ -7,8 +7,10 @@
 mod allow;
 mod call;
 mod document;
+mod labels;
 mod tls;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
 pub use call::HttpCaller;
+pub use labels::Labels;
 pub use tls::tls_config;

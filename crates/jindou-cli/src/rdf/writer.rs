@@ -2,7 +2,7 @@
 
 use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
-use jindou::results::can_say;
+use jindou::results::expressible;
 use jindou::{Error, QuadBatch, QuadSink, Resource, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
@@ -174,8 +174,12 @@ impl QuadSink for QuadWriter {
                 let mut outcome = Ok(());
                 for quad in &batch.quads {
                     let quad = last.quad(batch, quad, triples)?;
-                    can_say(TripleRef::from(quad.as_ref()), format)?;
-                    outcome = serializer.serialize_quad(quad);
+                    outcome = match expressible(TripleRef::from(quad.as_ref()), format)? {
+                        None => serializer.serialize_quad(quad),
+                        Some(other) => {
+                            serializer.serialize_quad(&other.in_graph(quad.graph_name.clone()))
+                        }
+                    };
                     if outcome.is_err() {
                         break;
                     }

@@ -7,6 +7,7 @@ use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, Rows};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
 use jindou_model::term;
+use jindou_service::Labels;
 use oxrdfio::RdfParser;
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
@@ -234,6 +235,7 @@ impl Endpoint {
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };
         let parser = QueryResultsParser::from_format(format);
+        let body = Labels::of(format, body);
         let solutions = match parser.for_reader(body).map_err(wrong)? {
             ReaderQueryResultsParserOutput::Boolean(value) => {
                 sink.boolean(value)?;

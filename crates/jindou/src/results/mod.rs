@@ -15,7 +15,7 @@ pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
 pub(crate) use layout::{Csv, Json, JsonLine, Layout, Tsv, Xml};
 pub use prefixes::Prefixes;
-pub use sayable::can_say;
+pub use sayable::expressible;
 pub use writer::{ResultFormat, ResultWriter};
 
 use jindou_model::Result;

@@ -1,26 +1,32 @@
 //! Limits of RDF formats: JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and literals are text
-//! of XML 1.0.
+//! of XML 1.0. Labels mean nothing outside their document, so those that are no names become names.
 
 use jindou_model::{Error, Result};
 use oxrdf::vocab::rdf;
-use oxrdf::{LiteralRef, NamedOrBlankNodeRef, TermRef, TripleRef};
+use oxrdf::{
+    BlankNode, LiteralRef, NamedOrBlankNode, NamedOrBlankNodeRef, Term, TermRef, Triple, TripleRef,
+};
 use oxrdfio::RdfFormat;
 
-/// Checks that a format can express a triple so that every reader gets the same triple. O(triple).
+/// Looks for what keeps a format from expressing a triple so that every reader gets the same triple. Gives the triple to write instead,
+/// with other labels of blank nodes, where the format does not allow theirs; different labels stay different. `None`: the triple itself.
+/// O(triple).
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the reason, the triple, and what to take instead.
-pub fn can_say(triple: TripleRef<'_>, format: RdfFormat) -> Result<()> {
+pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Triple>> {
     match format {
         RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => Err(unsayable(
             triple,
             "JSON-LD has no triple terms",
             "take Turtle, TriG, N-Triples or N-Quads instead",
         )),
-        RdfFormat::RdfXml => {
-            in_xml(triple).map_err(|why| unsayable(triple, why, "take Turtle or N-Triples instead"))
-        }
-        _ => Ok(()),
+        RdfFormat::RdfXml => match in_xml(triple) {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(with_names(triple))),
+            Err(why) => Err(unsayable(triple, why, "take Turtle or N-Triples instead")),
+        },
+        _ => Ok(None),
     }
 }
 
@@ -67,9 +73,11 @@ const OF_XML: [&str; 2] = [
     "http://www.w3.org/2000/xmlns/",
 ];
 
+/// Whether RDF/XML can say a triple with the labels that it has.
+///
 /// # Errors
-/// The reason why RDF/XML cannot say a triple.
-fn in_xml(mut triple: TripleRef<'_>) -> Result<(), &'static str> {
+/// The reason why RDF/XML cannot say it at all.
+fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     if let TermRef::NamedNode(class) = triple.object
         && triple.predicate == rdf::TYPE
         && !is_element(class.as_str(), &OLD)
@@ -78,6 +86,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<(), &'static str> {
             "RDF/XML writes classes as names, and this one's IRI does not end with a name that is free",
         );
     }
+    let mut named = true;
     // Triple terms hold each other as objects.
     loop {
         if !is_element(triple.predicate.as_str(), &SYNTAX) {
@@ -95,9 +104,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<(), &'static str> {
                 _ => None,
             },
         ];
-        if labels.iter().flatten().any(|b| !is_name(b.as_str())) {
-            return Err("this label of a blank node is not an XML name, which RDF/XML needs");
-        }
+        named &= labels.iter().flatten().all(|b| is_own(b.as_str()));
         match triple.object {
             TermRef::Literal(literal) if !literal.value().chars().all(is_text) => {
                 return Err(
@@ -105,7 +112,50 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<(), &'static str> {
                 );
             }
             TermRef::Triple(t) => triple = t.as_ref(),
-            _ => return Ok(()),
+            _ => return Ok(named),
+        }
+    }
+}
+
+/// The beginning of labels that stand for others.
+const OTHERWISE: &str = "x.";
+
+/// True if RDF/XML can have a label as it is.
+fn is_own(label: &str) -> bool {
+    is_name(label) && !label.starts_with(OTHERWISE)
+}
+
+/// A name for a label, another one for every label. It ends with no dot, as labels do not in other formats.
+fn name_of(label: &str) -> BlankNode {
+    if is_own(label) {
+        return BlankNode::new_unchecked(label);
+    }
+    let mut name = OTHERWISE.to_owned();
+    for c in label.chars() {
+        match c {
+            '.' => name.push_str(".00002e"),
+            c if goes_on_name(c) => name.push(c),
+            c => name.push_str(&format!(".{:06x}", u32::from(c))),
+        }
+    }
+    BlankNode::new_unchecked(name)
+}
+
+/// The triple with names in place of its labels.
+fn with_names(triple: TripleRef<'_>) -> Triple {
+    let mut whole = triple.into_owned();
+    let mut at = &mut whole;
+    loop {
+        if let NamedOrBlankNode::BlankNode(b) = &at.subject {
+            at.subject = name_of(b.as_str()).into();
+        }
+        match &mut at.object {
+            Term::Triple(inner) => at = inner,
+            Term::BlankNode(b) => {
+                *b = name_of(b.as_str());
+                return whole;
+            }
+            _ => return whole,
         }
     }
 }
@@ -174,5 +224,57 @@ mod tests {
             assert!(!ends_with_name(iri), "{iri}");
         }
         assert!(is_name("b1.2") && is_name("d0..1") && !is_name("1b") && !is_name("a:b"));
+    }
+
+    #[test]
+    fn different_labels_get_different_names() {
+        let all = [
+            "0",
+            "x.0",
+            "x.x.00002e0",
+            "x",
+            "x0",
+            "a:b",
+            "a.b",
+            "a.00003ab",
+            ":",
+            "1.2",
+            "é",
+            "é:",
+            "-",
+            "x.",
+            "0-1",
+        ];
+        let names: std::collections::BTreeSet<String> =
+            all.iter().map(|l| name_of(l).into_string()).collect();
+        assert_eq!(names.len(), all.len(), "{names:?}");
+        for name in &names {
+            assert!(
+                is_name(name) && BlankNode::new(name).is_ok() || name == OTHERWISE,
+                "{name}"
+            );
+        }
+        assert_eq!(name_of("b1.2").as_str(), "b1.2");
+    }
+
+    #[test]
+    fn labels_become_names_wherever_they_stand() {
+        let p = oxrdf::NamedNode::new_unchecked("http://e/p");
+        let blank = |label: &str| BlankNode::new_unchecked(label);
+        let triple = |s: &str, o: &str, deep: &str| {
+            let inner = Triple::new(blank(deep), p.clone(), blank(o));
+            Triple::new(blank(s), p.clone(), Term::from(inner))
+        };
+        let written = expressible(triple("0", "a", "1").as_ref(), RdfFormat::RdfXml);
+        assert_eq!(written.unwrap(), Some(triple("x.0", "a", "x.1")));
+        let written = expressible(triple("b", "2", "c").as_ref(), RdfFormat::RdfXml);
+        assert_eq!(written.unwrap(), Some(triple("b", "x.2", "c")));
+        let same = triple("b", "a", "c");
+        assert_eq!(expressible(same.as_ref(), RdfFormat::RdfXml).unwrap(), None);
+        let other = triple("0", "1", "2");
+        assert_eq!(
+            expressible(other.as_ref(), RdfFormat::NTriples).unwrap(),
+            None
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! One front for all result formats.
 
 use super::table::Table;
-use super::{AnswerSink, Prefixes, RowText, Rows, can_say, rows};
+use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use oxrdf::{Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
@@ -269,7 +269,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
             State::Graph(g, format) => {
-                can_say(triple.as_ref(), *format)?;
+                let other = expressible(triple.as_ref(), *format)?;
+                let triple = other.as_ref().unwrap_or(triple);
                 g.serialize_triple(triple).map_err(closed)
             }
             State::Text(out, buffer, Kind::Rows(text, _)) => {
