@@ -236,10 +236,22 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
   await page.locator("svg.graph .node").first().waitFor();
   await page.waitForTimeout(500);
   await shot(page, "graph");
+  const named = () => page.locator("svg.graph text.edge").evaluateAll((all) => all.filter((text) => getComputedStyle(text).display !== "none").length);
+  assert.equal(await named(), 4);
   await page.getByText("Download").click();
   const [turtle] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Turtle" }).click()]);
   assert.equal(turtle.suggestedFilename(), "answer.ttl");
   assert.match(readFileSync(await turtle.path(), "utf8"), /vocabulary#bornIn>/);
+  // A dense picture names the edges of the node that has the focus, and no others.
+  await run(page, "CONSTRUCT WHERE { ?s ?p ?o }");
+  await page.getByRole("tab", { name: "Graph" }).click();
+  await page.locator("svg.graph.dense .node").first().waitFor();
+  assert.equal(await named(), 0);
+  await page.locator("svg.graph .node.iri").first().focus();
+  const ofOne = await named();
+  assert.ok(ofOne > 0 && ofOne < 20, String(ofOne));
+  await page.waitForTimeout(500);
+  await shot(page, "dense");
   await run(page, `PREFIX sky: <${SKY}>\nSELECT ?planet ?radius { ?planet a sky:Planet ; sky:radiusKm ?radius } ORDER BY ?radius`);
   await page.getByRole("tab", { name: "Chart" }).click();
   await page.locator("svg.plot rect.bar").first().waitFor();

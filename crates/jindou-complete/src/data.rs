@@ -108,29 +108,39 @@ impl<'a> Look<'a> {
     }
 
     fn graphs_here(&self) -> Graphs {
-        match &self.place.graph {
-            Some(g) if g.starts_with('?') => return Graphs::AnyNamed,
-            // A graph that the store does not know is empty.
-            Some(g) => {
-                let known = self.vertex_of_name(g);
-                return known.map_or(Graphs::Set(Vec::new()), Graphs::Named);
-            }
-            None => {}
-        }
-        let chosen = self.request.options.dataset.as_ref();
-        let of = |iri: &String| self.vertex(iri);
-        let mut set: Vec<u32> = match chosen {
-            Some(d) => d.default.iter().filter_map(of).collect(),
-            None if !self.place.dataset.iter().all(Vec::is_empty) => {
-                let names = self.place.dataset[0].iter();
-                names.filter_map(|n| self.vertex_of_name(n)).collect()
-            }
-            None if self.union_default() => return Graphs::Union,
-            None => return Graphs::Default,
+        // Graphs that the store does not know are empty.
+        let set = |iris: &[String]| {
+            let mut set: Vec<u32> = iris.iter().filter_map(|iri| self.vertex(iri)).collect();
+            set.sort_unstable();
+            set.dedup();
+            Graphs::Set(set)
         };
-        set.sort_unstable();
-        set.dedup();
-        Graphs::Set(set)
+        let chosen = self.dataset();
+        match (&self.place.graph, chosen) {
+            (Some(g), None) if g.starts_with('?') => Graphs::AnyNamed,
+            (Some(g), Some([_, named])) if g.starts_with('?') => set(&named),
+            (Some(g), chosen) => {
+                let iri = self
+                    .names
+                    .iri(g)
+                    .filter(|iri| chosen.is_none_or(|[_, named]| named.contains(iri)));
+                let known = iri.and_then(|iri| self.vertex(&iri));
+                known.map_or(Graphs::Set(Vec::new()), Graphs::Named)
+            }
+            (None, Some([default, _])) => set(&default),
+            (None, None) if self.union_default() => Graphs::Union,
+            (None, None) => Graphs::Default,
+        }
+    }
+
+    /// The IRIs of the graphs that make the default graph, and of the named ones, if the request or else the text chooses them.
+    fn dataset(&self) -> Option<[Vec<String>; 2]> {
+        if let Some(chosen) = &self.request.options.dataset {
+            return Some([chosen.default.clone(), chosen.named.clone()]);
+        }
+        let chosen = &self.place.dataset;
+        let iris = |names: &Vec<String>| names.iter().filter_map(|n| self.names.iri(n)).collect();
+        (!chosen.iter().all(Vec::is_empty)).then(|| chosen.each_ref().map(iris))
     }
 
     /// The time that is left of the request's patience.
@@ -179,9 +189,11 @@ impl<'a> Look<'a> {
     }
 
     fn named_graphs(&self) -> Found {
-        let all = self.lists.graphs.iter();
+        let named = self.dataset().map(|[_, named]| named);
+        let is_chosen = |iri: &&String| named.as_ref().is_none_or(|chosen| chosen.contains(*iri));
+        let all = self.lists.graphs.iter().filter(is_chosen);
         Found {
-            all: all.filter_map(|iri| named(iri, 0)).collect(),
+            all: all.filter_map(|iri| self::named(iri, 0)).collect(),
             ..Found::nothing()
         }
     }
@@ -283,7 +295,10 @@ impl<'a> Look<'a> {
     fn listed(&self, list: &[Counted]) -> Found {
         Found {
             all: list.iter().filter_map(|c| named(&c.iri, c.count)).collect(),
-            counts: counts(self.sees_all()),
+            counts: match self.sees_all() {
+                true => Counts::Exact,
+                false => Counts::Whole,
+            },
             partial: false,
         }
     }
@@ -496,7 +511,7 @@ fn or(found: Found, other: impl FnOnce() -> Found) -> Found {
     let mut other = other();
     // The whole data's counts say little of this subject.
     if other.counts == Counts::Exact {
-        other.counts = Counts::Estimate;
+        other.counts = Counts::Whole;
     }
     other.partial |= partial;
     other

@@ -130,6 +130,8 @@ pub enum Counts {
     Exact,
     /// Counts close to the exact ones.
     Estimate,
+    /// Counts in the whole data, whichever graphs the query reads and whatever its patterns say: they rank, and tell nothing more.
+    Whole,
     /// Counts among this many subjects that the patterns so far find.
     Sample(usize),
 }

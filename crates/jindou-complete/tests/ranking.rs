@@ -320,7 +320,22 @@ fn items_are_ranked_shortened_and_filtered() {
         ["<http://e/only>"]
     );
     let unknown = of("SELECT * { GRAPH <http://e/unknown> { <http://e/ann> ", 50);
-    assert_eq!(unknown.counts, Counts::Estimate, "what the whole data has");
+    assert_eq!(unknown.counts, Counts::Whole);
+    let unknown = of("SELECT * FROM <http://e/unknown> { ?x ", 50);
+    assert_eq!(unknown.counts, Counts::Whole);
+    let unlike = of("SELECT * { ?x a foaf:Person ; <http://e/none> ?y . ?x ", 50);
+    assert_eq!(unlike.counts, Counts::Whole, "no subject has both");
+    // A query that chooses its graphs has no others.
+    assert_eq!(
+        texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)),
+        texts(&of("SELECT * FROM NAMED <http://e/unknown> { GRAPH ", 50))
+    );
+    let named =
+        texts(&of("SELECT * FROM NAMED <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
+    let other = texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
+    assert!(named && !other);
+    let hidden = of("SELECT * FROM <http://e/g> { GRAPH ?g { ?x ", 50);
+    assert_eq!(hidden.counts, Counts::Whole, "there is no graph to look at");
     // Other endpoints' data is not known here.
     let c = of("SELECT * { SERVICE <http://other/> { ?x ", 50);
     assert_eq!((c.slot, c.items.len()), (Slot::Nothing, 0));

@@ -23,12 +23,17 @@ interface Edge extends SimulationLinkDatum<Node> {
 
 /** More nodes than a picture is read with. */
 const MOST_NODES = 150;
+/** More edges than can be read with all their names; beyond it, a node shows those of its own while it has the pointer or the focus. */
+const MOST_NAMED = 20;
+/** Longest name of an edge. */
+const LONGEST = 28;
 
 export class Graph {
   readonly element: HTMLElement;
   private nodes = new Map<string, Node>();
   private edges = new Map<string, Edge>();
   private left = 0;
+  private hint = h("span");
   private note = h("p", { attrs: { role: "status" } });
   private lines = svg("g");
   private dots = svg("g");
@@ -51,7 +56,7 @@ export class Graph {
     this.element = h(
       "div",
       { class: "graph-box" },
-      h("p", { class: "tools" }, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), h("span", {}, `${how} Enter opens it, drag moves.`)),
+      h("p", { class: "tools" }, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), h("span", {}, `${how} Enter opens it, drag moves.`, this.hint)),
       this.plot as unknown as HTMLElement,
       this.note,
     );
@@ -70,12 +75,16 @@ export class Graph {
       const key = `${subject.key} ${object.key}`;
       const edge = this.edges.get(key) ?? this.edge(key, subject, object);
       edge.predicates.add(p.value);
-      edge.text.textContent = [...edge.predicates].map((iri) => prefixes.shown(iri).slice(-28)).slice(0, 3).join(", ");
+      const names = [...edge.predicates].map((iri) => tail(prefixes.shown(iri)));
+      edge.text.textContent = names.slice(0, 3).join(", ") + (names.length > 3 ? ", …" : "");
     }
+    const dense = this.edges.size > MOST_NAMED;
+    this.plot.classList.toggle("dense", dense);
+    this.hint.textContent = dense ? " Point at a node to read its edges." : "";
     if (focus) this.nodes.get(`<${focus}>`)?.group.classList.add("focus");
     this.note.textContent = this.left > 0 ? `A picture has room for ${MOST_NODES} nodes: ${this.left} triples are not in it.` : "";
     this.simulation.nodes([...this.nodes.values()]);
-    this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(110).strength(0.6));
+    this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 170 : 110).strength(dense ? 0.25 : 0.6));
     this.simulation.alpha(0.9);
     // Somebody who wants no motion gets the end of it.
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -143,6 +152,14 @@ export class Graph {
   private acts(node: Node): void {
     const { group, term } = node;
     let moved = false;
+    const name = (shown: boolean) => {
+      for (const { source, target, line, text } of this.edges.values()) {
+        const near = shown && (source === node || target === node);
+        for (const part of [line, text]) part.classList.toggle("near", near);
+      }
+    };
+    for (const event of ["pointerenter", "focus"]) group.addEventListener(event, () => name(true));
+    for (const event of ["pointerleave", "blur"]) group.addEventListener(event, () => name(false));
     group.addEventListener("pointerdown", (event) => {
       event.stopPropagation();
       moved = false;
@@ -216,6 +233,11 @@ export class Graph {
   stop(): void {
     this.simulation.stop();
   }
+}
+
+/** The end of a long name, which says more than its beginning. */
+function tail(name: string): string {
+  return name.length > LONGEST ? `…${name.slice(1 - LONGEST)}` : name;
 }
 
 function arrow(): SVGDefsElement {

@@ -32,7 +32,7 @@ interface Item {
 export interface Answer {
   slot: string;
   word: string;
-  counts: "none" | "exact" | "estimate" | "sample";
+  counts: "none" | "exact" | "estimate" | "sample" | "whole";
   sampled: number | null;
   items: Item[];
 }
@@ -62,6 +62,7 @@ function detail(item: Item, { counts, sampled }: Answer): string {
   if (item.count === undefined || item.count === 0) return item.kind === "prefix" ? (item.iri ?? "") : "";
   const n = item.count.toLocaleString("en");
   if (counts === "sample" && sampled !== null) return sampled > 1 ? `${n} of ${sampled.toLocaleString("en")}` : "";
+  if (counts === "whole") return `${n} in all`;
   return counts === "estimate" ? `~${n}` : n;
 }
 

@@ -154,6 +154,7 @@ fn document(before: &str, found: &Completion, took: Duration) -> Value {
         Counts::Nothing => ("none", None),
         Counts::Exact => ("exact", None),
         Counts::Estimate => ("estimate", None),
+        Counts::Whole => ("whole", None),
         Counts::Sample(n) => ("sample", Some(n)),
     };
     let slot = match found.slot {
