@@ -2,7 +2,7 @@
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
-use super::{answered, describe, text};
+use super::{answered, describe, page, text};
 use crate::base::{under, unmarked};
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::problem::Problem;
@@ -32,7 +32,7 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-/// Answers a query, at whatever address it was sent to.
+/// Answers a query, at whatever address it was sent to. A browser that brings none gets the page.
 pub(super) async fn answer(
     shared: &Arc<Shared>,
     connection: Arc<Connection>,
@@ -49,6 +49,7 @@ pub(super) async fn answer(
                     "this is an update: send it by POST, to /update or /sparql",
                 ));
             }
+            None if page::is_wanted(headers) => return Ok(page::answer()),
             None => return describe::answer(shared, &parts),
         },
         Method::POST => {

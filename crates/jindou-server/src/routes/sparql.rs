@@ -43,9 +43,6 @@ async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let url = Parameters::of_url(request.uri());
     match *request.method() {
-        Method::GET | Method::HEAD if !url.asks() && page::is_wanted(request.headers()) => {
-            return Ok(page::answer());
-        }
         Method::GET | Method::HEAD => return query::answer(shared, connection, request).await,
         Method::POST => {}
         _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),

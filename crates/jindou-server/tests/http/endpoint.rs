@@ -345,7 +345,7 @@ fn a_parameter_names_the_format() {
 #[test]
 fn browsers_get_a_page() {
     let server = serve(thousand(), options());
-    for path in ["/", "/sparql"] {
+    for path in ["/", "/sparql", "/query"] {
         let page = get(&server, path, &[BROWSER]);
         assert_eq!(page.status, 200);
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
