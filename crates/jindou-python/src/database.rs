@@ -43,11 +43,12 @@ pub struct PyDatabase {
 /// Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
 /// directory is touched, with `read_only=False` it is an error if it cannot be changed.
 ///
-/// `verify`: `"off"` (files are mapped, damage may give wrong answers), `"background"` or `"eager"` (all files are read first).
+/// `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
+/// `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
 /// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
 /// `threads` and `memory` (bytes) limit all queries together.
 #[pyfunction]
-#[pyo3(signature = (path, *, read_only = None, verify = "off", durability = "batch", threads = None, memory = None))]
+#[pyo3(signature = (path, *, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
 pub fn open(
     py: Python<'_>,
     path: PathBuf,

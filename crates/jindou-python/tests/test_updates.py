@@ -146,6 +146,22 @@ def test_stores(tmp_path):
         jindou.open(store, verify="perhaps")
 
 
+def test_damage_is_found_on_opening(tmp_path):
+    nt = tmp_path / "data.nt"
+    nt.write_text("".join(f"<{EX}v{i}> <{EX}p> \"text {i}\" .\n" for i in range(2_000)))
+    store = tmp_path / "my.store"
+    jindou.load(store, nt)
+    (strings,) = store.rglob("strings*")
+    damaged = bytearray(strings.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    strings.write_bytes(damaged)
+    with pytest.raises(errors.StoreError) as e:
+        jindou.open(store)
+    assert "strings" in str(e.value)
+    # For those who want what is left.
+    jindou.open(store, verify="off").close()
+
+
 def test_loading(tmp_path, db):
     import gzip
 

@@ -426,7 +426,7 @@ def open(
     path: Path,
     *,
     read_only: Optional[bool] = None,
-    verify: str = "off",
+    verify: str = "eager",
     durability: str = "batch",
     threads: Optional[int] = None,
     memory: Optional[int] = None,
@@ -434,7 +434,8 @@ def open(
     """Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
     directory is touched, with `read_only=False` it is an error if it cannot be changed.
 
-    `verify`: `"off"` (files are mapped, damage may give wrong answers), `"background"` or `"eager"` (all files are read first).
+    `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
+    `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
     `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
     `threads` and `memory` (bytes) limit all queries together.
     """
