@@ -4,7 +4,7 @@
 #   jindou_VERSION_ARCH.deb         the same as a Debian package with a systemd unit
 #   jindou-VERSION-container.tar.gz Containerfile, compose file and the root file system that it adds
 #   jindou-VERSION.cdx.json         what is inside (CycloneDX)
-#   *.whl                           by scripts/wheel.sh, where it is (WHEELS=no: none)
+#   *.whl                           by scripts/wheel.sh, whose command is in the archives, too (WHEELS=no: none, and this machine's linker)
 #   SHA256SUMS
 # Every Linux target whose Rust standard library and linker are installed is built (TARGETS="…" for some).
 # JINDOU_BINARY=FILE packs that program, for this machine's processor, instead of building one.
@@ -136,7 +136,9 @@ pack_container() { # pack_container BINARY
     archive "$out/$name.tar.gz" "$work/container" "$name"
 }
 
+wheels=${WHEELS:-yes}
 for target in $targets; do
+    wheel=
     if [ -n "${JINDOU_BINARY:-}" ]; then
         built=$JINDOU_BINARY
     else
@@ -145,8 +147,13 @@ for target in $targets; do
             echo "release: $target is left out: there is no ${target/-unknown/}-gcc to link it" >&2
             continue
         fi
-        variable=$(echo "$target" | tr 'a-z-' 'A-Z_')
-        env "CARGO_TARGET_${variable}_LINKER=$with" cargo build --release --locked -p jindou-cli --target "$target"
+        if [ "$wheels" = yes ]; then
+            # The wheel's command, linked by zig: it runs on glibc 2.28, too, and nothing is compiled twice.
+            wheel=$(scripts/wheel.sh --target "$target" | tail -1)
+        else
+            variable=$(echo "$target" | tr 'a-z-' 'A-Z_')
+            env "CARGO_TARGET_${variable}_LINKER=$with" cargo build --release --locked -p jindou-cli --target "$target"
+        fi
         built=target/$target/release/jindou
     fi
     mkdir -p "$work/$target"
@@ -162,8 +169,8 @@ for target in $targets; do
     fi
     pack_tar "$target" "$work/$target/jindou"
     pack_deb "$target" "$work/$target/jindou"
-    if [ "${WHEELS:-yes}" = yes ] && [ -x scripts/wheel.sh ]; then
-        wheel=$(scripts/wheel.sh --target "$target" | tail -1)
+    if [ "$wheels" = yes ]; then
+        [ -n "$wheel" ] || wheel=$(scripts/wheel.sh --target "$target" --command "$built" | tail -1)
         cp "$wheel" "$out/"
     fi
 done

@@ -5,7 +5,7 @@
 #   scripts/wheel.sh --target aarch64-unknown-linux-gnu  another one, whose Rust target is installed
 #   scripts/wheel.sh --no-zig                            this machine's glibc: for a quick local test
 #   scripts/wheel.sh --command FILE                      with a command that is built already
-# Needs Python 3 with venv; maturin, zig and cargo-zigbuild come from PyPI into target/python/build.
+# Needs Python 3 with venv; maturin and zig come from PyPI into target/python/build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -31,7 +31,7 @@ if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
 fi
 
 tools=$root/target/python/build
-packages="maturin==1.16.0 ziglang==0.17.1 cargo-zigbuild==0.24.0"
+packages="maturin==1.16.0 ziglang==0.17.1"
 if [ "$(cat "$tools/installed" 2>/dev/null)" != "$packages" ]; then
     python3 -m venv --clear "$tools"
     # shellcheck disable=SC2086  # they are several
@@ -41,12 +41,17 @@ fi
 PATH=$tools/bin:$PATH
 export CARGO_TARGET_DIR=$root/target
 
+options=(--release --locked --target "$target")
+if [ -n "$zig" ]; then
+    options+=(--zig --compatibility manylinux_2_28)
+else
+    options+=(--compatibility linux)
+fi
+
 if [ -z "$command" ]; then
-    if [ -n "$zig" ]; then
-        cargo zigbuild --release --locked -p jindou-cli --target "$target.2.28"
-    else
-        cargo build --release --locked -p jindou-cli --target "$target"
-    fi
+    # By maturin too, though its wheel of the command is thrown away: cargo knows the linker by its path, and would compile everything
+    # again for the module if something else had called zig.
+    maturin build "${options[@]}" --auditwheel skip --bindings bin --manifest-path crates/jindou-cli/Cargo.toml --out "$root/target/python/command"
     command=$root/target/$target/release/jindou
 fi
 
@@ -59,11 +64,5 @@ case "$target" in
 esac
 
 cd crates/jindou-python
-options=(--release --locked --target "$target" --out "$root/target/wheels")
-if [ -n "$zig" ]; then
-    options+=(--zig --compatibility manylinux_2_28)
-else
-    options+=(--compatibility linux)
-fi
-maturin build "${options[@]}"
+maturin build "${options[@]}" --out "$root/target/wheels"
 ls -t "$root"/target/wheels/jindou-*.whl | head -1
