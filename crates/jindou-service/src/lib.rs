@@ -11,6 +11,6 @@ mod labels;
 mod tls;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
-pub use call::{HttpCaller, MOST_VARIABLES};
+pub use call::HttpCaller;
 pub use labels::Labels;
 pub use tls::tls_config;

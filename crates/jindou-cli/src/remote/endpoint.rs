@@ -7,7 +7,7 @@ use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, Rows};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
 use jindou_model::term;
-use jindou_service::{Labels, MOST_VARIABLES};
+use jindou_service::Labels;
 use oxrdfio::RdfParser;
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,

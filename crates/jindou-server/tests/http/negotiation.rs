@@ -98,7 +98,6 @@ fn what_a_format_cannot_say_is_an_error_and_no_document() {
             "application/rdf+xml",
             "character",
         ),
-        ("<http://e/p> _:1", "application/rdf+xml", "label"),
         (
             "<http://e/p> <<( <http://e/s> <http://e/p> 1 )>>",
             "application/ld+json",
@@ -127,6 +126,27 @@ fn what_a_format_cannot_say_is_an_error_and_no_document() {
             &[("accept", "text/turtle")],
         );
         assert_eq!(turtle.status, 200, "{object}");
+    }
+}
+
+#[test]
+fn labels_that_are_no_names_become_names_in_rdf_xml() {
+    let server = serve(&store("<http://e/s> <http://e/p> _:1 . "), options());
+    let accept = [("accept", "application/rdf+xml")];
+    let construct = ask(&server, "CONSTRUCT WHERE { ?s ?p ?o }", &accept);
+    let describe = ask(&server, "DESCRIBE <http://e/s>", &accept);
+    let graph = request(server.address(), "GET", "/store?default", &accept, b"");
+    for answer in [construct, describe, graph] {
+        assert_eq!(answer.status, 200);
+        let text = answer.text();
+        let mut quads = oxrdfio::RdfParser::from_format(oxrdfio::RdfFormat::RdfXml)
+            .for_slice(text.as_bytes())
+            .map(|quad| quad.unwrap_or_else(|e| panic!("{e}: {text}")));
+        let quad = quads.next().unwrap();
+        assert!(
+            quad.object.is_blank_node() && quads.next().is_none(),
+            "{text}"
+        );
     }
 }
 
