@@ -35,8 +35,6 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 const HOPS: usize = 5;
 /// Most bytes that may come between two rows: the parser holds a row as a whole.
 const ROW: u64 = 64 << 20;
-/// The most variables that an answer may name: the parser makes a cell for each of them in every row.
-pub const MOST_VARIABLES: usize = 65_535;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 
 /// Asks endpoints of an allow-list.
@@ -191,12 +189,6 @@ impl ServiceCaller for HttpCaller {
                 "it answers with true or false, not with rows".into(),
             ));
         };
-        let named = solutions.variables().len();
-        if named > MOST_VARIABLES {
-            let many =
-                format!("its answer names {named} variables; at most {MOST_VARIABLES} are read");
-            return Err(failed(many.into()));
-        }
         // Labels of blank nodes mean something in one answer only.
         let own = BlankNode::default();
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];

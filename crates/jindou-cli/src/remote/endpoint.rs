@@ -20,9 +20,8 @@ use ureq::http::{Method, Uri, header};
 const TABLES: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 const GRAPHS: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.7, application/n-quads;q=0.6, \
                       application/trig;q=0.5, application/ld+json;q=0.3";
-/// Rows handed on at once, and cells of answers that are wide.
+/// Rows handed on at once.
 const ROWS: usize = 256;
-const CELLS: usize = 1 << 16;
 
 /// A SPARQL endpoint.
 pub struct Endpoint {
@@ -244,20 +243,12 @@ impl Endpoint {
             }
             ReaderQueryResultsParserOutput::Solutions(solutions) => solutions,
         };
-        let named = solutions.variables().len();
-        if named > MOST_VARIABLES {
-            return Err(failed(format!(
-                "the answer of {} names {named} variables; at most {MOST_VARIABLES} are read",
-                self.url
-            )));
-        }
         let names: Vec<String> = solutions
             .variables()
             .iter()
             .map(|v| v.as_str().to_owned())
             .collect();
         sink.solutions(&names)?;
-        let most_rows = (CELLS / names.len().max(1)).clamp(1, ROWS);
         let mut rows = Rows::default();
         rows.clear(names.len());
         let mut count = 0;
@@ -271,7 +262,7 @@ impl Endpoint {
             }
             rows.rows += 1;
             count += 1;
-            if rows.rows >= most_rows {
+            if rows.rows == ROWS {
                 sink.rows(&rows)?;
                 rows.clear(names.len());
             }
