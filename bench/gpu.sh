@@ -82,7 +82,7 @@ again() {
 }
 
 kernels() {
-  stage kernels 90 "$bench" check --check-rows "$1" || again
+  stage kernels "${2:-90}" "$bench" check --check-rows "$1" || again
 }
 
 sanitizers() {
@@ -126,9 +126,11 @@ case "${1:-run}" in
     ls -l .carry/gpu_bench
     ;;
   small)
+    # The shim takes its time.
+    budget=${BUDGET:-900}
     begin
     load 1 2 120
-    kernels 3000
+    kernels 3000 300
     stage speeds 60 "$bench" speeds --repeat 1
     stage floors 120 "$bench" floors --rows 20000 --repeat 1
     loaded && queries 1 2 1
