@@ -82,6 +82,18 @@ pub struct Task<'a> {
     pub options: &'a ExecOptions,
 }
 
+/// How often rows that are the same come from an executor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repeats {
+    /// Each one.
+    #[default]
+    Each,
+    /// They may come once.
+    Once,
+    /// They may come once, if one more column, behind the others, says how many they were.
+    Counted,
+}
+
 /// The next of the rows that an executor makes while they are taken.
 #[derive(Debug)]
 pub enum Poll {
@@ -106,6 +118,11 @@ pub trait PulledRows: Send + Sync {
     /// # Errors
     /// Those of the task's token; that what makes the rows is gone.
     fn wait(&self) -> Result<()>;
+
+    /// True if the last column says how many rows each row stands for. Bare rows have no such column.
+    fn is_counted(&self) -> bool {
+        false
+    }
 
     /// Counts of each step so far.
     fn steps(&self) -> Vec<StepProfile>;
@@ -206,12 +223,11 @@ pub trait Executor: Send + Sync {
     }
 
     /// Starts the task's steps, all that [`Self::prefix`] gave, from the start on, for an executor whose rows come while they are taken.
-    /// `distinct` says that rows that are the same may come once. `None` if it is not such an executor, or the steps had better be
-    /// run here after all.
+    /// `None` if it is not such an executor, or the steps had better be run here after all.
     ///
     /// # Errors
     /// As [`Self::run`].
-    fn pull(&self, _task: &Task<'_>, _distinct: bool) -> Result<Option<Box<dyn PulledRows>>> {
+    fn pull(&self, _task: &Task<'_>, _repeats: Repeats) -> Result<Option<Box<dyn PulledRows>>> {
         Ok(None)
     }
 

@@ -568,7 +568,7 @@ fn take_job<'p>(
 }
 
 /// The next rows that another executor made; `None` when there are no more. While there are none yet, this thread has no place.
-fn next_pulled(run: &Run<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
+pub(crate) fn next_pulled(run: &Run<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
     loop {
         match rows.poll()? {
             Poll::Rows(columns, rows) => {

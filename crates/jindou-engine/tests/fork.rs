@@ -311,6 +311,13 @@ fn wide(nodes: usize) -> Vec<Quad> {
         let class = p(&format!("C{}", i % 3));
         let a = oxrdf::vocab::rdf::TYPE.into_owned();
         out.push(Quad::new(node(i), a, class, oxrdf::GraphName::DefaultGraph));
+        let value = oxrdf::Literal::from(i as i64 % 17);
+        out.push(Quad::new(
+            node(i),
+            p("v"),
+            value,
+            oxrdf::GraphName::DefaultGraph,
+        ));
     }
     out
 }
@@ -493,7 +500,21 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
         .answer(FAR, ShardMode::Fork, &ExecOptions::default())
         .unwrap();
     assert_eq!(got.bag(), answer(&data, FAR).unwrap().bag());
-    for text in [count, distinct] {
+    let grouped = |what: &str| {
+        format!(
+            "PREFIX : <http://e/> SELECT {what} {{ ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 ; :v ?v }}"
+        )
+    };
+    let groups = [
+        grouped("?d (COUNT(*) AS ?n)") + " GROUP BY ?d",
+        grouped("?d (COUNT(?v) AS ?n) (COUNT(DISTINCT ?v) AS ?m)") + " GROUP BY ?d",
+        grouped("?d (SUM(?v) AS ?s) (AVG(?v) AS ?m) (MIN(?v) AS ?l) (COUNT(?v) AS ?n)")
+            + " GROUP BY ?d",
+        grouped("?v (MAX(?d) AS ?m) (SUM(DISTINCT ?v) AS ?s)") + " GROUP BY ?v",
+        grouped("(SUM(?v) AS ?s) (COUNT(*) AS ?n)"),
+    ];
+    let texts = groups.iter().map(String::as_str);
+    for text in [count, distinct].into_iter().chain(texts) {
         let (got, ran) = shards
             .answer(text, ShardMode::Fork, &ExecOptions::default())
             .unwrap();

@@ -75,6 +75,9 @@ pub struct BenchClusterModes {
     /// Times that a query is measured in each mode; with data asked for, once.
     #[arg(long, default_value_t = 3)]
     pub repeat: usize,
+    /// Queries to measure.
+    #[arg(long, value_delimiter = ',', default_value = "L1,L2,L3,L4,L5,L6,L7")]
+    pub queries: Vec<String>,
     /// Folder for the stores; a temporary one without it.
     #[arg(long)]
     pub dir: Option<PathBuf>,

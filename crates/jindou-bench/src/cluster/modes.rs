@@ -148,7 +148,10 @@ pub fn run(a: &BenchClusterModes) -> Result<ExitCode> {
         let (counting, db) = counted(&dir, 0, &open)?;
         counting.take_so_long(Duration::from_micros(a.latency));
         for (name, paper) in QUERIES.into_iter().zip(PAPER) {
-            let Some(q) = query(name) else { continue };
+            let wanted = a.queries.iter().any(|q| q == name);
+            let Some(q) = query(name).filter(|_| wanted) else {
+                continue;
+            };
             let options = QueryOptions::default();
             let plan = whole.plan(q.text, &options)?;
             let one = best(&whole, &plan, ShardMode::Dynamic, None, a.repeat)?;

@@ -156,12 +156,16 @@ impl<'a> Expand<'a> {
             GraphRef::Bind(slot, _) => Some(plumb.output(*slot)),
             _ => None,
         });
+        let within = IdTest::new(within, plumb.snapshot);
+        let (from, end) = within.hull();
+        let lists = lists.iter().map(|l| {
+            let mut list = Lists::new(l, plumb)?;
+            list.needs_only([from, end]);
+            Ok(list)
+        });
         Ok(Self {
-            lists: lists
-                .iter()
-                .map(|l| Lists::new(l, plumb))
-                .collect::<Result<_>>()?,
-            within: IdTest::new(within, plumb.snapshot),
+            lists: lists.collect::<Result<_>>()?,
+            within,
             to,
             graph: bind.flatten(),
             bind: bind.is_some(),

@@ -7,6 +7,7 @@ use jindou_plan::{EdgeList, GraphRef, Operand};
 use jindou_store::segment::{
     EdgeView, KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch,
 };
+use jindou_store::shard::EVERYTHING;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -121,6 +122,8 @@ pub(crate) struct Lists<'a> {
     pub graph: RowGraph<'a>,
     anchor: Anchor,
     form: Form<'a>,
+    /// Neighbours outside of this half-open interval are not needed.
+    within: [u32; 2],
     keys: Vec<u32>,
     ranges: Vec<[u32; 2]>,
     /// Merged lists of a batch, for rows that the patch marks.
@@ -164,6 +167,7 @@ impl<'a> Lists<'a> {
             graph,
             anchor,
             form: Form::Merged,
+            within: EVERYTHING,
             keys: vec![],
             ranges: vec![],
             more: vec![],
@@ -184,6 +188,11 @@ impl<'a> Lists<'a> {
             };
         }
         Ok(it)
+    }
+
+    /// Says that neighbours outside of the half-open interval are not needed: other shards keep them.
+    pub fn needs_only(&mut self, within: [u32; 2]) {
+        self.within = within;
     }
 
     /// The anchor's id in a row.
@@ -208,7 +217,8 @@ impl<'a> Lists<'a> {
             Form::Laid(_) => {
                 if let RowGraph::Fixed(scope) = self.graph {
                     let ids = input.column(c);
-                    let array = self.view.lay(ids, scope, &mut self.ranges, &mut self.more);
+                    let needed = (scope, self.within);
+                    let array = self.view.lay(ids, needed, &mut self.ranges, &mut self.more);
                     self.form = Form::Laid(array);
                 }
             }

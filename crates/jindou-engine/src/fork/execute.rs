@@ -37,7 +37,7 @@ impl ForkExecutor {
         Way::Fork(starts)
     }
 
-    fn program(&self, task: &Task<'_>, distinct: bool) -> Result<Program> {
+    fn program(&self, task: &Task<'_>, repeats: Repeats) -> Result<Program> {
         let mut steps = Vec::new();
         jindou_plan::wire::put_steps(task.steps, &mut steps)
             .map_err(|e| Error::Internal(e.to_string()))?;
@@ -46,7 +46,7 @@ impl ForkExecutor {
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
             mode: self.mode,
-            distinct,
+            repeats,
             profile: task.options.profile,
         })
     }
@@ -57,17 +57,19 @@ impl ForkExecutor {
             home: self.hub.home,
             number: self.hub.number(),
         };
-        let message = Message::Run(self.program(task, false)?);
+        let message = Message::Run(self.program(task, Repeats::Each)?);
         let way = [self.hub.home, shard];
         let cancel = &task.options.cancel;
         let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
         match answer {
-            Answer::Ran(rows, _) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
+            Answer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
                 shard,
                 message: NO_FIT.into(),
             }),
-            Answer::Ran(rows, counts) => {
-                let back = rows.bytes();
+            Answer::Ran(rows, counts, terms) => {
+                let back = rows.bytes() + terms.bytes.len() as u64;
+                task.snapshot
+                    .keep_terms(shard, &terms.ids, &terms.ends, &terms.bytes);
                 let Columns { rows, columns } = rows;
                 let details = format!(
                     "run at shard {shard}: {rows} rows in one round of {} bytes\n",
@@ -80,7 +82,12 @@ impl ForkExecutor {
         }
     }
 
-    fn fork(&self, task: &Task<'_>, starts: Starts, distinct: bool) -> Result<Box<dyn PulledRows>> {
+    fn fork(
+        &self,
+        task: &Task<'_>,
+        starts: Starts,
+        repeats: Repeats,
+    ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
         let (own, blocks) = task
             .snapshot
@@ -105,13 +112,13 @@ impl ForkExecutor {
             cancel,
             &task.options.memory,
             links,
-            (task.steps.len(), width_after(task.steps)),
+            (task.steps.len(), width_after(task.steps), repeats),
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on the parts are told when it is dropped.
         let gathered = Gathered(gathering);
-        let begin = Message::Begin(self.program(task, distinct)?);
+        let begin = Message::Begin(self.program(task, repeats)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         let alone = starts != Starts::Everywhere;
@@ -172,11 +179,11 @@ impl Executor for ForkExecutor {
         true
     }
 
-    fn pull(&self, task: &Task<'_>, distinct: bool) -> Result<Option<Box<dyn PulledRows>>> {
+    fn pull(&self, task: &Task<'_>, repeats: Repeats) -> Result<Option<Box<dyn PulledRows>>> {
         match self.way(task.snapshot, task.steps, task.steps) {
             Way::Here => Ok(None),
             Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts) => self.fork(task, starts, distinct).map(Some),
+            Way::Fork(starts) => self.fork(task, starts, repeats).map(Some),
         }
     }
 

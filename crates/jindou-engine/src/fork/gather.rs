@@ -3,7 +3,7 @@
 use super::hub::Inner;
 use super::ledger::Ledger;
 use super::message::{Answer, Columns, Counts, Failure, Message, QueryName, Report};
-use crate::executor::{Poll, PulledRows, ShardWork};
+use crate::executor::{Poll, PulledRows, Repeats, ShardWork};
 use crate::options::StepProfile;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
@@ -49,22 +49,25 @@ pub(crate) struct Gathering {
     state: Mutex<State>,
     wake: Condvar,
     steps: usize,
-    /// Columns of the last step.
+    /// Columns of rows: those of the last step, and one more where rows are counted.
     width: usize,
+    is_counted: bool,
 }
 
 impl Gathering {
-    /// For parts that have so many steps each, so many columns after the last of them, and begin with messages of these numbers.
+    /// For parts that have so many steps each, so many columns after the last of them, give rows so often, and begin with messages of
+    /// these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<Inner>),
         cancel: &CancelToken,
         memory: &MemoryBudget,
         links: Vec<u64>,
-        (steps, width): (usize, usize),
+        (steps, width, repeats): (usize, usize, Repeats),
         numbers: &[u64],
     ) -> Self {
         let mut ledger = Ledger::default();
         numbers.iter().for_each(|&n| ledger.sent(n));
+        let is_counted = repeats == Repeats::Counted && width > 0;
         Self {
             query,
             hub,
@@ -83,7 +86,8 @@ impl Gathering {
             links,
             wake: Condvar::new(),
             steps,
-            width,
+            width: width + usize::from(is_counted),
+            is_counted,
         }
     }
 
@@ -322,6 +326,10 @@ impl PulledRows for Gathered {
             g.check_parts()?;
         }
         Ok(())
+    }
+
+    fn is_counted(&self) -> bool {
+        self.0.is_counted
     }
 
     fn steps(&self) -> Vec<StepProfile> {

@@ -12,8 +12,8 @@ use super::message::{
 };
 use super::part::{Part, failure};
 use super::route::{Starts, forks, is_forkable, starts};
-use super::run_now::run_now;
-use crate::executor::{Executor, PulledRows, Ready, Table, Task};
+use super::run_now::{own_terms, run_now};
+use crate::executor::{Executor, PulledRows, Ready, Repeats, Table, Task};
 use crate::options::WorkerPool;
 use crate::sink::Sink;
 use jindou_model::sync::lock;
@@ -346,7 +346,10 @@ impl Inner {
         let memory = self.memory.part(program.memory);
         graph.charge_to(&memory);
         Ok(match run_now(&*graph, &steps, &cancel, &memory) {
-            Ok(Some((rows, counts))) => Answer::Ran(rows, counts),
+            Ok(Some((rows, counts))) => {
+                let terms = own_terms(&*graph, &rows);
+                Answer::Ran(rows, counts, terms)
+            }
             Ok(None) => Answer::Declined,
             // It is not as light as it looked.
             Err(Error::Timeout(_)) if !is_short => Answer::Declined,

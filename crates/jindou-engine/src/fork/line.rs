@@ -2,7 +2,7 @@
 //! another shard are taken out.
 
 use super::message::{Columns, ShardMode, StepCounts};
-use super::route::{Choice, ROWS_A_MESSAGE, Route, owners, route};
+use super::route::{ByOwner, Choice, FarRows, ROWS_A_MESSAGE, Route, owners, routes};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Consumer, Flow, Pipeline, Run};
 use crate::options::StepProfile;
@@ -35,9 +35,12 @@ struct Common<'a> {
 struct Hop<'a> {
     /// Made when the first rows come.
     pipeline: Option<Pipeline<'a>>,
-    route: Route,
+    routes: Vec<Route>,
     choice: Choice,
-    owners: Vec<u8>,
+    /// By route: the owners of a batch's rows, and how many of these are far.
+    owners: Vec<Vec<u8>>,
+    far: Vec<FarRows>,
+    sorted: ByOwner,
     /// Rows that stay, until there are enough of them.
     stay: Batch,
     /// By shard: rows that wait for a full message.
@@ -78,16 +81,19 @@ impl<'a> Line<'a> {
             Error::Internal("a part of a query over a store that is whole".into())
         })?;
         let shards = f64::from(blocks.shards());
-        let hops = steps.windows(2).zip(layouts).enumerate();
-        let hops = hops.map(|(at, (two, layout))| Hop {
+        let hops = steps.windows(2).zip(layouts);
+        let hops = hops.map(|(two, layout)| Hop {
             pipeline: None,
-            route: route(run.snapshot, layout, &steps[..=at], &two[1]),
+            routes: routes(run.snapshot, layout, &two[1]),
             choice: Choice {
                 mode,
                 round,
                 expected: two[0].rows / shards,
+                elsewhere: 1.0 - 1.0 / shards,
             },
             owners: Vec::new(),
+            far: Vec::new(),
+            sorted: ByOwner::default(),
             stay: Batch::new(layout.len(), run.budget),
             waiting: Vec::new(),
             charge: Charge::of(Holder::Shards, run.budget),
@@ -111,7 +117,8 @@ impl<'a> Line<'a> {
     pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn Out) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
         let hops = self.hops.get_mut(at..).unwrap_or(&mut []);
-        feed(hops, &self.common, at, rows, out)
+        // Whoever sent them chose this shard: sent on for the same step, they might go round in a circle.
+        take(hops, &self.common, at, rows, out)
     }
 
     /// Takes the first step's rows on.
@@ -218,15 +225,31 @@ fn feed<'a>(
     let Some((hop, after)) = hops.split_first_mut() else {
         return out.done(rows);
     };
-    let some_left = hop.part(common, at, rows, out)?;
-    if !some_left {
-        // Few rows wait for others: the step may ask other shards for lists, once a batch.
-        if !rows.columns.is_empty() && rows.rows < ENOUGH_ROWS {
-            hop.stay.append(rows)?;
-        } else {
-            return hop.go(common, at, Some(rows), after, out);
-        }
+    if !hop.part(common, at, rows, out)? {
+        return take(hops, common, at, rows, out);
     }
+    if hop.stay.rows < ENOUGH_ROWS {
+        return Ok(());
+    }
+    hop.go(common, at, None, after, out)
+}
+
+/// Rows that go through the first step here.
+fn take<'a>(
+    hops: &mut [Hop<'a>],
+    common: &Common<'a>,
+    at: usize,
+    rows: View<'_>,
+    out: &mut dyn Out,
+) -> Flow {
+    let Some((hop, after)) = hops.split_first_mut() else {
+        return out.done(rows);
+    };
+    if rows.columns.is_empty() || rows.rows >= ENOUGH_ROWS {
+        return hop.go(common, at, Some(rows), after, out);
+    }
+    // Few rows wait for others: the step may ask other shards for lists, once a batch.
+    hop.stay.append(rows)?;
     if hop.stay.rows < ENOUGH_ROWS {
         return Ok(());
     }
@@ -280,48 +303,50 @@ impl Hop<'_> {
         rows: View<'_>,
         out: &mut dyn Out,
     ) -> Result<bool, crate::explore::Halt> {
-        let Route::Column { column, degree } = self.route else {
+        if self.choice.mode == ShardMode::InPlace {
+            return Ok(false);
+        }
+        self.owners.resize_with(self.routes.len(), Vec::new);
+        self.far.clear();
+        for (route, to) in self.routes.iter().zip(&mut self.owners) {
+            let far = owners(common.blocks, common.own, rows, route.column, to);
+            self.far.push(far);
+        }
+        let width = rows.columns.len();
+        let chosen = self
+            .choice
+            .choose(rows.rows, width, &self.routes, &self.far);
+        let most = || self.far.iter().map(|f| f.rows).max().unwrap_or(0);
+        let Some(route) = chosen else {
+            self.stayed += most() as u64;
             return Ok(false);
         };
-        let far = owners(common.blocks, common.own, rows, column, &mut self.owners);
-        if far.rows == 0 {
-            return Ok(false);
-        }
-        if !self
-            .choice
-            .sends(rows.rows, rows.columns.len(), degree, far)
-        {
-            self.stayed += far.rows as u64;
-            return Ok(false);
-        }
-        self.sent += far.rows as u64;
+        self.sent += self.far.get(route).map_or(0, |f| f.rows) as u64;
+        let owners = self.owners.get(route).map_or(&[][..], Vec::as_slice);
         self.waiting
             .resize_with(common.blocks.shards() as usize, Columns::default);
-        let width = rows.columns.len();
-        let mut kept = self.stay.rows;
-        self.stay
-            .ensure((kept + rows.rows - far.rows).next_power_of_two())?;
-        for (row, &owner) in self.owners.iter().enumerate() {
-            if u32::from(owner) == common.own {
-                for (to, c) in self.stay.columns.iter_mut().zip(0..width) {
-                    to[kept] = rows.column(c)[row];
-                }
-                kept += 1;
+        self.sorted.sort(owners, self.waiting.len())?;
+        for (shard, to) in (0..).zip(&mut self.waiting) {
+            let index = self.sorted.of(shard);
+            if index.is_empty() {
                 continue;
             }
-            let Some(to) = self.waiting.get_mut(usize::from(owner)) else {
-                return Err(Error::Internal("an owner that is no shard".into()).into());
-            };
-            to.columns.resize_with(width, Vec::new);
-            for (to, c) in to.columns.iter_mut().zip(0..width) {
-                to.push(rows.column(c)[row]);
+            if shard == common.own {
+                let kept = self.stay.rows;
+                self.stay.ensure((kept + index.len()).next_power_of_two())?;
+                for c in 0..rows.columns.len() {
+                    self.stay.gather(c, kept, rows.column(c), index);
+                }
+                self.stay.rows = kept + index.len();
+                continue;
             }
-            to.rows += 1;
+            to.gather(rows, index);
             if to.rows as usize >= ROWS_A_MESSAGE {
-                out.send(u32::from(owner), at + 1, std::mem::take(to))?;
+                // As many will come again.
+                let next = to.empty_alike();
+                out.send(shard, at + 1, std::mem::replace(to, next))?;
             }
         }
-        self.stay.rows = kept;
         let waiting = self.waiting.iter().map(Columns::bytes).sum::<u64>();
         self.charge.set(waiting as usize)?;
         Ok(true)

@@ -3,6 +3,8 @@
 //! Numbers are little-endian, columns have their length first. Lengths are compared with the bytes that are there before anything is
 //! allocated, so a damaged message is refused.
 
+use crate::batch::{View, gather};
+use crate::executor::Repeats;
 use crate::options::StepProfile;
 use jindou_model::{Error, Limit, Resource};
 use std::time::Duration;
@@ -39,11 +41,39 @@ impl Columns {
         self.columns.len() == width || self.rows == 0
     }
 
+    /// Appends the rows of a view with these numbers, which ascend.
+    pub fn gather(&mut self, rows: View<'_>, index: &[u32]) {
+        self.columns.resize_with(rows.columns.len(), Vec::new);
+        for (c, to) in self.columns.iter_mut().enumerate() {
+            let at = to.len();
+            to.resize(at + index.len(), 0);
+            gather(rows.column(c), index, &mut to[at..]);
+        }
+        self.rows += index.len() as u64;
+    }
+
+    /// No rows, with room for as many as there are here.
+    pub fn empty_alike(&self) -> Self {
+        let room = |c: &Vec<u32>| Vec::with_capacity(c.len());
+        Self {
+            rows: 0,
+            columns: self.columns.iter().map(room).collect(),
+        }
+    }
+
     /// Bytes of the ids, and some for the rows themselves.
     pub fn bytes(&self) -> u64 {
         let ids: usize = self.columns.iter().map(Vec::len).sum();
         64 + 4 * ids as u64
     }
+}
+
+/// Terms of some ids: where each ends in the bytes, an unknown one being empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub ids: Vec<u32>,
+    pub ends: Vec<u32>,
+    pub bytes: Vec<u8>,
 }
 
 /// Everything that a part of a query has to know.
@@ -56,8 +86,8 @@ pub(crate) struct Program {
     /// Bytes that the query may use on each server.
     pub memory: u64,
     pub mode: ShardMode,
-    /// Rows that are the same may be given once.
-    pub distinct: bool,
+    /// How often finished rows that are the same are given.
+    pub repeats: Repeats,
     /// Time of the steps is measured.
     pub profile: bool,
 }
@@ -186,8 +216,8 @@ pub(crate) enum Answer {
     Taken(u64),
     /// The query is not known, or has ended.
     Unknown,
-    /// The rows of [`Message::Run`], and the number of rows of each step.
-    Ran(Columns, Vec<u64>),
+    /// The rows of [`Message::Run`], the number of rows of each step, and terms of the rows' ids.
+    Ran(Columns, Vec<u64>, Terms),
     /// It cannot be run at once: there is no thread for it, or it gives too many rows.
     Declined,
     /// It was begun, and failed.
@@ -214,15 +244,22 @@ fn put_u64s(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
+fn put_u32s(numbers: &[u32], out: &mut Vec<u8>) {
+    put_u64(numbers.len() as u64, out);
+    let at = out.len();
+    out.resize(at + 4 * numbers.len(), 0);
+    // A plain copy where numbers are little-endian.
+    let bytes = out[at..].as_chunks_mut::<4>().0;
+    for (to, n) in bytes.iter_mut().zip(numbers) {
+        *to = n.to_le_bytes();
+    }
+}
+
 fn put_columns(rows: &Columns, out: &mut Vec<u8>) {
     put_u64(rows.rows, out);
     put_u32(rows.columns.len() as u32, out);
     for column in &rows.columns {
-        put_u64(column.len() as u64, out);
-        out.reserve(4 * column.len());
-        for n in column {
-            out.extend_from_slice(&n.to_le_bytes());
-        }
+        put_u32s(column, out);
     }
 }
 
@@ -235,7 +272,7 @@ fn put_program(p: &Program, out: &mut Vec<u8>) {
     put_u64(p.time.map_or(u64::MAX, nanos), out);
     put_u64(p.memory, out);
     out.push(p.mode as u8);
-    out.push(u8::from(p.distinct));
+    out.push(p.repeats as u8);
     out.push(u8::from(p.profile));
 }
 
@@ -272,7 +309,12 @@ fn put_failure(f: &Failure, out: &mut Vec<u8>) {
 
 /// A message's bytes.
 pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64);
+    let rows = match message {
+        Message::Rows { rows, .. } => rows.bytes(),
+        Message::Report(r) => r.rows.bytes(),
+        _ => 0,
+    };
+    let mut out = Vec::with_capacity(256 + rows as usize);
     put_u32(query.home, &mut out);
     put_u64(query.number, &mut out);
     match message {
@@ -356,10 +398,13 @@ pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
             put_u64(*waiting, &mut out);
         }
         Answer::Unknown => out.push(1),
-        Answer::Ran(rows, steps) => {
+        Answer::Ran(rows, steps, terms) => {
             out.push(2);
             put_columns(rows, &mut out);
             put_u64s(steps, &mut out);
+            put_u32s(&terms.ids, &mut out);
+            put_u32s(&terms.ends, &mut out);
+            put_bytes(&terms.bytes, &mut out);
         }
         Answer::Declined => out.push(3),
         Answer::Failed(f) => {
@@ -376,7 +421,15 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
     let answer = match r.u8()? {
         0 => Answer::Taken(r.u64()?),
         1 => Answer::Unknown,
-        2 => Answer::Ran(r.columns()?, r.u64s()?),
+        2 => Answer::Ran(
+            r.columns()?,
+            r.u64s()?,
+            Terms {
+                ids: r.u32s()?,
+                ends: r.u32s()?,
+                bytes: r.sized(1)?.to_vec(),
+            },
+        ),
         3 => Answer::Declined,
         4 => Answer::Failed(r.failure()?),
         _ => return None,
@@ -424,17 +477,22 @@ impl<'a> Reader<'a> {
         Some(all.iter().map(|&b| u64::from_le_bytes(b)).collect())
     }
 
+    fn u32s(&mut self) -> Option<Vec<u32>> {
+        let all = self.sized(4)?.as_chunks::<4>().0;
+        Some(all.iter().map(|&b| u32::from_le_bytes(b)).collect())
+    }
+
     /// Columns of one length each, which is that of the rows.
     fn columns(&mut self) -> Option<Columns> {
         let rows = self.u64()?;
         let count = self.u32()?;
         let mut columns = Vec::new();
         for _ in 0..count {
-            let column = self.sized(4)?.as_chunks::<4>().0;
+            let column = self.u32s()?;
             if column.len() as u64 != rows {
                 return None;
             }
-            columns.push(column.iter().map(|&b| u32::from_le_bytes(b)).collect());
+            columns.push(column);
         }
         Some(Columns { rows, columns })
     }
@@ -455,7 +513,12 @@ impl<'a> Reader<'a> {
                 2 => ShardMode::Fork,
                 _ => return None,
             },
-            distinct: self.bool()?,
+            repeats: match self.u8()? {
+                0 => Repeats::Each,
+                1 => Repeats::Once,
+                2 => Repeats::Counted,
+                _ => return None,
+            },
             profile: self.bool()?,
         })
     }

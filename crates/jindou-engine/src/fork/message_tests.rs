@@ -13,7 +13,7 @@ fn program() -> Program {
         time: Some(Duration::from_millis(7)),
         memory: 1 << 40,
         mode: ShardMode::Fork,
-        distinct: true,
+        repeats: Repeats::Counted,
         profile: false,
     }
 }
@@ -89,7 +89,15 @@ fn messages_come_back_and_cut_ones_do_not() {
     let answers = [
         Answer::Taken(9),
         Answer::Unknown,
-        Answer::Ran(some_rows(), vec![1, 2]),
+        Answer::Ran(
+            some_rows(),
+            vec![1, 2],
+            Terms {
+                ids: vec![7, 9],
+                ends: vec![2, 2],
+                bytes: b"ab".to_vec(),
+            },
+        ),
         Answer::Declined,
         Answer::Failed(Failure::of(&Error::Internal("x".into()), 1)),
     ];

@@ -8,8 +8,14 @@ pub(super) struct Outbox<'p> {
     /// Rows that went through all steps.
     rows: Columns,
     charge: Charge,
-    /// Those that were given already, while they are few.
+    /// Those that were given already, or those that are counted, while they are few.
     known: Option<TupleSet>,
+    /// By place in `known`: how many rows there were, where they are counted.
+    numbers: Vec<u32>,
+    /// Rows that were counted since `known` was last empty.
+    counted: u64,
+    /// What `known` may use.
+    share: MemoryBudget,
     tuple: Vec<u32>,
     pub(super) completed: Vec<u64>,
     pub(super) spawned: Vec<u64>,
@@ -26,13 +32,16 @@ pub(super) struct Outbox<'p> {
 impl<'p> Outbox<'p> {
     pub(super) fn new(part: &'p Part) -> Self {
         let width = part.layouts.last().map_or(0, Vec::len);
+        let share = part.memory.limit() / (KNOWN_SHARE * part.hub.threads as u64);
+        let share = part.memory.part(share);
+        let merges = part.program.repeats != Repeats::Each && width > 0;
         Self {
             rows: Columns::default(),
             charge: Charge::new(Holder::Shards, &part.memory),
-            known: (part.program.distinct && width > 0).then(|| {
-                let share = part.memory.limit() / (KNOWN_SHARE * part.hub.threads as u64);
-                TupleSet::new(width, &part.memory.part(share))
-            }),
+            known: merges.then(|| TupleSet::new(width, &share)),
+            numbers: Vec::new(),
+            counted: 0,
+            share,
             tuple: Vec::with_capacity(width),
             completed: Vec::new(),
             spawned: Vec::new(),
@@ -52,11 +61,15 @@ impl<'p> Outbox<'p> {
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.completed.is_empty() || self.pages > 0 || self.rows.rows > 0
+        !self.completed.is_empty()
+            || self.pages > 0
+            || self.rows.rows > 0
+            || !self.numbers.is_empty()
     }
 
     /// Tells the coordinator all that is new.
     pub(super) fn tell(&mut self, steps: Vec<StepCounts>, inside: bool) -> Result<()> {
+        self.give_counted()?;
         let first = StepCounts {
             profile: std::mem::take(&mut self.first),
             ..StepCounts::default()
@@ -96,16 +109,44 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    fn push(&mut self, rows: View<'_>) {
+    fn counts(&self) -> bool {
+        self.part.program.repeats == Repeats::Counted
+    }
+
+    /// Takes finished rows that have columns.
+    fn push(&mut self, rows: View<'_>) -> Result<()> {
+        match &self.known {
+            Some(_) if self.counts() => self.count(rows),
+            Some(_) => {
+                self.push_new(rows);
+                Ok(())
+            }
+            None => {
+                self.push_all(rows);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes rows, each as often as it comes.
+    fn push_all(&mut self, rows: View<'_>) {
+        let width = rows.columns.len();
+        let counts = self.counts();
+        let columns = width + usize::from(counts);
+        self.rows.columns.resize_with(columns, Vec::new);
+        self.rows.rows += rows.rows as u64;
+        for (c, to) in self.rows.columns.iter_mut().take(width).enumerate() {
+            to.extend_from_slice(rows.column(c));
+        }
+        if counts && let Some(numbers) = self.rows.columns.last_mut() {
+            numbers.resize(numbers.len() + rows.rows, 1);
+        }
+    }
+
+    /// Takes the rows that were not given before.
+    fn push_new(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         self.rows.columns.resize_with(width, Vec::new);
-        self.rows.rows += rows.rows as u64;
-        if self.known.is_none() {
-            for (c, to) in self.rows.columns.iter_mut().enumerate() {
-                to.extend_from_slice(rows.column(c));
-            }
-            return;
-        }
         for row in 0..rows.rows {
             self.tuple.clear();
             self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
@@ -119,16 +160,110 @@ impl<'p> Outbox<'p> {
                 None => true,
             };
             if new {
+                self.rows.rows += 1;
                 for (to, &v) in self.rows.columns.iter_mut().zip(&self.tuple) {
                     to.push(v);
                 }
-            } else {
-                self.rows.rows -= 1;
             }
         }
         if self.known.as_ref().is_some_and(|k| k.len() >= KNOWN) {
             self.known = None;
         }
+    }
+
+    /// Counts rows that are the same.
+    fn count(&mut self, rows: View<'_>) -> Result<()> {
+        let width = rows.columns.len();
+        for row in 0..rows.rows {
+            self.tuple.clear();
+            self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
+            let Some(known) = &mut self.known else {
+                self.push_one(1);
+                continue;
+            };
+            let full = match known.insert(&self.tuple) {
+                Ok((at, _)) => {
+                    let at = at as usize;
+                    if at >= self.numbers.len() {
+                        self.numbers.resize(at + 1, 0);
+                    }
+                    let number = &mut self.numbers[at];
+                    if *number == u32::MAX {
+                        *number = 0;
+                        self.push_one(u32::MAX);
+                    }
+                    self.numbers[at] += 1;
+                    self.counted += 1;
+                    self.numbers.len() >= COUNTED
+                }
+                // It could not grow, and yet has the row, or has not: what it has is told, and it begins anew.
+                Err(_) => {
+                    self.push_one(1);
+                    true
+                }
+            };
+            if full {
+                self.give_counted()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one row, which stands for so many.
+    fn push_one(&mut self, number: u32) {
+        self.rows
+            .columns
+            .resize_with(self.tuple.len() + 1, Vec::new);
+        self.rows.rows += 1;
+        let values = self.tuple.iter().chain([&number]);
+        for (to, &v) in self.rows.columns.iter_mut().zip(values) {
+            to.push(v);
+        }
+    }
+
+    /// Makes rows of those that were counted, and begins to count from nothing; no more at all if that made them few less.
+    fn give_counted(&mut self) -> Result<()> {
+        if self.numbers.is_empty() {
+            return Ok(());
+        }
+        let numbers = std::mem::take(&mut self.numbers);
+        let counted = std::mem::take(&mut self.counted);
+        let width = self.part.layouts.last().map_or(0, Vec::len);
+        let Some(known) = self.known.take() else {
+            return Ok(());
+        };
+        for (tuple, &number) in known.tuples().zip(&numbers) {
+            // One that was refused after all has no number.
+            if number == 0 {
+                continue;
+            }
+            self.tuple.clear();
+            self.tuple.extend_from_slice(tuple);
+            self.push_one(number);
+            if self.rows.rows as usize >= ROWS_A_MESSAGE {
+                self.give()?;
+            }
+        }
+        self.charge.set(self.rows.bytes())?;
+        if numbers.len() < COUNTED || counted >= 2 * numbers.len() as u64 {
+            drop(known);
+            self.known = Some(TupleSet::new(width, &self.share));
+        }
+        Ok(())
+    }
+
+    /// Gives the rows that there are, and nothing else: what they came from is not worked off yet.
+    fn give(&mut self) -> Result<()> {
+        let report = Report {
+            from: self.part.shard,
+            rows: std::mem::take(&mut self.rows),
+            ..Report::default()
+        };
+        self.messages += u64::from(self.goes_home());
+        self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
+        self.given += u64::from(self.goes_home()) * report.rows.rows;
+        self.charge.set(0)?;
+        self.part.report(report, self.part.hub.pool.is_inside())
     }
 }
 
@@ -138,20 +273,10 @@ impl Out for Outbox<'_> {
             self.rows.rows += rows.rows as u64;
             return Ok(());
         }
-        self.push(rows);
+        self.push(rows)?;
         self.charge.set(self.rows.bytes())?;
         if self.rows.rows as usize >= ROWS_A_MESSAGE {
-            // Only rows: what they came from is not worked off yet.
-            let report = Report {
-                from: self.part.shard,
-                rows: std::mem::take(&mut self.rows),
-                ..Report::default()
-            };
-            self.messages += u64::from(self.goes_home());
-            self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
-            self.given += u64::from(self.goes_home()) * report.rows.rows;
-            self.charge.set(0)?;
-            self.part.report(report, self.part.hub.pool.is_inside())?;
+            self.give()?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use super::message::{
 use super::route::ROWS_A_MESSAGE;
 use super::start::{Page, Start, Values};
 use crate::batch::{Batch, View};
+use crate::executor::Repeats;
 use crate::explore::{Flow, Halt, Run};
 use crate::options::Spawned;
 use crate::table::TupleSet;
@@ -44,6 +45,8 @@ const REPORTED: usize = 256;
 const KNOWN: usize = 1 << 20;
 /// All workers' distinct rows together may take one part in so many of the query's memory: without them rows come twice, which does no harm.
 const KNOWN_SHARE: u64 = 4;
+/// Different rows that one worker counts before it gives them: a table of that size stays in the processor's caches.
+const COUNTED: usize = 1 << 16;
 /// Rows in a batch.
 const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
 

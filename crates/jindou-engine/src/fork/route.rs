@@ -3,8 +3,8 @@
 
 use super::message::ShardMode;
 use crate::batch::View;
-use jindou_model::Direction;
-use jindou_plan::{EdgeList, Operand, Slot, StartSource, Step, StepKind, layout_of};
+use jindou_model::{Direction, Error, Result};
+use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 use jindou_store::Graph;
 use jindou_store::shard::Blocks;
 
@@ -19,17 +19,14 @@ const A_NEIGHBOUR: f64 = 6.0;
 /// Waits for another server that a message with rows costs: its own, and that of the report that follows.
 const WAITS: f64 = 2.0;
 
-/// The data that decides where rows go before a step.
+/// A column whose ids' owners have lists that a step reads: rows may go to them before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Route {
-    /// Nowhere: the step reads no shard's edges, or only those of constants.
-    Stay,
-    /// To the owner of the id in this column.
-    Column {
-        column: usize,
-        /// Mean length of the lists that the step reads there.
-        degree: f64,
-    },
+pub(crate) struct Route {
+    pub column: usize,
+    /// Lists that the step reads there.
+    pub lists: f64,
+    /// Their mean length, all of a row's together.
+    pub degree: f64,
 }
 
 /// Where an exploration's first rows are made.
@@ -43,51 +40,65 @@ pub(crate) enum Starts {
     Home,
 }
 
-fn degree(graph: &dyn Graph, list: &EdgeList) -> f64 {
+fn size(within: &IdFilter) -> f64 {
+    let runs = within.intervals.iter();
+    runs.map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
+}
+
+/// Keys of a list's predicate, and different neighbours of all of them.
+fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     let s = graph.predicate_statistics(list.predicate);
-    let keys = match list.direction {
-        Direction::Out => s.subjects,
-        Direction::In => s.objects,
-    };
-    (s.edges + s.named_edges) as f64 / f64::from(keys.max(1))
+    let ends = [f64::from(s.subjects.max(1)), f64::from(s.objects.max(1))];
+    match list.direction {
+        Direction::Out => ends,
+        Direction::In => [ends[1], ends[0]],
+    }
 }
 
-/// Different ids that a slot has after some steps, as estimated: as many as there were rows when it was bound, or are now.
-fn distinct(steps: &[Step], slot: Slot) -> f64 {
-    let bound = steps.iter().position(|s| layout_of(&[], s).contains(&slot));
-    let since = steps.get(bound.unwrap_or(0)..).unwrap_or(&[]);
-    since.iter().map(|s| s.rows).fold(f64::INFINITY, f64::min)
+/// Mean length of a key's list; of neighbours that a step's condition lets through, as far as it can be told without looking.
+fn degree(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
+    let s = graph.predicate_statistics(list.predicate);
+    let [keys, neighbours] = ends(graph, list);
+    let passing = within.map_or(1.0, |w| (size(w) / neighbours).min(1.0));
+    (s.edges + s.named_edges) as f64 / keys * passing
 }
 
-/// The route of rows before a step, with their columns and the steps that they have gone through. Of several lists to intersect, those that
-/// would be most to ask for decide; the others are asked for.
-pub(crate) fn route(graph: &dyn Graph, layout: &[Slot], before: &[Step], step: &Step) -> Route {
-    let column = |o: Operand| match o {
-        Operand::Slot(s) => layout.iter().position(|l| *l == s),
-        Operand::Const(_) => None,
-    };
-    let by = |list: &EdgeList| Some((column(list.anchor)?, degree(graph, list)));
-    let all_of = |list: &EdgeList| match list.anchor {
-        Operand::Slot(s) => distinct(before, s) * degree(graph, list),
-        Operand::Const(_) => 0.0,
-    };
-    let found = match &step.kind {
-        StepKind::Expand { lists, .. } => {
-            let all = lists.iter().filter(|l| by(l).is_some());
-            let most = all.max_by(|a, b| all_of(a).total_cmp(&all_of(b)));
-            most.and_then(by)
+/// The ways that rows with these columns may take before a step; none before one that reads no shard's edges, or only those of constants.
+pub(crate) fn routes(graph: &dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route> {
+    let mut routes: Vec<Route> = Vec::new();
+    let mut reads = |anchor: Operand, degree: f64| {
+        let Operand::Slot(slot) = anchor else {
+            return;
+        };
+        let Some(column) = layout.iter().position(|l| *l == slot) else {
+            return;
+        };
+        match routes.iter_mut().find(|r| r.column == column) {
+            Some(r) => {
+                r.lists += 1.0;
+                r.degree += degree;
+            }
+            None => routes.push(Route {
+                column,
+                lists: 1.0,
+                degree,
+            }),
         }
-        StepKind::Check { list, .. } => by(list),
-        StepKind::ExpandAny { anchor, .. } => column(*anchor).map(|c| (c, 8.0)),
+    };
+    match &step.kind {
+        StepKind::Expand { lists, within, .. } => {
+            for list in lists {
+                reads(list.anchor, degree(graph, list, within.as_ref()));
+            }
+        }
+        StepKind::Check { list, .. } => reads(list.anchor, degree(graph, list, None)),
+        StepKind::ExpandAny { anchor, .. } => reads(*anchor, 8.0),
         StepKind::Start { .. }
         | StepKind::Restrict { .. }
         | StepKind::ScanAll { .. }
-        | StepKind::Cross { .. } => None,
-    };
-    found.map_or(Route::Stay, |(column, degree)| Route::Column {
-        column,
-        degree,
-    })
+        | StepKind::Cross { .. } => {}
+    }
+    routes
 }
 
 /// The constant whose list a step reads, if it reads no other's.
@@ -155,9 +166,9 @@ pub(crate) fn forks(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) 
         here += round + far * first.rows * A_NEIGHBOUR;
     }
     for two in steps.windows(2) {
-        let lists: Vec<&EdgeList> = match &two[1].kind {
-            StepKind::Expand { lists, .. } => lists.iter().collect(),
-            StepKind::Check { list, .. } => vec![list],
+        let (lists, within): (Vec<&EdgeList>, _) = match &two[1].kind {
+            StepKind::Expand { lists, within, .. } => (lists.iter().collect(), within.as_ref()),
+            StepKind::Check { list, .. } => (vec![list], None),
             StepKind::ExpandAny { .. } => {
                 here += round + far * two[0].rows * A_LIST;
                 continue;
@@ -168,7 +179,8 @@ pub(crate) fn forks(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) 
             .iter()
             .filter(|l| matches!(l.anchor, Operand::Slot(_)));
         for list in slots {
-            here += round + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list));
+            here +=
+                round + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list, within));
         }
     }
     here > ROUNDS_OF_PARTS * round + shards * A_PART + work / shards
@@ -182,41 +194,71 @@ pub(crate) struct Choice {
     pub round: f64,
     /// Rows that the step is estimated to get on one shard.
     pub expected: f64,
+    /// The share of ids that another shard owns.
+    pub elsewhere: f64,
 }
 
 /// The far rows of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FarRows {
     pub rows: usize,
-    /// Keys, each once where equal ones follow one another.
+    /// Their keys, each once where equal ones follow one another.
     pub keys: usize,
+    /// Keys of all rows, near ones too, counted likewise.
+    pub all_keys: usize,
     /// Shards that own them.
     pub owners: usize,
 }
 
 impl Choice {
-    /// True if rows are sent: of a batch of `rows` with so many columns, those whose keys are far.
-    pub fn sends(&self, rows: usize, width: usize, degree: f64, far: FarRows) -> bool {
-        match self.mode {
-            ShardMode::InPlace => false,
-            ShardMode::Fork => true,
-            ShardMode::Dynamic => {
-                let (asked, sent) = self.costs(rows, width, degree, far);
-                sent < asked
-            }
+    /// The route that a batch of `rows` with so many columns is sent by, whose rows are far as `far` says of each; `None` if all stay
+    /// here, and lists are asked for. Of several lists to intersect, those that are not at the owner of the row's key must still be asked
+    /// for there.
+    pub fn choose(
+        &self,
+        rows: usize,
+        width: usize,
+        routes: &[Route],
+        far: &[FarRows],
+    ) -> Option<usize> {
+        if self.mode == ShardMode::InPlace || far.iter().all(|f| f.rows == 0) {
+            return None;
         }
+        let near = far.iter().any(|f| f.rows == 0);
+        if self.mode == ShardMode::Fork && near {
+            return None;
+        }
+        let asked = |route: &Route, keys: f64| match keys {
+            0.0 => 0.0,
+            _ => self.round + keys * (A_LIST * route.lists + A_NEIGHBOUR * route.degree),
+        };
+        let each = || routes.iter().zip(far);
+        let others = |at: usize| -> f64 {
+            let others = each().enumerate().filter(|(i, _)| *i != at);
+            others
+                .map(|(_, (r, f))| asked(r, f.all_keys as f64 * self.elsewhere))
+                .sum()
+        };
+        let send = |(at, (_, f)): (usize, (&Route, &FarRows))| {
+            (at, self.send(rows, width, *f) + others(at))
+        };
+        let (at, cost) = each()
+            .enumerate()
+            .filter(|(_, (_, f))| f.rows > 0)
+            .map(send)
+            .min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let stay: f64 = each().map(|(r, f)| asked(r, f.keys as f64)).sum();
+        (self.mode == ShardMode::Fork || cost < stay).then_some(at)
     }
 
-    /// Nanoseconds that asking costs, and that sending costs.
-    pub fn costs(&self, rows: usize, width: usize, degree: f64, far: FarRows) -> (f64, f64) {
-        let asked = self.round + far.keys as f64 * (A_LIST + A_NEIGHBOUR * degree);
+    /// Nanoseconds that sending the far rows costs.
+    fn send(&self, rows: usize, width: usize, far: FarRows) -> f64 {
         let far_rows = far.rows as f64;
         // A message is shared by all rows that go the same way before it is full.
         let to_come = self.expected * far_rows / rows.max(1) as f64;
         let together = to_come.max(far_rows) / far.owners.max(1) as f64;
         let messages = far_rows / together.clamp(1.0, ROWS_A_MESSAGE as f64);
-        let sent = far_rows * (A_ROW + AN_ID * width as f64) + messages * WAITS * self.round;
-        (asked, sent)
+        far_rows * (A_ROW + AN_ID * width as f64) + messages * WAITS * self.round
     }
 }
 
@@ -228,29 +270,96 @@ pub(crate) fn owners(
     column: usize,
     out: &mut Vec<u8>,
 ) -> FarRows {
+    let (ids, own) = (rows.column(column), own as u8);
     out.clear();
-    let mut far = FarRows::default();
-    let mut seen = [0u64; 4];
-    let mut last = None;
-    for &v in rows.column(column) {
-        let owner = blocks.place(v).map_or(own, |p| p.shard) as u8;
-        if u32::from(owner) != own {
-            far.rows += 1;
-            seen[usize::from(owner >> 6)] |= 1 << (owner & 63);
-            if last != Some(v) {
-                far.keys += 1;
-                last = Some(v);
-            }
-        }
-        out.push(owner);
+    out.extend(ids.iter().map(|&v| blocks.owner(v).unwrap_or(own)));
+    let mut far = FarRows {
+        rows: out.iter().map(|&o| usize::from(o != own)).sum(),
+        ..FarRows::default()
+    };
+    if far.rows == 0 {
+        // At most so many: only a row's other lists may be asked for then.
+        far.all_keys = ids.len();
+        return far;
     }
-    far.owners = seen.iter().map(|w| w.count_ones() as usize).sum();
+    let mut seen = [false; 256];
+    let mut last = 0;
+    for (&v, &owner) in ids.iter().zip(&*out) {
+        seen[usize::from(owner)] = true;
+        let new = v != last;
+        far.keys += usize::from(owner != own && new);
+        far.all_keys += usize::from(new);
+        last = v;
+    }
+    seen[usize::from(own)] = false;
+    far.owners = seen.iter().map(|&s| usize::from(s)).sum();
     far
+}
+
+/// Numbers of rows, sorted by the shards that own them.
+#[derive(Debug, Default)]
+pub(crate) struct ByOwner {
+    rows: Vec<u32>,
+    /// By shard: the end of its rows.
+    ends: Vec<u32>,
+}
+
+impl ByOwner {
+    /// Sorts as many rows as there are owners. Rows of one shard stay in their order.
+    ///
+    /// # Errors
+    /// `Internal` for an owner that is none of the shards.
+    pub fn sort(&mut self, owners: &[u8], shards: usize) -> Result<()> {
+        self.ends.clear();
+        self.ends.resize(shards, 0);
+        self.rows.clear();
+        self.rows.resize(owners.len(), 0);
+        let mut counts = [0u32; 256];
+        for &o in owners {
+            counts[usize::from(o)] += 1;
+        }
+        if counts.iter().skip(shards).any(|&n| n > 0) {
+            return Err(Error::Internal("an owner that is no shard".into()));
+        }
+        let mut sum = 0;
+        for (next, n) in self.ends.iter_mut().zip(counts) {
+            *next = sum;
+            sum += n;
+        }
+        for (row, &o) in (0..).zip(owners) {
+            let next = &mut self.ends[usize::from(o)];
+            self.rows[*next as usize] = row;
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    /// The rows of a shard, ascending.
+    pub fn of(&self, shard: u32) -> &[u32] {
+        let shard = shard as usize;
+        let end = |s: usize| self.ends.get(s).copied().unwrap_or(0) as usize;
+        let from = shard.checked_sub(1).map_or(0, end);
+        self.rows.get(from..end(shard)).unwrap_or(&[])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_owner() {
+        let mut by = ByOwner::default();
+        by.sort(&[2, 0, 2, 2, 0], 4).unwrap();
+        let of = |shard| by.of(shard).to_vec();
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            [vec![1, 4], vec![], vec![0, 2, 3], vec![]]
+        );
+        by.sort(&[1], 2).unwrap();
+        assert_eq!((by.of(0), by.of(1)), (&[][..], &[0][..]));
+        assert!(by.sort(&[0, 3], 3).is_err());
+    }
 
     /// Many far rows of a heavy query are sent; a few rows of a light one never are, whatever a round costs.
     #[test]
@@ -259,24 +368,69 @@ mod tests {
             mode: ShardMode::Dynamic,
             round,
             expected,
+            elsewhere: 0.5,
         };
         let far = |rows| FarRows {
             rows,
             keys: rows,
+            all_keys: rows,
             owners: 1,
         };
-        assert!(choice(100_000.0, 1e6).sends(2048, 3, 1.0, far(245)));
-        assert!(!choice(100_000.0, 10.0).sends(10, 2, 1.0, far(5)));
-        assert!(!choice(1_000.0, 10.0).sends(10, 2, 1.0, far(5)));
+        let route = |column, degree| Route {
+            column,
+            lists: 1.0,
+            degree,
+        };
+        let sends = |choice: Choice, rows, width, degree, n| {
+            let at = choice.choose(rows, width, &[route(0, degree)], &[far(n)]);
+            at.is_some()
+        };
+        assert!(sends(choice(100_000.0, 1e6), 2048, 3, 1.0, 245));
+        assert!(!sends(choice(100_000.0, 10.0), 10, 2, 1.0, 5));
+        assert!(!sends(choice(1_000.0, 10.0), 10, 2, 1.0, 5));
         // Long lists are not asked for.
-        assert!(choice(1_000.0, 1e6).sends(2048, 3, 1000.0, far(245)));
+        assert!(sends(choice(1_000.0, 1e6), 2048, 3, 1000.0, 245));
         // The mode decides where it is given.
-        for (mode, sends) in [(ShardMode::Fork, true), (ShardMode::InPlace, false)] {
+        for (mode, expected) in [(ShardMode::Fork, true), (ShardMode::InPlace, false)] {
             let fixed = Choice {
                 mode,
                 ..choice(1.0, 1.0)
             };
-            assert_eq!(fixed.sends(10, 2, 1.0, far(5)), sends);
+            assert_eq!(sends(fixed, 10, 2, 1.0, 5), expected);
+        }
+    }
+
+    /// Of two lists, the one that is most to ask for decides: here few keys have long lists, and many keys have lists as long.
+    #[test]
+    fn rows_go_to_the_list_that_is_most_to_ask_for() {
+        let route = |column| Route {
+            column,
+            lists: 1.0,
+            degree: 500.0,
+        };
+        let far = |rows, keys| FarRows {
+            rows,
+            keys,
+            all_keys: keys,
+            owners: 5,
+        };
+        for mode in [ShardMode::Fork, ShardMode::Dynamic] {
+            let choice = Choice {
+                mode,
+                round: 100_000.0,
+                expected: 1e5,
+                elsewhere: 0.8,
+            };
+            let routes = [route(0), route(1)];
+            let to = |a, b| choice.choose(2048, 2, &routes, &[a, b]);
+            assert_eq!(to(far(1600, 80), far(1600, 1600)), Some(1));
+            assert_eq!(to(far(1600, 1600), far(1600, 80)), Some(0));
+            // What is here already need not be sent to save little.
+            let near = FarRows {
+                all_keys: 2048,
+                ..FarRows::default()
+            };
+            assert_eq!(to(far(1600, 3), near), None);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A light query's exploration, run at once at the shard that has its start.
 
 use super::line::layouts;
-use super::message::Columns;
+use super::message::{Columns, Terms};
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
 use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
 use crate::terms::QueryTerms;
 use crate::worker::guarded;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
 use jindou_plan::{Exploration, Step};
 use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
@@ -35,6 +35,40 @@ impl Consumer for Collect {
         }
         Ok(())
     }
+}
+
+/// Different ids of an answer at most whose terms go with it, and about how many bytes of them.
+const MOST_TERMS: usize = 256;
+const MOST_TEXT: usize = 32 << 10;
+
+/// The terms of the ids in these rows that the shard owns, if they are few: whoever asked most probably writes them next, and would have to
+/// ask once more.
+pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> Terms {
+    let mut terms = Terms::default();
+    let Some((own, blocks)) = graph.placement() else {
+        return terms;
+    };
+    if rows.rows > MOST_TERMS as u64 {
+        return terms;
+    }
+    let all = rows.columns.iter().flatten().copied();
+    let mut ids: Vec<u32> = all
+        .filter(|&id| blocks.owner(id).is_some_and(|o| u32::from(o) == own))
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.truncate(MOST_TERMS);
+    let vocabulary = graph.vocabulary();
+    for &id in &ids {
+        if terms.bytes.len() >= MOST_TEXT {
+            break;
+        }
+        vocabulary.term(VertexId(id), &mut terms.bytes);
+        terms.ends.push(terms.bytes.len() as u32);
+    }
+    ids.truncate(terms.ends.len());
+    terms.ids = ids;
+    terms
 }
 
 /// The rows of an exploration and the numbers of rows after each step; `None` if they are too many.

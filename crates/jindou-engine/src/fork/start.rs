@@ -231,14 +231,13 @@ impl Page {
         let mut batch = Batch::new(layout.len(), run.budget);
         let mut filters = Filters::new(&step.filters, layout, run)?;
         let (mut values, mut rows) = (0u64, 0u64);
-        let mut give = |ids: &mut dyn Iterator<Item = u32>, n: usize| -> Result<(), Halt> {
+        // `fill` writes so many ids to the column, if there is one.
+        let mut give = |n: usize, fill: &mut dyn FnMut(&mut [u32])| -> Result<(), Halt> {
             run.check()?;
             batch.ensure(n)?;
             batch.rows = n;
-            if let Some(column) = batch.columns.first_mut() {
-                for (o, v) in column.iter_mut().zip(ids) {
-                    *o = v;
-                }
+            if let Some(column) = batch.columns.first_mut().and_then(|c| c.get_mut(..n)) {
+                fill(column);
             }
             filters.apply(run, &mut batch, 0)?;
             values += n as u64;
@@ -251,8 +250,12 @@ impl Page {
         match self {
             Self::Run([a, b]) => {
                 for from in (a..b).step_by(run.batch_rows) {
-                    let end = b.min(from + run.batch_rows as u32);
-                    give(&mut (from..end), (end - from) as usize)?;
+                    let end = b.min(from.saturating_add(run.batch_rows as u32));
+                    give((end - from) as usize, &mut |column| {
+                        for (to, id) in column.iter_mut().zip(from..end) {
+                            *to = id;
+                        }
+                    })?;
                 }
             }
             Self::Keys(mut keys) => {
@@ -262,7 +265,7 @@ impl Page {
                     keys.truncate(kept);
                 }
                 for part in keys.chunks(run.batch_rows) {
-                    give(&mut part.iter().copied(), part.len())?;
+                    give(part.len(), &mut |column| column.copy_from_slice(part))?;
                 }
             }
             Self::Values(_) => {

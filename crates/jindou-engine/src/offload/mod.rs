@@ -8,7 +8,7 @@ pub use fall_back::{Choice, Execution, Ran};
 
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
-use crate::executor::{Executor, PulledRows, ShardWork, Task, columns_after};
+use crate::executor::{Executor, PulledRows, Repeats, ShardWork, Task, columns_after};
 use crate::explore::{Halt, Run};
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
@@ -17,7 +17,7 @@ use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Holder, Result};
-use jindou_plan::{Exploration, Operator, Plan, Slot};
+use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
 use jindou_store::Graph;
 use std::sync::{Arc, Mutex};
 
@@ -43,8 +43,10 @@ pub fn execute_on(
 pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
-    /// By node of the plan: how many steps of its exploration, from the start on, and whether rows that are the same may come once.
-    first: Vec<(usize, bool)>,
+    /// By node of the plan: how many steps of its exploration, from the start on, and how often rows that are the same come.
+    first: Vec<(usize, Repeats)>,
+    /// Nodes that the executor would not begin.
+    declined: Mutex<Vec<usize>>,
     started: Mutex<Vec<Started>>,
 }
 
@@ -69,9 +71,9 @@ impl<'a> Offload<'a> {
         executor: &'a dyn Executor,
     ) -> Result<Self> {
         let mut first = Vec::new();
-        // Operators, whether they are run for each row of others, and whether the one above takes equal rows for one.
-        let mut open = vec![(&plan.root, false, false)];
-        while let Some((op, nested, distinct)) = open.pop() {
+        // Operators, whether they are run for each row of others, and how often the one above needs rows that are the same.
+        let mut open = vec![(&plan.root, false, Repeats::Each)];
+        while let Some((op, nested, repeats)) = open.pop() {
             first.push(match op {
                 Operator::Explore(e)
                     if e.empty.is_none() && (!nested || executor.runs_nested()) =>
@@ -84,13 +86,14 @@ impl<'a> Offload<'a> {
                     let n = executor.prefix(&task)?.min(e.steps.len());
                     // A start alone is not worth the way.
                     let n = if n < e.steps.len().min(2) { 0 } else { n };
-                    (n, distinct && n == e.steps.len())
+                    let all = n == e.steps.len();
+                    (n, if all { repeats } else { Repeats::Each })
                 }
-                _ => (0, false),
+                _ => (0, Repeats::Each),
             });
-            let distinct = merges_equal_rows(op);
+            let repeats = needed(op);
             let from = open.len();
-            op.each_input(&mut |role, i| open.push((i, nested || role.is_dependent(), distinct)));
+            op.each_input(&mut |role, i| open.push((i, nested || role.is_dependent(), repeats)));
             open[from..].reverse();
         }
         if first.iter().all(|f| f.0 == 0) {
@@ -103,6 +106,7 @@ impl<'a> Offload<'a> {
             executor,
             options,
             first,
+            declined: Mutex::default(),
             started: Mutex::default(),
         })
     }
@@ -115,8 +119,37 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<Pulled>> {
-        let (first, distinct) = self.first.get(node).copied().unwrap_or_default();
-        if first == 0 || !self.executor.is_pulled() {
+        let (_, repeats) = self.first.get(node).copied().unwrap_or_default();
+        // Without a count of its own, a row is one.
+        let repeats = match repeats {
+            Repeats::Counted => Repeats::Each,
+            other => other,
+        };
+        self.begin(snapshot, e, node, repeats)
+    }
+
+    /// As [`Self::pull`], for who takes rows that say how many they are; `None` also where the rows do not come so.
+    pub fn pull_counted(
+        &self,
+        snapshot: &dyn Graph,
+        e: &Exploration,
+        node: usize,
+    ) -> Result<Option<Pulled>> {
+        match self.first.get(node) {
+            Some(&(_, Repeats::Counted)) => self.begin(snapshot, e, node, Repeats::Counted),
+            _ => Ok(None),
+        }
+    }
+
+    fn begin(
+        &self,
+        snapshot: &dyn Graph,
+        e: &Exploration,
+        node: usize,
+        repeats: Repeats,
+    ) -> Result<Option<Pulled>> {
+        let first = self.first.get(node).map_or(0, |f| f.0);
+        if first == 0 || !self.executor.is_pulled() || lock(&self.declined).contains(&node) {
             return Ok(None);
         }
         let there = e.steps.get(..first).unwrap_or(&[]);
@@ -125,7 +158,8 @@ impl<'a> Offload<'a> {
             steps: there,
             options: self.options,
         };
-        let Some(rows) = self.executor.pull(&task, distinct)? else {
+        let Some(rows) = self.executor.pull(&task, repeats)? else {
+            lock(&self.declined).push(node);
             return Ok(None);
         };
         let rows: Arc<dyn PulledRows> = Arc::from(rows);
@@ -225,13 +259,27 @@ impl<'a> Offload<'a> {
     }
 }
 
-/// True if the operator takes rows that are the same for one.
-fn merges_equal_rows(op: &Operator) -> bool {
+/// How often the operator needs rows that are the same.
+fn needed(op: &Operator) -> Repeats {
+    let counted = |once: bool| {
+        if once {
+            Repeats::Once
+        } else {
+            Repeats::Counted
+        }
+    };
     match op {
-        Operator::Distinct(_) | Operator::Reduced(_) => true,
-        Operator::Count(c) => c.counts.iter().all(|c| c.distinct),
-        _ => false,
+        Operator::Distinct(_) | Operator::Reduced(_) => Repeats::Once,
+        Operator::Count(c) => counted(c.counts.iter().all(|c| c.distinct)),
+        // Texts that are put together would be made as often as they are counted, all at once.
+        Operator::Group(g) if g.aggregates.iter().any(joins_texts) => Repeats::Each,
+        Operator::Group(g) => counted(g.aggregates.iter().all(Aggregate::is_idempotent)),
+        _ => Repeats::Each,
     }
+}
+
+fn joins_texts(a: &Aggregate) -> bool {
+    matches!(a.function, AggregateFunction::GroupConcat(_)) && !a.distinct
 }
 
 /// Keeps an executor's rows, whose batches may be much larger than ours.

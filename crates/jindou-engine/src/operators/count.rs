@@ -18,11 +18,20 @@ impl<'a> Builder<'_, 'a> {
         op: &'a operator::GroupCount,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let end = EndSpec::Count(&op.group, &op.counts);
-        let (End::Count(counter), _) = self.exec.run_into(&op.input, node + 1, end, node)? else {
-            return Err(internal("ends in something else"));
+        let run = &self.exec.run;
+        let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
+            let mut counter = Counter::new(&op.group, &op.counts, &slots, run);
+            counted.each(run, |rows, times| counter.add_times(rows, times))?;
+            self.exec.holds(node, counter.bytes());
+            counter.finish(run)?
+        } else {
+            let end = EndSpec::Count(&op.group, &op.counts);
+            let (End::Count(counter), _) = self.exec.run_into(&op.input, node + 1, end, node)?
+            else {
+                return Err(internal("ends in something else"));
+            };
+            counter.finish(run)?
         };
-        let rows = counter.finish(&self.exec.run)?;
         self.leaf(Source::Whole(rows), node);
         let counts = op.counts.iter().map(|c| c.to);
         Ok(op.group.iter().copied().chain(counts).collect())
@@ -181,6 +190,31 @@ impl<'a> Counter<'a> {
                             c.numbers[g as usize] += 1;
                         }
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows with columns that count so often each; without such numbers, once.
+    pub fn add_times(&mut self, rows: View<'_>, times: &[u32]) -> Result<()> {
+        if times.is_empty() {
+            return self.add(rows);
+        }
+        self.add(rows)?;
+        // Once they were added; the rest is what they count more.
+        for c in &mut self.counts {
+            if c.never || !matches!(c.distinct, Distinct::No) {
+                continue;
+            }
+            for (row, &n) in times.iter().enumerate() {
+                let group = match self.group.is_empty() {
+                    true => 0,
+                    false => self.groups.of_row.get(row).copied().unwrap_or(0) as usize,
+                };
+                let counts = c.of.is_none_or(|of| rows.column(of).get(row) != Some(&0));
+                if let Some(sum) = c.numbers.get_mut(group).filter(|_| counts) {
+                    *sum = sum.wrapping_add(u64::from(n).wrapping_sub(1));
                 }
             }
         }

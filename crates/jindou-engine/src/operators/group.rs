@@ -15,11 +15,20 @@ impl<'a> Builder<'_, 'a> {
         op: &'a operator::Group,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let end = EndSpec::Group(&op.by, &op.aggregates);
-        let (End::Group(groups), _) = self.exec.run_into(&op.input, node + 1, end, node)? else {
-            return Err(internal("ends in something else"));
+        let run = &self.exec.run;
+        let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
+            let mut groups = Grouping::new(&op.by, &op.aggregates, &slots, run);
+            counted.each(run, |rows, times| groups.add_times(run, rows, times))?;
+            self.exec.holds(node, groups.bytes());
+            groups.finish(run)?
+        } else {
+            let end = EndSpec::Group(&op.by, &op.aggregates);
+            let (End::Group(groups), _) = self.exec.run_into(&op.input, node + 1, end, node)?
+            else {
+                return Err(internal("ends in something else"));
+            };
+            groups.finish(run)?
         };
-        let rows = groups.finish(&self.exec.run)?;
         self.leaf(Source::Whole(rows), node);
         let values = op.aggregates.iter().map(|a| a.to);
         Ok(op.by.iter().copied().chain(values).collect())
@@ -141,6 +150,18 @@ impl Grouping {
         self.groups.find(rows)?;
         self.aggregates.grow(self.groups.len())?;
         self.aggregates.add(run, rows, &self.groups.of_row)
+    }
+
+    /// Adds rows that count so often each; without such numbers, once.
+    pub fn add_times(&mut self, run: &Run<'_>, rows: View<'_>, times: &[u32]) -> Result<()> {
+        if times.is_empty() {
+            return self.add(run, rows);
+        }
+        self.groups.find(rows)?;
+        self.aggregates.grow(self.groups.len())?;
+        let times = |row: usize| times.get(row).copied().unwrap_or(0);
+        self.aggregates
+            .add_times(run, rows, &self.groups.of_row, times)
     }
 
     pub fn merge(&mut self, run: &Run<'_>, mut other: Self) -> Result<()> {

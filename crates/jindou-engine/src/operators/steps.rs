@@ -3,10 +3,12 @@
 use super::stage::{Rest, Spec, Work};
 use crate::batch::View;
 use crate::compile::{Builder, Source};
-use crate::executor::columns_after;
+use crate::executor::{PulledRows, columns_after};
 use crate::explore::{Flow, Halt, Pipeline, Run, StepStats};
+use crate::worker::next_pulled;
 use jindou_model::Result;
-use jindou_plan::{Exploration, Slot, Step, operator};
+use jindou_plan::{Exploration, Operator, Slot, Step, operator};
+use std::sync::Arc;
 
 struct StepsSpec<'a>(&'a [Step], usize);
 
@@ -46,6 +48,19 @@ impl<'a> Builder<'_, 'a> {
         Ok(columns_after(&[], &e.steps))
     }
 
+    /// Starts an exploration whose rows say how many they are, where another executor makes such; those rows and their slots.
+    pub(super) fn counted(
+        &self,
+        op: &'a Operator,
+        node: usize,
+    ) -> Result<Option<(Counted, Vec<Slot>)>> {
+        let (Operator::Explore(e), Some(offload)) = (op, self.exec.offload) else {
+            return Ok(None);
+        };
+        let pulled = offload.pull_counted(self.exec.run.snapshot, e, node)?;
+        Ok(pulled.map(|(rows, slots, _)| (Counted(rows), slots)))
+    }
+
     pub(super) fn steps(
         &mut self,
         op: &'a operator::Steps,
@@ -54,6 +69,34 @@ impl<'a> Builder<'_, 'a> {
         let slots = self.op(&op.input, node + 1)?;
         self.link(StepsSpec(&op.steps, node), &slots, node);
         Ok(columns_after(&slots, &op.steps))
+    }
+}
+
+/// Rows of another executor that may say how many they are.
+pub(super) struct Counted(Arc<dyn PulledRows>);
+
+impl Counted {
+    /// Calls `f` with all rows, and how often each counts; none of the latter where each counts once.
+    pub fn each(
+        &self,
+        run: &Run<'_>,
+        mut f: impl FnMut(View<'_>, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(batch) = next_pulled(run, &*self.0)? {
+            run.check()?;
+            let rows = batch.view();
+            match rows.columns.split_last() {
+                Some((times, columns)) if self.0.is_counted() => {
+                    let rows = View {
+                        columns,
+                        rows: rows.rows,
+                    };
+                    f(rows, times.get(..rows.rows).unwrap_or(&[]))?;
+                }
+                _ => f(rows, &[])?,
+            }
+        }
+        Ok(())
     }
 }
 

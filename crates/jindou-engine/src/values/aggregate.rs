@@ -156,6 +156,20 @@ impl Accumulators {
     /// # Errors
     /// `Limit`.
     pub fn add(&mut self, run: &Run<'_>, rows: View<'_>, group_of_row: &[u32]) -> Result<()> {
+        self.add_times(run, rows, group_of_row, |_| 1)
+    }
+
+    /// Adds rows, each so many times.
+    ///
+    /// # Errors
+    /// `Limit`.
+    pub fn add_times(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        group_of_row: &[u32],
+        times: impl Fn(usize) -> u32,
+    ) -> Result<()> {
         let Self {
             all,
             places,
@@ -169,14 +183,20 @@ impl Accumulators {
             let value = one.value;
             for (row, &group) in group_of_row.iter().enumerate().take(rows.rows) {
                 let id = value.at(rows, row);
+                let mut times = times(row);
+                if times == 0 {
+                    continue;
+                }
                 match &mut one.seen {
                     Seen::All => {}
                     Seen::Values(seen) => {
                         if id != 0 && !seen.insert(u64::from(group) << 32 | u64::from(id)) {
                             continue;
                         }
+                        times = 1;
                     }
                     Seen::Rows(seen, columns) => {
+                        times = 1;
                         tuple.clear();
                         tuple.push(group);
                         tuple.extend(columns.iter().map(|c| c.at(rows, row)));
@@ -189,11 +209,13 @@ impl Accumulators {
                 }
                 let group = group as usize;
                 match &mut one.state {
-                    State::Count(v) => v[group] += u64::from(one.rows || id != 0),
+                    State::Count(v) => {
+                        v[group] += u64::from(one.rows || id != 0) * u64::from(times);
+                    }
                     State::Sum(v) => {
                         match (id != 0).then(|| known.number(run, id, scratch)).flatten() {
-                            Some(n) => v[group].add(Some(n)),
-                            None => v[group].add_number(number(run, id, scratch)),
+                            Some(n) => v[group].add_times(n, times),
+                            None => v[group].add_number_times(number(run, id, scratch), times),
                         }
                     }
                     State::Best(v, max) => better(run, places, &mut v[group], id, *max),
@@ -203,7 +225,9 @@ impl Accumulators {
                         }
                     }
                     State::Text(v, separator) => {
-                        *text_bytes += v[group].add(run, id, separator, scratch);
+                        for _ in 0..times {
+                            *text_bytes += v[group].add(run, id, separator, scratch);
+                        }
                     }
                 }
             }

@@ -80,6 +80,53 @@ impl Sum {
         matches!(self.exact, Exact::Failed)
     }
 
+    /// Adds a number so many times, at least once.
+    #[inline]
+    pub fn add_times(&mut self, n: Num, times: u32) {
+        if times == 1 {
+            return self.add(Some(n));
+        }
+        self.add_product(&n.into(), times);
+    }
+
+    /// Adds any number so many times, at least once.
+    pub fn add_number_times(&mut self, n: Option<Number>, times: u32) {
+        match n {
+            Some(n) if times > 1 => self.add_product(&n, times),
+            other => {
+                self.add_number(other);
+                self.count += i64::from(times) - 1;
+            }
+        }
+    }
+
+    #[cold]
+    fn add_product(&mut self, n: &Number, times: u32) {
+        let (x, kind) = match n {
+            Number::Small(Num::Flt(f)) => (f64::from(*f), Kind::Float),
+            Number::Small(Num::Dbl(d)) => (*d, Kind::Double),
+            exact => {
+                let times = Num::Int(i64::from(times));
+                self.add_number(exact.compute(Arithmetic::Multiply, &times.into()));
+                (0.0, Kind::Exact)
+            }
+        };
+        if kind == Kind::Exact {
+            self.count += i64::from(times) - 1;
+            return;
+        }
+        self.kind = self.kind.max(kind);
+        self.count += i64::from(times);
+        let times = f64::from(times);
+        let product = x * times;
+        self.add_real(product);
+        // What rounding the product lost.
+        let lost = x.mul_add(times, -product);
+        if lost.is_finite() {
+            self.low += lost;
+        }
+    }
+
     /// Adds any number.
     pub fn add_number(&mut self, n: Option<Number>) {
         match n {
@@ -177,6 +224,35 @@ mod tests {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         *state >> 33
+    }
+
+    #[test]
+    fn a_number_many_times_is_its_sum() {
+        let decimal = Num::Dec(jindou_values::Decimal::parse("12345678.123456789").unwrap());
+        let numbers = [
+            Num::Int(7),
+            Num::Int(i64::MAX / 3),
+            decimal,
+            Num::Flt(0.1),
+            Num::Dbl(0.1),
+            Num::Dbl(-3e300),
+            Num::Dbl(f64::INFINITY),
+        ];
+        for n in numbers {
+            for times in [1, 2, 1000] {
+                let (mut each, mut all) = (Sum::zero(), Sum::zero());
+                (0..times).for_each(|_| each.add(Some(n)));
+                all.add_times(n, times);
+                assert_eq!(all.total(), each.total(), "{n:?} {times} times");
+                assert_eq!(all.average(), each.average(), "{n:?} {times} times");
+                let mut any = Sum::zero();
+                any.add_number_times(Some(n.into()), times);
+                assert_eq!(any.total(), each.total(), "{n:?} {times} times");
+            }
+        }
+        let mut failed = Sum::zero();
+        failed.add_number_times(None, 3);
+        assert!(failed.failed());
     }
 
     #[test]

@@ -22,6 +22,18 @@ pub struct Aggregate {
     pub row: Vec<Slot>,
 }
 
+impl Aggregate {
+    /// True if rows that are the same may be taken once: it looks at distinct values, or for one of them.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        let looks_for_one = matches!(
+            self.function,
+            AggregateFunction::Min | AggregateFunction::Max | AggregateFunction::Sample
+        );
+        self.distinct || looks_for_one
+    }
+}
+
 /// SPARQL's set functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AggregateFunction {

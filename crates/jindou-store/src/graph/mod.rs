@@ -84,6 +84,12 @@ pub trait Graph: Send + Sync {
         let _ = ids;
     }
 
+    /// Keeps terms that another shard sent with its answer: those of its own ids, a term an id, with the place where each ends in the
+    /// bytes. [`Self::fetch_terms`] has them then.
+    fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
+        let _ = (shard, ids, ends, bytes);
+    }
+
     /// Charges what is kept of other shards to a query's memory from now on.
     fn charge_to(&self, memory: &MemoryBudget) {
         let _ = memory;

@@ -59,6 +59,12 @@ impl Graph for Snapshot {
         }
     }
 
+    fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
+        if let Some(session) = self.session() {
+            session.keep_terms(shard, ids, ends, bytes);
+        }
+    }
+
     fn charge_to(&self, memory: &MemoryBudget) {
         if let Some(session) = self.session() {
             session.charge_to(memory);

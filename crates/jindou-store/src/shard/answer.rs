@@ -61,11 +61,12 @@ impl Here<'_> {
                 graphs,
                 merged,
                 keys,
+                within,
                 most,
             } => {
                 let view = self.view(*predicate, *direction);
                 let keys = self.keys(keys)?;
-                lists(&view, &keys, graphs.scope(), *merged, *most)
+                lists(&view, &keys, (graphs.scope(), *within), *merged, *most)
             }
             Request::Contains {
                 predicate,
@@ -274,19 +275,35 @@ impl Here<'_> {
     }
 }
 
-fn lists(view: &EdgeView<'_>, keys: &[u32], scope: Scope<'_>, merged: bool, most: u32) -> Reply {
+/// The places of a sorted list's ids that are in the half-open interval.
+fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
+    let a = list.partition_point(|&v| v < from);
+    let b = list.partition_point(|&v| v < to);
+    a..b.max(a)
+}
+
+fn lists(
+    view: &EdgeView<'_>,
+    keys: &[u32],
+    (scope, within): (Scope<'_>, [u32; 2]),
+    merged: bool,
+    most: u32,
+) -> Reply {
     let mut ends = Vec::with_capacity(keys.len());
     let (mut neighbours, mut graphs, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
     let most = most as usize;
     for &key in keys {
         let from = neighbours.len();
-        if merged {
-            neighbours.extend_from_slice(view.read(key, scope, &mut scratch));
-        } else if scope == Scope::Default {
-            neighbours.extend_from_slice(view.read(key, scope, &mut scratch));
-            graphs.resize(neighbours.len(), DEFAULT_GRAPH);
+        if merged || scope == Scope::Default {
+            let list = view.read(key, scope, &mut scratch);
+            neighbours.extend_from_slice(list.get(inside(list, within)).unwrap_or(&[]));
         } else {
             view.read_with_graphs(key, scope, &mut neighbours, &mut graphs);
+            let kept = inside(&neighbours[from..], within);
+            for column in [&mut neighbours, &mut graphs] {
+                column.truncate(from + kept.end);
+                column.drain(from..from + kept.start);
+            }
         }
         // The first one is whole however long it is.
         if neighbours.len() > most && from > 0 {
@@ -295,6 +312,9 @@ fn lists(view: &EdgeView<'_>, keys: &[u32], scope: Scope<'_>, merged: bool, most
             break;
         }
         ends.push(neighbours.len() as u32);
+    }
+    if !merged && scope == Scope::Default {
+        graphs.resize(neighbours.len(), DEFAULT_GRAPH);
     }
     Reply::Lists {
         ends,

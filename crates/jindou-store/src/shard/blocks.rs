@@ -224,6 +224,16 @@ impl Blocks {
         })
     }
 
+    /// The shard that owns the id, if one does.
+    #[inline]
+    #[must_use]
+    pub fn owner(&self, v: u32) -> Option<u8> {
+        if v == NO_VERTEX || v > self.vertices {
+            return None;
+        }
+        self.owners.get((v >> self.shift) as usize).copied()
+    }
+
     /// The id of a shard's key; [`NO_VERTEX`] where it has none.
     #[inline]
     #[must_use]

@@ -66,6 +66,32 @@ struct Terms {
 const KEPT_TERMS: usize = 8 << 20;
 
 impl Terms {
+    /// Keeps terms, one an id; an unknown one is empty, and not kept. False if the ends do not fit the bytes or the ids.
+    fn insert(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = u32>,
+        ends: &[u32],
+        bytes: &[u8],
+    ) -> bool {
+        let from = self.bytes.len() as u32;
+        let fits = u32::try_from(self.bytes.len() + bytes.len()).is_ok()
+            && ends.len() == ids.len()
+            && ends.is_sorted()
+            && ends.last().map_or(0, |&e| e as usize) == bytes.len();
+        if !fits {
+            return false;
+        }
+        let mut start = from;
+        for (id, &end) in ids.zip(ends) {
+            if from + end > start {
+                self.places.insert(id, [start, from + end]);
+            }
+            start = from + end;
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
     fn forget(&mut self) {
         self.places = FxHashMap::default();
         self.bytes = Vec::new();
@@ -78,6 +104,21 @@ impl Kept {
     fn degree(&self, name: &DegreeName) -> Option<[u64; 2]> {
         let known = self.degrees.get(name).copied();
         known.or_else(|| self.counted.contains(&name.3).then_some([0, 0]))
+    }
+
+    /// Charges the terms to whoever pays. Where there is no memory for them, they are asked for when they are needed.
+    fn charge_terms(&mut self) {
+        let Some(charge) = &self.charge else {
+            return;
+        };
+        let (budget, terms) = (charge.budget().clone(), &mut self.terms);
+        let holds = terms.bytes.capacity() + terms.places.capacity() * 24;
+        let charge = terms
+            .charge
+            .get_or_insert_with(|| Charge::new(Holder::Shards, &budget));
+        if charge.set(holds as u64).is_err() {
+            terms.forget();
+        }
     }
 
     /// A term that was fetched.
@@ -275,36 +316,28 @@ impl Session {
                 self.unfit(group[0].0);
                 return;
             };
-            let from = terms.bytes.len() as u32;
-            let whole = u32::try_from(terms.bytes.len() + bytes.len()).is_ok()
-                && ends.len() == group.len()
-                && ends.is_sorted()
-                && ends.last().is_none_or(|&e| e as usize == bytes.len());
-            if !whole {
+            if !terms.insert(group.iter().map(|g| g.1), &ends, &bytes) {
                 self.unfit(group[0].0);
                 return;
             }
-            let mut start = from;
-            for (&(_, id), end) in group.iter().zip(ends) {
-                // An unknown one is not kept.
-                if from + end > start {
-                    terms.places.insert(id, [start, from + end]);
-                }
-                start = from + end;
-            }
-            terms.bytes.extend_from_slice(&bytes);
         }
-        // Where there is no memory for them, they are asked for when they are needed.
-        if let Some(charge) = &kept.charge {
-            let budget = charge.budget().clone();
-            let holds = terms.bytes.capacity() + terms.places.capacity() * 24;
-            let charge = terms
-                .charge
-                .get_or_insert_with(|| Charge::new(Holder::Shards, &budget));
-            if charge.set(holds as u64).is_err() {
-                terms.forget();
-            }
+        kept.charge_terms();
+    }
+
+    /// Keeps terms that a shard sent unasked; those of ids that it does not own are left out.
+    pub(crate) fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
+        let blocks = &self.shard().blocks;
+        let owns = |&id: &u32| blocks.place(id).is_some_and(|p| p.shard == shard);
+        if !ids.iter().all(owns) || ends.len() != ids.len() {
+            return;
         }
+        let mut kept = lock(&self.kept);
+        if kept.terms.bytes.len() > KEPT_TERMS {
+            kept.terms.forget();
+        }
+        // Terms that do not fit are asked for.
+        let _ = kept.terms.insert(ids.iter().copied(), ends, bytes);
+        kept.charge_terms();
     }
 
     /// Edges of a key of another shard, in the default graph and in named ones: kept, or asked for. Zeros if that fails.

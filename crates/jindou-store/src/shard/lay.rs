@@ -40,11 +40,12 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Finds the lists of a batch, for views that are [sharded](Self::is_sharded): one range an id, in the array that is returned or,
-    /// counted on from its end, in `more`. `[1, 0]` for lists for which there was no room: [`Self::read`] has them.
+    /// counted on from its end, in `more`. `[1, 0]` for lists for which there was no room: [`Self::read`] has them. Of other shards'
+    /// lists, neighbours that are not in the half-open interval `within` may be missing.
     pub fn lay(
         &self,
         ids: &[u32],
-        scope: Scope<'_>,
+        (scope, within): (Scope<'_>, [u32; 2]),
         ranges: &mut Vec<[u32; 2]>,
         more: &mut Vec<u32>,
     ) -> &'a [u32] {
@@ -118,7 +119,7 @@ impl<'a> EdgeView<'a> {
             }
         }
         if !keys.is_empty() {
-            let places = far.lay(keys, scope, more);
+            let places = far.lay(keys, (scope, within), more);
             let mut left = Vec::new();
             for (row, at) in rows {
                 ranges[row] = match places.get(at) {
@@ -167,7 +168,12 @@ impl<'a> EdgeView<'a> {
 
 impl FarEdges<'_> {
     /// Appends the lists of keys with their shards to `more`; gives where each is, `[1, 0]` for those without room.
-    fn lay(&self, keys: Vec<(u32, u32)>, scope: Scope<'_>, more: &mut Vec<u32>) -> Vec<[u32; 2]> {
+    fn lay(
+        &self,
+        keys: Vec<(u32, u32)>,
+        (scope, within): (Scope<'_>, [u32; 2]),
+        more: &mut Vec<u32>,
+    ) -> Vec<[u32; 2]> {
         let mut places = vec![NOT_LAID; keys.len()];
         let mut order: Vec<usize> = (0..keys.len()).collect();
         if keys.len() <= FEW {
@@ -203,6 +209,7 @@ impl FarEdges<'_> {
                     graphs: Graphs::of(scope),
                     merged: true,
                     keys: group.iter().map(|&i| keys[i].1).collect(),
+                    within,
                     most: share,
                 };
                 (keys[group[0]].0, request)

@@ -21,7 +21,7 @@ pub use cluster::{CLUSTER, Cluster, shard_folder};
 pub(crate) use far::{FarEdges, Owner};
 pub use lay::MOST_LAID;
 pub use open::{Near, open_shard, open_shards};
-pub use request::{Far, Graphs, Posts, Reply, Request};
+pub use request::{EVERYTHING, Far, Graphs, Posts, Reply, Request};
 pub use session::{Session, Traffic};
 
 use jindou_model::NO_VERTEX;

@@ -44,6 +44,9 @@ impl Graphs {
     }
 }
 
+/// An interval that all ids are in.
+pub const EVERYTHING: [u32; 2] = [0, u32::MAX];
+
 /// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; anything else is answered with an
 /// error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ pub enum Request {
         merged: bool,
         /// Distinct, in any order.
         keys: Vec<u32>,
+        /// Neighbours from the first of these ids on and below the second; [`EVERYTHING`] for all.
+        within: [u32; 2],
         /// Neighbours after which no further list is begun; the first one is always whole.
         most: u32,
     },
@@ -212,7 +217,8 @@ impl Request {
     pub fn bytes(&self) -> u64 {
         const HEAD: usize = 16;
         let columns = match self {
-            Self::Lists { keys, .. } | Self::Degrees { keys, .. } => 4 * keys.len(),
+            Self::Lists { keys, .. } => 4 * keys.len() + 8,
+            Self::Degrees { keys, .. } => 4 * keys.len(),
             Self::Contains {
                 keys, neighbours, ..
             } => 4 * (keys.len() + neighbours.len()),

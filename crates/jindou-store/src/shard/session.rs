@@ -2,7 +2,7 @@
 
 use super::answer::Here;
 use super::kept::{Kept, List, ListName};
-use super::{Blocks, Far, Graphs, Reply, Request, Shard};
+use super::{Blocks, EVERYTHING, Far, Graphs, Reply, Request, Shard};
 use crate::base::{Base, ObjectTerms};
 use crate::graph::TermSource;
 use crate::segment::Scope;
@@ -307,6 +307,7 @@ impl Session {
                         graphs: self.graphs_of(first.graphs),
                         merged: false,
                         keys: group.iter().map(|g| g.1.key).collect(),
+                        within: EVERYTHING,
                         most: PAGE,
                     };
                     (*shard, request)
@@ -342,6 +343,7 @@ impl Session {
             graphs: self.graphs_of(name.graphs),
             merged: false,
             keys: vec![name.key],
+            within: EVERYTHING,
             most: PAGE,
         };
         let Some(reply) = self.ask(&[(place.shard, request)]).pop() else {

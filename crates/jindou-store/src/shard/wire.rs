@@ -93,6 +93,7 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             graphs,
             merged,
             keys,
+            within,
             most,
         } => {
             out.push(0);
@@ -101,6 +102,8 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_graphs(graphs, out);
             out.push(u8::from(*merged));
             put_u32s(keys, out);
+            put_u32(within[0], out);
+            put_u32(within[1], out);
             put_u32(*most, out);
         }
         Request::Contains {
@@ -330,6 +333,7 @@ impl<'a> Reader<'a> {
                 graphs: self.graphs()?,
                 merged: self.bool()?,
                 keys: self.u32s()?,
+                within: [self.u32()?, self.u32()?],
                 most: self.u32()?,
             },
             1 => Request::Contains {

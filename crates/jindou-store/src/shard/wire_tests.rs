@@ -27,16 +27,26 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 fn a_request() -> impl Strategy<Value = Request> {
     let n = any::<u32>;
     prop_oneof![
-        (n(), direction(), graphs(), any::<bool>(), column(), n()).prop_map(
-            |(predicate, direction, graphs, merged, keys, most)| Request::Lists {
-                predicate,
-                direction,
-                graphs,
-                merged,
-                keys,
-                most,
-            }
-        ),
+        (
+            n(),
+            direction(),
+            graphs(),
+            any::<bool>(),
+            column(),
+            [n(), n()],
+            n()
+        )
+            .prop_map(
+                |(predicate, direction, graphs, merged, keys, within, most)| Request::Lists {
+                    predicate,
+                    direction,
+                    graphs,
+                    merged,
+                    keys,
+                    within,
+                    most,
+                }
+            ),
         (n(), direction(), graphs(), column(), column()).prop_map(
             |(predicate, direction, graphs, keys, neighbours)| Request::Contains {
                 predicate,
