@@ -14,8 +14,8 @@ enum Way {
     Here,
     /// As a whole at one shard.
     There(u32),
-    /// At all shards.
-    Fork(Starts),
+    /// At all shards, and why.
+    Fork(Starts, String),
 }
 
 impl ForkExecutor {
@@ -27,14 +27,22 @@ impl ForkExecutor {
         let Some(starts) = starts(blocks, steps) else {
             return Way::Here;
         };
-        if self.mode == ShardMode::Dynamic && !forks(graph, blocks.shards(), all, self.hub.round())
-        {
+        if self.mode != ShardMode::Dynamic {
+            return Way::Fork(starts, "that was asked for".into());
+        }
+        let [here, parts] = costs(graph, blocks.shards(), all, self.hub.round());
+        if here <= parts {
             return match starts {
                 Starts::On(shard) if shard != own => Way::There(shard),
                 _ => Way::Here,
             };
         }
-        Way::Fork(starts)
+        let why = format!(
+            "that takes about {:.1} ms, and asking for their data {:.1}",
+            parts / 1e6,
+            here / 1e6
+        );
+        Way::Fork(starts, why)
     }
 
     fn program(&self, task: &Task<'_>, repeats: Repeats) -> Result<Program> {
@@ -86,7 +94,7 @@ impl ForkExecutor {
         &self,
         task: &Task<'_>,
         starts: Starts,
-        repeats: Repeats,
+        (repeats, why): (Repeats, String),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
         let (own, blocks) = task
@@ -113,6 +121,7 @@ impl ForkExecutor {
             &task.options.memory,
             links,
             (task.steps.len(), width_after(task.steps), repeats),
+            why,
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
@@ -171,7 +180,7 @@ impl Executor for ForkExecutor {
             Way::Here => 0,
             // What it does not do would be done here: then nothing is won.
             Way::There(_) if forkable < task.steps.len() => 0,
-            Way::There(_) | Way::Fork(_) => forkable,
+            Way::There(_) | Way::Fork(..) => forkable,
         })
     }
 
@@ -183,7 +192,7 @@ impl Executor for ForkExecutor {
         match self.way(task.snapshot, task.steps, task.steps) {
             Way::Here => Ok(None),
             Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts) => self.fork(task, starts, repeats).map(Some),
+            Way::Fork(starts, why) => self.fork(task, starts, (repeats, why)).map(Some),
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Gathering {
     /// Columns of rows: those of the last step, and one more where rows are counted.
     width: usize,
     is_counted: bool,
+    /// The reason for which the query has parts.
+    why: String,
 }
 
 impl Gathering {
@@ -63,6 +65,7 @@ impl Gathering {
         memory: &MemoryBudget,
         links: Vec<u64>,
         (steps, width, repeats): (usize, usize, Repeats),
+        why: String,
         numbers: &[u64],
     ) -> Self {
         let mut ledger = Ledger::default();
@@ -88,6 +91,7 @@ impl Gathering {
             steps,
             width: width + usize::from(is_counted),
             is_counted,
+            why,
         }
     }
 
@@ -190,7 +194,7 @@ impl Gathering {
     /// A line for each shard that did something, and one for all.
     fn shards(&self) -> String {
         let state = lock(&self.state);
-        let mut out = String::new();
+        let mut out = format!("matched at all shards: {}\n", self.why);
         for (shard, c) in state.counts.iter().enumerate() {
             let sent: u64 = c.steps.iter().map(|s| s.sent).sum();
             let worked: u64 = c.steps.iter().map(|s| s.profile.rows_in).sum();

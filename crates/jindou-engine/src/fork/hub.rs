@@ -11,7 +11,7 @@ use super::message::{
     read, read_answer,
 };
 use super::part::{Part, failure};
-use super::route::{Starts, forks, is_forkable, starts};
+use super::route::{Starts, costs, is_forkable, starts};
 use super::run_now::{own_terms, run_now};
 use crate::executor::{Executor, PulledRows, Ready, Repeats, Table, Task};
 use crate::options::WorkerPool;

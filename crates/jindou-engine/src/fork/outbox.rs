@@ -14,7 +14,7 @@ pub(super) struct Outbox<'p> {
     numbers: Vec<u32>,
     /// Rows that were counted since `known` was last empty.
     counted: u64,
-    /// What `known` may use.
+    /// Memory that `known` may use.
     share: MemoryBudget,
     tuple: Vec<u32>,
     pub(super) completed: Vec<u64>,

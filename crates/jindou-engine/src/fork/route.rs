@@ -148,8 +148,8 @@ const ROUNDS_OF_PARTS: f64 = 4.0;
 /// Nanoseconds of a part's threads and tables.
 const A_PART: f64 = 50_000.0;
 
-/// True if an exploration costs less in parts at all shards than here, where the lists of others are asked for.
-pub(crate) fn forks(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) -> bool {
+/// Nanoseconds of an exploration here, where the lists of others are asked for, and in parts at all shards.
+pub(crate) fn costs(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) -> [f64; 2] {
     let shards = f64::from(shards);
     let far = 1.0 - 1.0 / shards;
     let work: f64 = steps.iter().map(|s| s.cost).sum();
@@ -183,7 +183,10 @@ pub(crate) fn forks(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) 
                 round + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list, within));
         }
     }
-    here > ROUNDS_OF_PARTS * round + shards * A_PART + work / shards
+    [
+        here,
+        ROUNDS_OF_PARTS * round + shards * A_PART + work / shards,
+    ]
 }
 
 /// The choice between sending rows and asking for lists.

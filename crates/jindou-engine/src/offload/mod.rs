@@ -205,10 +205,15 @@ impl<'a> Offload<'a> {
 
     /// Lines for people about how rows that were pulled were made.
     pub fn details(&self) -> String {
-        lock(&self.started)
+        let mut all: String = lock(&self.started)
             .iter()
             .map(|s| s.rows.details())
-            .collect()
+            .collect();
+        for _ in &*lock(&self.declined) {
+            all.push_str("read in place after all: another shard would not run it ");
+            all.push_str("(it takes long, gives many rows, or no thread is free)\n");
+        }
+        all
     }
 
     /// The rows of an exploration's first steps, their slots, and how many steps that were; `None` if all are run here.
