@@ -2,7 +2,7 @@
 //! another shard are taken out.
 
 use super::message::{Columns, ShardMode, StepCounts};
-use super::route::{ByOwner, Choice, FarRows, ROWS_A_MESSAGE, Route, owners, routes};
+use super::route::{ByOwner, Choice, FarRows, ROWS_A_MESSAGE, Route, far_rows, owners, routes};
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Consumer, Flow, Pipeline, Run};
 use crate::options::StepProfile;
@@ -37,9 +37,10 @@ struct Hop<'a> {
     pipeline: Option<Pipeline<'a>>,
     routes: Vec<Route>,
     choice: Choice,
-    /// By route: the owners of a batch's rows, and how many of these are far.
-    owners: Vec<Vec<u8>>,
+    /// By route, of a batch.
     far: Vec<FarRows>,
+    /// Of a batch's rows, by the route that was chosen.
+    owners: Vec<u8>,
     sorted: ByOwner,
     /// Rows that stay, until there are enough of them.
     stay: Batch,
@@ -306,26 +307,30 @@ impl Hop<'_> {
         if self.choice.mode == ShardMode::InPlace {
             return Ok(false);
         }
-        self.owners.resize_with(self.routes.len(), Vec::new);
+        let (blocks, own) = (common.blocks, common.own);
+        let far = |route: &Route| far_rows(blocks, own, rows, route.column);
         self.far.clear();
-        for (route, to) in self.routes.iter().zip(&mut self.owners) {
-            let far = owners(common.blocks, common.own, rows, route.column, to);
-            self.far.push(far);
-        }
+        self.far.extend(self.routes.iter().map(far));
         let width = rows.columns.len();
-        let chosen = self
-            .choice
-            .choose(rows.rows, width, &self.routes, &self.far);
-        let most = || self.far.iter().map(|f| f.rows).max().unwrap_or(0);
-        let Some(route) = chosen else {
-            self.stayed += most() as u64;
+        let chosen = match (self.choice.mode, self.routes.len()) {
+            (ShardMode::Fork, 1) => Some(0),
+            _ => self
+                .choice
+                .choose(rows.rows, width, &self.routes, &self.far),
+        };
+        let Some(route) = chosen.and_then(|at| self.routes.get(at)) else {
+            let most = self.far.iter().map(|f| f.rows).max();
+            self.stayed += most.unwrap_or(0) as u64;
             return Ok(false);
         };
-        self.sent += self.far.get(route).map_or(0, |f| f.rows) as u64;
-        let owners = self.owners.get(route).map_or(&[][..], Vec::as_slice);
+        let far = owners(blocks, own, rows, route.column, &mut self.owners);
+        if far == 0 {
+            return Ok(false);
+        }
+        self.sent += far as u64;
         self.waiting
             .resize_with(common.blocks.shards() as usize, Columns::default);
-        self.sorted.sort(owners, self.waiting.len())?;
+        self.sorted.sort(&self.owners, self.waiting.len())?;
         for (shard, to) in (0..).zip(&mut self.waiting) {
             let index = self.sorted.of(shard);
             if index.is_empty() {

@@ -265,37 +265,48 @@ impl Choice {
     }
 }
 
-/// The owners of a column's ids, one a row; rows whose ids no shard owns stay. Counts the rows of others than `own`.
+/// The owners of a column's ids, one a row; rows whose ids no shard owns stay. The number of rows of others than `own`.
 pub(crate) fn owners(
     blocks: &Blocks,
     own: u32,
     rows: View<'_>,
     column: usize,
     out: &mut Vec<u8>,
-) -> FarRows {
-    let (ids, own) = (rows.column(column), own as u8);
+) -> usize {
+    let own = own as u8;
     out.clear();
-    out.extend(ids.iter().map(|&v| blocks.owner(v).unwrap_or(own)));
-    let mut far = FarRows {
-        rows: out.iter().map(|&o| usize::from(o != own)).sum(),
-        ..FarRows::default()
-    };
-    if far.rows == 0 {
-        // At most so many: only a row's other lists may be asked for then.
-        far.all_keys = ids.len();
-        return far;
+    let ids = rows.column(column).iter();
+    out.extend(ids.map(|&v| blocks.owner(v).unwrap_or(own)));
+    out.iter().map(|&o| usize::from(o != own)).sum()
+}
+
+/// Rows of a batch that are looked at before a way is chosen: so many runs, of so many rows each.
+const RUNS: usize = 16;
+const RUN: usize = 16;
+
+/// The far rows of a batch by one route, estimated from runs of rows here and there in it.
+pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, column: usize) -> FarRows {
+    let ids = rows.column(column);
+    let mut far = FarRows::default();
+    let mut seen = [0u64; 4];
+    let mut looked = 0;
+    let mut last = None;
+    for part in ids.chunks(ids.len().div_ceil(RUNS).max(RUN)) {
+        for &v in part.iter().take(RUN) {
+            let new = last.replace(v) != Some(v);
+            looked += 1;
+            far.all_keys += usize::from(new);
+            if let Some(owner) = blocks.owner(v).filter(|&o| u32::from(o) != own) {
+                far.rows += 1;
+                far.keys += usize::from(new);
+                seen[usize::from(owner >> 6)] |= 1 << (owner & 63);
+            }
+        }
     }
-    let mut seen = [false; 256];
-    let mut last = 0;
-    for (&v, &owner) in ids.iter().zip(&*out) {
-        seen[usize::from(owner)] = true;
-        let new = v != last;
-        far.keys += usize::from(owner != own && new);
-        far.all_keys += usize::from(new);
-        last = v;
+    far.owners = seen.iter().map(|w| w.count_ones() as usize).sum();
+    for n in [&mut far.rows, &mut far.keys, &mut far.all_keys] {
+        *n = *n * ids.len() / looked.max(1);
     }
-    seen[usize::from(own)] = false;
-    far.owners = seen.iter().map(|&s| usize::from(s)).sum();
     far
 }
 
