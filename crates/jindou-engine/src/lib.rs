@@ -50,7 +50,7 @@ pub use execute::{execute, execute_streaming};
 pub use executor::{
     CpuExecutor, Executor, Poll, PulledRows, ShardWork, Table, Task, columns_after,
 };
-pub use fork::{ForkExecutor, Hub, LocalShards, ShardMode};
+pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;
 pub use offload::{Choice, Execution, Ran, execute_on};
 pub use options::{

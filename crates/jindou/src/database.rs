@@ -243,6 +243,14 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
+    /// Has an observer told what threads do for queries over shards: for measurements and tests. Does nothing for a store that is not cut.
+    #[doc(hidden)]
+    pub fn observe_parts(&self, observer: Arc<dyn jindou_engine::Observer>) {
+        if let Some(hub) = &self.inner.hub {
+            hub.observe(observer);
+        }
+    }
+
     fn over(opened: Opened, runtime: Runtime) -> Self {
         Self {
             inner: Arc::new(Inner {

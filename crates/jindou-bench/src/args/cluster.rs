@@ -12,6 +12,11 @@ pub enum BenchCluster {
     Light(BenchClusterLight),
     /// LUBM's queries with data asked for, rows sent, or by cost: messages, bytes, rows and processor time compared with one server.
     Modes(BenchClusterModes),
+    /// One-step pruning with a final join, as a model, compared with full history: rows and bytes that LUBM's queries send.
+    Pruning(BenchClusterPruning),
+    /// More servers than this machine has: recorded queries scheduled under cores and networks, after two real servers were compared with
+    /// their schedule.
+    Projection(BenchClusterProjection),
 }
 
 /// The store and its servers.
@@ -78,6 +83,51 @@ pub struct BenchClusterModes {
     /// Queries to measure.
     #[arg(long, value_delimiter = ',', default_value = "L1,L2,L3,L4,L5,L6,L7")]
     pub queries: Vec<String>,
+    /// Folder for the stores; a temporary one without it.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchClusterProjection {
+    /// Universities of the stores that are made.
+    #[arg(long, short = 'n', default_value_t = 40)]
+    pub universities: u32,
+    /// Numbers of servers, each with one shard.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "2,4,6,8,10,12,14,16,18,20,22,24"
+    )]
+    pub servers: Vec<u32>,
+    /// Cores of a server that has one query, all of which may run its part.
+    #[arg(long, default_value_t = 16)]
+    pub cores: usize,
+    /// Cores of a server in the mix.
+    #[arg(long, default_value_t = 4)]
+    pub workers: usize,
+    /// Clients of each server in the mix.
+    #[arg(long, default_value_t = 16)]
+    pub clients: usize,
+    /// Instances of each template of the mix.
+    #[arg(long, default_value_t = 60)]
+    pub instances: usize,
+    /// Times that a heavy query is recorded, and measured on two servers; light ones 20 times as often.
+    #[arg(long, default_value_t = 9)]
+    pub repeat: usize,
+    /// Folder for the stores; a temporary one without it.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchClusterPruning {
+    /// Universities of the stores that are made.
+    #[arg(long, short = 'n', default_value_t = 40)]
+    pub universities: u32,
+    /// Numbers of servers, each with one shard.
+    #[arg(long, value_delimiter = ',', default_value = "2,6")]
+    pub servers: Vec<u32>,
     /// Folder for the stores; a temporary one without it.
     #[arg(long)]
     pub dir: Option<PathBuf>,

@@ -18,6 +18,17 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// The same way, counted.
+    pub fn over(far: Arc<dyn Far>) -> Arc<Self> {
+        Arc::new(Self {
+            far,
+            rounds: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            latency: AtomicU64::new(0),
+        })
+    }
+
     /// From now on every request takes at least so long.
     pub fn take_so_long(&self, time: Duration) {
         self.latency
@@ -59,15 +70,7 @@ pub fn counted(
 ) -> Result<(Arc<Counting>, Database)> {
     let counting = OnceLock::new();
     let db = Database::open_shards_at(store, options, home, |far| {
-        let one = counting.get_or_init(|| {
-            Arc::new(Counting {
-                far,
-                rounds: AtomicU64::new(0),
-                messages: AtomicU64::new(0),
-                bytes: AtomicU64::new(0),
-                latency: AtomicU64::new(0),
-            })
-        });
+        let one = counting.get_or_init(|| Counting::over(far));
         Arc::clone(one) as Arc<dyn Far>
     })?;
     let counting = counting.into_inner();

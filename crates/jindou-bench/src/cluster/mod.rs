@@ -4,6 +4,8 @@ mod counting;
 mod faults;
 mod light;
 mod modes;
+mod projection;
+mod pruning;
 mod relay;
 mod servers;
 
@@ -19,6 +21,8 @@ pub fn run(a: &BenchCluster) -> Result<ExitCode> {
         BenchCluster::Faults(a) => faults::run(a),
         BenchCluster::Light(a) => light::run(a),
         BenchCluster::Modes(a) => modes::run(a),
+        BenchCluster::Projection(a) => projection::run(a),
+        BenchCluster::Pruning(a) => pruning::run(a),
     }
 }
 

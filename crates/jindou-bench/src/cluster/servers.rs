@@ -211,6 +211,11 @@ impl Servers {
         Ok(Process(child))
     }
 
+    /// The number of a server's process.
+    pub fn process_id(&self, i: usize) -> u32 {
+        self.running[i].0.id()
+    }
+
     /// Kills a server and starts it again after a while.
     pub fn replace(&mut self, i: usize, after: Duration) -> Result<()> {
         self.running[i].kill();

@@ -1,7 +1,7 @@
 //! `jindou bench mixed`: many light queries at once, alone and beside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
 
 mod alone;
-mod arrivals;
+pub mod arrivals;
 mod classes;
 mod emulate;
 mod histogram;

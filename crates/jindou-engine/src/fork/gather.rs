@@ -1,6 +1,6 @@
 //! The coordinator's side of a query: the rows that its parts give, what is still under way, and the first failure.
 
-use super::hub::Inner;
+use super::hub::{Inner, Work};
 use super::ledger::Ledger;
 use super::message::{Answer, Columns, Counts, Failure, Message, QueryName, Report};
 use crate::executor::{Poll, PulledRows, Repeats, ShardWork};
@@ -299,12 +299,16 @@ impl PulledRows for Gathered {
             return Err(error);
         }
         if let Some(rows) = state.rows.pop_front() {
+            g.hub.begins(g.query, g.query.home, Work::Gathered);
             let left = state.charge.bytes().saturating_sub(rows.bytes());
             state.charge.set(left)?;
             return Ok(Poll::Rows(rows.columns, rows.rows));
         }
         Ok(match state.ledger.is_even() {
-            true => Poll::Done,
+            true => {
+                g.hub.begins(g.query, g.query.home, Work::Over);
+                Poll::Done
+            }
             false => Poll::Pending,
         })
     }

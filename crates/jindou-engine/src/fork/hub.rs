@@ -3,6 +3,8 @@
 
 #[path = "execute.rs"]
 mod execute;
+#[path = "observe.rs"]
+mod observe;
 
 use super::gather::{Gathered, Gathering, NO_FIT};
 use super::line::layouts;
@@ -29,6 +31,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use execute::ForkExecutor;
+pub use observe::{Observer, Told, Work};
 
 /// Parts of a process at once.
 const PARTS: usize = 4096;
@@ -77,6 +80,7 @@ pub(crate) struct Inner {
     /// Nanoseconds of a message to another shard and its answer, on average.
     round: AtomicU64,
     swept: Mutex<Instant>,
+    observer: OnceLock<Arc<dyn Observer>>,
 }
 
 impl Inner {
@@ -139,14 +143,18 @@ impl Inner {
         // What takes its time at the other side is no measure of the way there.
         let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
-        drop(others);
         let mut answers = Vec::with_capacity(own.len() + requests.len());
         for (shard, message) in own {
+            self.sends(query, [from, shard], &message);
             answers.push((shard, self.answered(shard, query, message), 0));
         }
         if requests.is_empty() {
             return Ok(answers);
         }
+        for (shard, message) in &others {
+            self.sends(query, [from, *shard], message);
+        }
+        drop(others);
         let begun = Instant::now();
         let replies = self.far()?.ask(&requests, &cancel.unwatched())?;
         if is_short {
@@ -417,6 +425,7 @@ impl Hub {
             runs: AtomicUsize::new(0),
             round: AtomicU64::new(FIRST_ROUND),
             swept: Mutex::new(Instant::now()),
+            observer: OnceLock::new(),
         }))
     }
 

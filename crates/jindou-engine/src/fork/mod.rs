@@ -18,6 +18,7 @@
 //! | `gather` | the coordinator's side |
 //! | `run_now` | light explorations, run as a whole at one shard |
 //! | `hub`, `execute` | all parts and coordinated queries of a process; the executor |
+//! | `observe` | reports of what threads do, for measurements |
 
 mod gather;
 mod hub;
@@ -29,5 +30,5 @@ mod route;
 mod run_now;
 mod start;
 
-pub use hub::{ForkExecutor, Hub, LocalShards};
+pub use hub::{ForkExecutor, Hub, LocalShards, Observer, Told, Work};
 pub use message::ShardMode;

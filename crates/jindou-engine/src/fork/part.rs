@@ -7,7 +7,7 @@
 #[path = "outbox.rs"]
 mod outbox;
 
-use super::hub::Inner;
+use super::hub::{Inner, Work};
 use super::line::{Line, Out, layouts};
 use super::message::{
     Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
@@ -320,6 +320,7 @@ impl Part {
             self.cancel.check()?;
             match self.next() {
                 Job::Rows(number, step, rows) => {
+                    self.begins(Work::Rows(number));
                     let width = rows.columns.len();
                     if chunk.columns.len() != width {
                         chunk = Batch::new(width, &self.memory);
@@ -332,6 +333,7 @@ impl Part {
                     state.charge.set(bytes)?;
                 }
                 Job::Page(page) => {
+                    self.begins(Work::Page);
                     out.pages += 1;
                     let mut to = line.after_start(&mut out);
                     let counts = if let Page::Values(range) = page {
@@ -359,6 +361,7 @@ impl Part {
                 }
                 Job::Idle => {
                     if out.has_news() {
+                        self.begins(Work::Flush);
                         line.flush(&mut out)?;
                         out.time += begun.elapsed();
                         let steps = line.news();
@@ -366,6 +369,7 @@ impl Part {
                         begun = Instant::now();
                         continue;
                     }
+                    self.begins(Work::Idle);
                     if self.is_over(inside)? {
                         return Ok(());
                     }
@@ -394,6 +398,10 @@ impl Part {
             // Without another one this one makes all.
             let _ = self.wake_one(&mut state);
         }
+    }
+
+    fn begins(&self, work: Work) {
+        self.hub.begins(self.query, self.shard, work);
     }
 
     fn count_off(&self) -> Flow {

@@ -1,0 +1,186 @@
+//! The cost of a message between two servers, measured over TLS on loopback: this process is one of them.
+
+use super::clock::{process_time, time_of};
+use super::schedule::{Cost, Fabric};
+use jindou::cluster::servers::{ClusterFile, Servers};
+use jindou::{CancelToken, Error, Result};
+use jindou_model::Direction;
+use jindou_store::Base;
+use jindou_store::shard::{Cluster, Far, Graphs, Reply, Request, answer, open_shard};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Asks of a message of one size, in one of the turns.
+const REPEAT: u32 = 100;
+/// Turns, of which the median counts.
+const TURNS: usize = 5;
+/// Bytes of the longer messages.
+const SIZES: [u32; 3] = [8_192, 32_768, 131_072];
+
+/// This process as the first of two servers, without a store of its own to ask.
+struct Joined {
+    far: Servers,
+    base: Arc<Base>,
+    other: Arc<Base>,
+    /// The other server's process.
+    process: u32,
+}
+
+impl Joined {
+    fn new(store: &Path, file: &Path, process: u32) -> Result<Self> {
+        let cluster =
+            Cluster::read(store)?.ok_or_else(|| Error::Store("the store is not cut".into()))?;
+        let file = ClusterFile::read(file)?;
+        let base = open_shard(store, &cluster, 0)?;
+        let other = open_shard(store, &cluster, 1)?;
+        let own = vec![Some(Arc::clone(&base)), None];
+        let name = file.servers.first().map(|s| s.name.clone());
+        let far = Servers::start(&file, &name.unwrap_or_default(), &cluster, own, None)?;
+        let joined = Self {
+            far,
+            base,
+            other,
+            process,
+        };
+        joined.wait()?;
+        Ok(joined)
+    }
+
+    /// Waits until the other server answers.
+    fn wait(&self) -> Result<()> {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            match self.far.ask(&[(1, long(0))], &CancelToken::default()) {
+                Ok(_) => return Ok(()),
+                Err(e) if Instant::now() > until => return Err(e),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
+    /// A request for so many bytes of ids: subjects of the predicate that has most.
+    fn keys(&self, bytes: u32) -> Request {
+        let known = &self.base.statistics().predicates;
+        let predicate = (0..).zip(known).max_by_key(|p| p.1.subjects);
+        Request::Keys {
+            predicate: predicate.map_or(0, |p| p.0),
+            direction: Direction::Out,
+            graphs: Graphs::Default,
+            from: 0,
+            most: bytes / 4,
+        }
+    }
+
+    fn measure(&self, request: &Request) -> Result<Seen> {
+        let mut turns = Vec::new();
+        for _ in 0..TURNS {
+            turns.push(self.turn(request)?);
+        }
+        // Each by itself: what disturbs one need not disturb the other.
+        let mid = |of: fn(&Seen) -> f64| {
+            let mut all: Vec<f64> = turns.iter().map(of).collect();
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        Ok(Seen {
+            sent: turns[0].sent,
+            received: turns[0].received,
+            whole: mid(|s| s.whole),
+            asking: mid(|s| s.asking),
+            serving: mid(|s| s.serving),
+        })
+    }
+
+    fn turn(&self, request: &Request) -> Result<Seen> {
+        let begun = process_time();
+        let mut reply: Option<Reply> = None;
+        for _ in 0..REPEAT / 10 {
+            reply = Some(answer(&self.other, request)?);
+        }
+        let answering = (process_time() - begun) as f64 / f64::from(REPEAT / 10);
+        let requests = [(1, request.clone())];
+        let cancel = CancelToken::default();
+        self.far.ask(&requests, &cancel)?;
+        let (own, other) = (process_time(), time_of(self.process)?);
+        let mut times = Vec::new();
+        for _ in 0..REPEAT {
+            let start = Instant::now();
+            let got = self.far.ask(&requests, &cancel)?;
+            times.push(start.elapsed().as_nanos() as f64);
+            if got.first() != reply.as_ref() {
+                return Err(Error::Store("the other server answers otherwise".into()));
+            }
+        }
+        let each = |from: u64, to: u64| (to - from) as f64 / f64::from(REPEAT);
+        times.sort_by(f64::total_cmp);
+        Ok(Seen {
+            sent: request.bytes() as f64,
+            received: reply.map_or(0, |r| r.bytes()) as f64,
+            whole: times[times.len() / 2] - answering,
+            asking: each(own, process_time()),
+            serving: (each(other, time_of(self.process)?) - answering).max(0.0),
+        })
+    }
+}
+
+/// A request of so many bytes, to which the answer is short: for the id of one term that nobody has.
+fn long(bytes: u32) -> Request {
+    Request::Lookup {
+        ends: vec![bytes],
+        bytes: vec![b'-'; bytes as usize],
+    }
+}
+
+/// What messages between the servers of a file cost, of which the second one runs as `process`.
+pub fn calibrate(store: &Path, file: &Path, process: u32) -> Result<Fabric> {
+    let joined = Joined::new(store, file, process)?;
+    let short = joined.measure(&long(8))?;
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for size in SIZES {
+        sent.push(joined.measure(&long(size))?);
+        received.push(joined.measure(&joined.keys(size))?);
+    }
+    let cost = |of: fn(&Seen) -> f64| Cost {
+        fixed: of(&short),
+        sent: slope(sent.iter().map(|s| (s.sent, of(s) - of(&short)))),
+        received: slope(received.iter().map(|s| (s.received, of(s) - of(&short)))),
+    };
+    let (asking, serving, whole) = (cost(|s| s.asking), cost(|s| s.serving), cost(|s| s.whole));
+    // Both sides work at parts of a long message at the same time, so a byte may take less than the sum of both.
+    let byte = |of: fn(&Cost) -> f64| of(&whole) - of(&asking) - of(&serving);
+    Ok(Fabric {
+        name: "TLS on loopback",
+        latency: ((whole.fixed - asking.fixed - serving.fixed) / 2.0).max(0.0),
+        byte: byte(|c| c.sent).min(byte(|c| c.received)).max(0.0),
+        asking,
+        serving,
+    })
+}
+
+/// A message: nanoseconds from asking to the answer without the answer's own work, and of processor time on both sides.
+struct Seen {
+    sent: f64,
+    received: f64,
+    whole: f64,
+    asking: f64,
+    serving: f64,
+}
+
+/// The slope of a line through the origin and the mean of the points; not below 0.
+fn slope(points: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (x, y) = points.fold((0.0, 0.0), |(x, y), p| (x + p.0, y + p.1));
+    if x > 0.0 { f64::max(y / x, 0.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slope;
+
+    #[test]
+    fn a_slope_is_found_again() {
+        let line = slope([1.0, 10.0, 500.0].iter().map(|&x| (x, 1.5 * x)));
+        assert!((line - 1.5).abs() < 1e-9);
+        assert_eq!(slope([(0.0, 3.0), (2.0, -1.0)].into_iter()), 0.0);
+    }
+}
