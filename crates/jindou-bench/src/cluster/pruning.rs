@@ -76,7 +76,7 @@ struct Values {
     found: Vec<Ids>,
 }
 
-/// What would be sent.
+/// Rows and bytes that would be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OneStep {
     /// Values, to the owners of their edges.
@@ -297,7 +297,7 @@ fn exploration(plan: &PlannedQuery) -> Result<&Exploration> {
     found.ok_or_else(|| wrong("several explorations"))
 }
 
-/// What a query sends with full history: rows between shards and to the coordinator, messages, bytes.
+/// Traffic of a query with full history: rows between shards and to the coordinator, messages, bytes.
 fn full_history(db: &Database, plan: &PlannedQuery, counting: &Counting) -> Result<[u64; 4]> {
     let options = QueryOptions::default().with_shard_mode(ShardMode::Fork);
     counting.take();

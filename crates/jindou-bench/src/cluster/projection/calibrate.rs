@@ -132,7 +132,7 @@ fn long(bytes: u32) -> Request {
     }
 }
 
-/// What messages between the servers of a file cost, of which the second one runs as `process`.
+/// Measures the cost of messages between the servers of a file, of which the second one runs as `process`.
 pub fn calibrate(store: &Path, file: &Path, process: u32) -> Result<Fabric> {
     let joined = Joined::new(store, file, process)?;
     let short = joined.measure(&long(8))?;

@@ -23,9 +23,9 @@ struct Thread {
     since: u64,
     /// Its part's query and shard; none for the coordinator.
     part: Option<(u64, u32)>,
-    /// What a part's thread does now.
+    /// The work of a part's thread at the moment.
     job: Option<(Kind, Option<u32>)>,
-    /// What was done; of answers that are being made, the innermost last.
+    /// Work that was done; of answers that are being made, the innermost last.
     done: Vec<Vec<Op>>,
     /// Numbers of the messages that are about to be sent.
     tells: VecDeque<Option<u32>>,
@@ -358,7 +358,7 @@ impl Far for Recorder {
     }
 }
 
-/// What the hub tells.
+/// Events that the hub tells.
 struct Listener(Arc<Recorder>);
 
 impl Observer for Listener {

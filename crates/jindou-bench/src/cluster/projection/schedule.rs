@@ -42,9 +42,9 @@ pub struct Fabric {
     pub latency: f64,
     /// A byte on the link out of a server.
     pub byte: f64,
-    /// What it costs who asks.
+    /// Cost to the one who asks.
     pub asking: Cost,
-    /// What it costs who answers, without the answer's own work.
+    /// Cost to the one who answers, without the answer's own work.
     pub serving: Cost,
 }
 
@@ -65,7 +65,7 @@ pub struct Machines {
     pub workers: usize,
 }
 
-/// What comes after the operations of a thread.
+/// The continuation after the operations of a thread.
 #[derive(Clone, Copy)]
 enum Then<'t> {
     /// The query's end.
@@ -114,7 +114,7 @@ struct Query<'t> {
     home: usize,
 }
 
-/// What a core does when it has done some work.
+/// A core's next action when it has done some work.
 #[derive(Clone, Copy)]
 enum Next<'t> {
     /// The thread goes on.

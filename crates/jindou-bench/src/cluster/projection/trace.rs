@@ -22,7 +22,7 @@ pub struct Message {
     /// Bytes of the message, and of the answer.
     pub sent: u64,
     pub received: u64,
-    /// What the receiver does before it answers.
+    /// Work of the receiver before it answers.
     pub answer: Vec<Op>,
 }
 
@@ -31,7 +31,7 @@ pub struct Message {
 pub enum Kind {
     /// First rows, or rows of a message: may be run beside others.
     Rows,
-    /// What was held back is sent: comes after all that was begun before.
+    /// Rows that were held back are sent: comes after all that was begun before.
     Flush,
 }
 
