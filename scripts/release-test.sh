@@ -77,6 +77,7 @@ backup=$(sed -n 's/^ExecStart=//p' "$work/deb/lib/systemd/system/jindou-backup.s
 "${as_user[@]}" jindou restore --from /var/lib/jindou/backups --store /var/lib/jindou/restored >/dev/null
 [ "$("${as_user[@]}" jindou query --store /var/lib/jindou/restored "$query")" = "$expected" ] || fail "the restored store answers otherwise"
 kill "$server" && wait "$server" || true
+! "${in_deb[@]}" jindou health http://127.0.0.1:17878 >/dev/null 2>&1 || fail "the package's server runs on after it was ended"
 server=
 zcat "$work/deb/usr/share/man/man1/jindou-query.1.gz" | grep -q 'SPARQL' || fail "no manual page"
 "${in_deb[@]}" dpkg --verify jindou || fail "files of the package were changed by its scripts"
@@ -105,21 +106,20 @@ user=$(sed -n 's/^USER //p' "$context/Containerfile")
 data "$work/image"
 printf 'read %s\n' abcdefghijklmnopqrst >"$work/image/etc/jindou/tokens"
 chmod 644 "$work/image/etc/jindou/tokens"
-in_image() {
-    # Nothing but the image: no shell, no env of its own.
-    env -i PATH="$PATH" JINDOU_STORE=/data/store JINDOU_HOST=0.0.0.0 JINDOU_PORT=17879 JINDOU_LOG_FORMAT=json "${@:2}" \
-        chroot --userspec="$user" "$work/image" /usr/bin/jindou $1
-}
-in_image "load --quiet /data.ttl" >/dev/null
+# Nothing but the image: no shell, no env of its own. No function either: in the background that would be a shell, which dies alone.
+in_image=(env -i PATH="$PATH" JINDOU_STORE=/data/store JINDOU_HOST=0.0.0.0 JINDOU_PORT=17879 JINDOU_LOG_FORMAT=json
+    chroot --userspec="$user" "$work/image" /usr/bin/jindou)
+"${in_image[@]}" load --quiet /data.ttl >/dev/null
 found=$(env -i PATH="$PATH" JINDOU_STORE=/data/store chroot --userspec="$user" "$work/image" /usr/bin/jindou query "$query")
 [ "$found" = "$expected" ] || fail "the container answers otherwise"
-in_image "serve --token-file /etc/jindou/tokens" >"$work/container.log" 2>&1 &
+"${in_image[@]}" serve --token-file /etc/jindou/tokens >"$work/container.log" 2>&1 &
 server=$!
-wait_until_ready in_image "health http://127.0.0.1:17879"
+wait_until_ready "${in_image[@]}" health http://127.0.0.1:17879
 found=$(env -i PATH="$PATH" JINDOU_TOKEN=abcdefghijklmnopqrst chroot --userspec="$user" "$work/image" /usr/bin/jindou \
     query --endpoint http://127.0.0.1:17879/sparql "$query")
 [ "$found" = "$expected" ] || fail "the container's server answers otherwise"
-kill "$server" 2>/dev/null && wait "$server" || true
+kill "$server" && wait "$server" || true
+! "${in_image[@]}" health http://127.0.0.1:17879 >/dev/null 2>&1 || fail "the container's server runs on after it was ended"
 server=
 echo "container: loaded, asked, served as user $user"
 

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn jindou(folder: &Path) -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
@@ -436,5 +437,57 @@ fn labels_of_other_engines_are_read() {
             "ASK {{ SELECT (COUNT(DISTINCT ?n) AS ?all) {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} VALUES ?which {{ 0 1 }} BIND(IF(?which = 0, ?x, ?y) AS ?n) FILTER(isBlank(?n)) }} HAVING (?all = 2) }}"
         );
         assert_eq!(ask(&query), "true\n", "{path}");
+    }
+}
+
+/// A head that names 300,000 variables kept the parser at work for a quarter of an hour, deaf to every signal.
+#[test]
+fn an_answer_of_too_many_variables_is_refused() {
+    let named = |open: &str, close: &str, between: &str| {
+        let all: Vec<String> = (0..300_000).map(|i| format!("{open}v{i}{close}")).collect();
+        all.join(between)
+    };
+    let json = format!(
+        "{{\"head\":{{\"vars\":[{}]}},\"results\":{{\"bindings\":[]}}}}",
+        named("\"", "\"", ",")
+    );
+    let xml = format!(
+        "<sparql><head>{}</head><results/></sparql>",
+        named("<variable name=\"", "\"/>", "")
+    );
+    let tsv = named("?", "", "\t") + "\n";
+    let kept = |text: String| -> &'static [u8] { text.leak().as_bytes() };
+    let answers = vec![
+        (
+            "/json",
+            "200 OK\r\nContent-Type: application/sparql-results+json",
+            kept(json),
+        ),
+        (
+            "/xml",
+            "200 OK\r\nContent-Type: application/sparql-results+xml",
+            kept(xml),
+        ),
+        (
+            "/tsv",
+            "200 OK\r\nContent-Type: text/tab-separated-values",
+            kept(tsv),
+        ),
+    ];
+    let url = web(answers.leak());
+    let t = tempfile::tempdir().unwrap();
+    for path in ["/json", "/xml", "/tsv"] {
+        let endpoint = format!("{url}{path}");
+        let start = Instant::now();
+        let said = bad(
+            t.path(),
+            &["query", "--endpoint", &endpoint, "SELECT * { ?s ?p ?o }"],
+        );
+        assert!(
+            said.contains(&endpoint) && said.contains("10000") && said.contains("SELECT"),
+            "{path}: {said}"
+        );
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(20), "{path}: {took:?}");
     }
 }

@@ -99,9 +99,9 @@ pub enum Repeats {
 pub enum Poll {
     /// Some rows: their columns, and how many they are. Without columns they are a bare number.
     Rows(Vec<Vec<u32>>, u64),
-    /// There are none yet.
+    /// No rows yet.
     Pending,
-    /// There will be no more.
+    /// No rows any more.
     Done,
 }
 

@@ -61,7 +61,7 @@ struct Model {
     must: HashMap<u32, u32>,
     /// All records up to this one must be there, whatever dies.
     durable: u32,
-    /// And these, if only the process dies.
+    /// All records up to this one must be there if only the process dies.
     acknowledged: u32,
     /// Somebody was told of these: by a ticket, or by an opening that could write.
     told: u32,

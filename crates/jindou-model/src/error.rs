@@ -146,13 +146,13 @@ pub enum Error {
     /// A store directory that cannot be served: foreign, newer, truncated, damaged or in use.
     #[error("{0}")]
     Store(String),
-    /// There is no store.
+    /// A store that is not there.
     #[error("there is no store at {}", .path.display())]
     NoStore {
         /// The path where one was looked for.
         path: PathBuf,
     },
-    /// There is a store already, which was not to be replaced.
+    /// A store that is there already and was not to be replaced.
     #[error("there is a store at {} already", .path.display())]
     StoreExists {
         /// Its path.

@@ -6,12 +6,16 @@
 use crate::allow::{AllowList, NotAllowed, Target};
 use crate::labels::Labels;
 use crate::tls::tls_config;
+use crate::wide::WideAnswer;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
 use oxrdf::NamedOrBlankNode;
 use oxrdf::{BlankNode, Term, Triple};
-use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+use sparesults::{
+    QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
+};
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -170,7 +174,10 @@ impl ServiceCaller for HttpCaller {
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
         // What the body's reader met says more than what the parser made of it.
-        let explain = |e: String| why.take().unwrap_or(Why::Said(e.into())).error(endpoint);
+        let explain = |e: QueryResultsParseError| {
+            let why = why.take().unwrap_or_else(|| Why::Said(unread(&e).into()));
+            why.error(endpoint)
+        };
         let format = match body.next() {
             Ok(Some(Part::Head(media))) => {
                 QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
@@ -183,7 +190,7 @@ impl ServiceCaller for HttpCaller {
         };
         let parser = QueryResultsParser::from_format(format)
             .for_reader(Labels::of(format, body))
-            .map_err(|e| explain(e.to_string()))?;
+            .map_err(explain)?;
         let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
             return Err(failed(
                 "it answers with true or false, not with rows".into(),
@@ -191,19 +198,34 @@ impl ServiceCaller for HttpCaller {
         };
         // Labels of blank nodes mean something in one answer only.
         let own = BlankNode::default();
+        let named: HashMap<&str, usize> = (0..)
+            .zip(solutions.variables())
+            .map(|(i, v)| (v.as_str(), i))
+            .collect();
+        let places: Vec<Option<usize>> = variables.iter().map(|v| named.get(v).copied()).collect();
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
         for solution in solutions {
-            let solution = solution.map_err(|e| explain(e.to_string()))?;
+            let solution = solution.map_err(explain)?;
             since_row.set(0);
-            for (cell, name) in cells.iter_mut().zip(variables) {
-                *cell = solution
-                    .get(*name)
+            for (cell, place) in cells.iter_mut().zip(&places) {
+                *cell = place
+                    .and_then(|place| solution.get(place))
                     .map(|t| term::encode(&apart(t.clone(), own.as_str())));
             }
             row(&cells)?;
         }
         Ok(())
     }
+}
+
+/// The reason why an answer could not be read.
+fn unread(e: &QueryResultsParseError) -> String {
+    if let QueryResultsParseError::Io(e) = e
+        && let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>())
+    {
+        return format!("its answer {wide}");
+    }
+    e.to_string()
 }
 
 /// A term whose blank nodes are no others' than this answer's.

@@ -1,6 +1,7 @@
 //! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow: Virtuoso's are
 //! `nodeID://b10001`. The parser of answers refuses those, so they are written otherwise before it sees them.
 
+use crate::wide::Width;
 use oxrdf::BlankNode;
 use sparesults::QueryResultsFormat;
 use std::io::{self, Read};
@@ -15,9 +16,11 @@ const VIRTUOSO: [&str; 2] = ["nodeID://", "nodeID."];
 const OTHERWISE: &str = "x.";
 
 /// A body in which every label of a blank node is one that SPARQL allows. Valid labels stay as they are, and different labels
-/// stay different. JSON and XML are looked through as they come, in constant memory; other formats pass unchanged.
+/// stay different. JSON and XML are looked through as they come, in constant memory; other formats pass unchanged. Reading
+/// fails with a [`WideAnswer`](crate::WideAnswer) where more variables come than are read.
 pub struct Labels<R> {
     inner: R,
+    width: Width,
     scan: Scan,
     piece: Vec<u8>,
     out: Vec<u8>,
@@ -36,6 +39,7 @@ impl<R: Read> Labels<R> {
     pub fn of(format: QueryResultsFormat, inner: R) -> Self {
         Self {
             inner,
+            width: Width::of(format),
             scan: match format {
                 QueryResultsFormat::Json => Scan::Json(Json::default()),
                 QueryResultsFormat::Xml => Scan::Xml(Xml::default()),
@@ -52,7 +56,10 @@ impl<R: Read> Labels<R> {
 impl<R: Read> Read for Labels<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if matches!(self.scan, Scan::Nothing) {
-            return self.inner.read(to);
+            let n = self.inner.read(to)?;
+            let read = to.get(..n).unwrap_or_default();
+            self.width.pass(read).map_err(io::Error::other)?;
+            return Ok(n);
         }
         while self.at == self.out.len() && !self.ended {
             self.out.clear();
@@ -61,6 +68,7 @@ impl<R: Read> Read for Labels<R> {
             let n = self.inner.read(&mut self.piece)?;
             self.ended = n == 0;
             let piece = self.piece.get(..n).unwrap_or_default();
+            self.width.pass(piece).map_err(io::Error::other)?;
             match &mut self.scan {
                 Scan::Json(json) if self.ended => json.end(&mut self.out),
                 Scan::Xml(xml) if self.ended => xml.end(&mut self.out),

@@ -9,8 +9,10 @@ mod call;
 mod document;
 mod labels;
 mod tls;
+mod wide;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
 pub use call::HttpCaller;
 pub use labels::Labels;
 pub use tls::tls_config;
+pub use wide::{MOST_VARIABLES, WideAnswer};

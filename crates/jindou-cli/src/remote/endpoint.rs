@@ -7,7 +7,7 @@ use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, Rows};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
 use jindou_model::term;
-use jindou_service::Labels;
+use jindou_service::{Labels, WideAnswer};
 use oxrdfio::RdfParser;
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
@@ -221,6 +221,9 @@ impl Endpoint {
     }
 
     fn unread(&self, e: std::io::Error) -> Error {
+        if let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>()) {
+            return failed(format!("the answer of {} {wide}", self.url));
+        }
         own(e).unwrap_or_else(|e| failed(format!("the answer of {} ends early: {e}", self.url)))
     }
 

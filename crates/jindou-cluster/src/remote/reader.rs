@@ -163,7 +163,7 @@ impl Lists {
 
 /// How lists of a segment are to be had.
 enum Route<'a> {
-    /// There are none.
+    /// No lists at all.
     Nowhere,
     /// By reading where the summary says.
     At(&'a Summary),

@@ -33,9 +33,9 @@ const HEADER: usize = 32;
 pub enum Kind {
     /// A dialling server's introduction.
     Hello = 1,
-    /// It is let in: a [`ServerState`].
+    /// Answer to a greeting that is let in: a [`ServerState`].
     Welcome,
-    /// It is not: a sentence.
+    /// Answer to a greeting that is not: the reason, in a sentence.
     Refusal,
     /// A sign of life.
     Beat,

@@ -34,7 +34,7 @@ pub struct Epoch(pub u64);
 pub struct Moment(pub Duration);
 
 impl Moment {
-    /// So much later.
+    /// The moment that much later; the last one there is, if that is past it.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(wait))

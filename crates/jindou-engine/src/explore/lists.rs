@@ -130,7 +130,7 @@ pub(crate) struct Lists<'a> {
     more: Vec<u32>,
     /// Every row of the batch has a range.
     whole: bool,
-    /// And all are the segment's: the patch marked keys without edits only.
+    /// All of those are the segment's: the patch marked keys without edits only.
     clean: bool,
     finger: PatchFinger<'a>,
     /// Lists of keys that the patch marks, read so far.
@@ -330,7 +330,7 @@ impl<'a> Lists<'a> {
         (self.whole, self.clean) = (true, clean);
     }
 
-    /// So many more lists of keys that the patch marks were merged or looked through.
+    /// Counts lists of keys that the patch marks, merged or looked through.
     pub fn note_merged(&mut self, lists: u64) {
         if lists > 0 {
             self.merged += lists;

@@ -203,7 +203,7 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     shards.is_left_clean();
 }
 
-/// So many places, of which each thread has one at most.
+/// A number of places, of which each thread has one at most.
 #[derive(Debug)]
 struct Places {
     free: Mutex<usize>,

@@ -4,7 +4,7 @@ use crate::client::{escape, request};
 use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
 use jindou::{Database, OpenOptions, Runtime};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Rows of this are only counted: what it takes is computing.
@@ -22,24 +22,17 @@ fn heavy_queries_of_many_clients_compute_in_the_places_that_there_are() {
         let db = with_places(thousand(), places);
         let workers = db.runtime().workers().clone();
         let server = jindou_server::Server::start(db, options().with_threads(2)).expect("a server");
-        let ended = AtomicBool::new(false);
-        let answered = AtomicU64::new(0);
         let mut most = (0, 0);
         std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..3 {
-                        let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
-                        assert_eq!(answer.text(), "n\r\n1000000\r\n");
-                        answered.fetch_add(1, Ordering::SeqCst);
-                    }
-                });
-            }
-            scope.spawn(|| {
-                until("all are answered", || answered.load(Ordering::SeqCst) == 24);
-                ended.store(true, Ordering::SeqCst);
-            });
-            while !ended.load(Ordering::SeqCst) {
+            let client = || {
+                for _ in 0..3 {
+                    let answer = ask(&server, HEAVY, &[("accept", "text/csv")]);
+                    assert_eq!(answer.text(), "n\r\n1000000\r\n");
+                }
+            };
+            let clients: Vec<_> = (0..8).map(|_| scope.spawn(client)).collect();
+            // A client that fails has ended, too.
+            while !clients.iter().all(|c| c.is_finished()) {
                 let (computing, waiting) = workers.load();
                 most = (most.0.max(computing), most.1.max(waiting));
                 std::thread::sleep(Duration::from_micros(200));
@@ -85,6 +78,15 @@ fn star(predicates: usize) -> Store {
     store(&text)
 }
 
+/// Says on leaving a block, also by a failure, that other threads may end.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Large queries that are never in the cache, some of them short enough to be tried where they are read, beside small ones.
 #[test]
 fn planning_keeps_no_small_query_waiting() {
@@ -101,6 +103,7 @@ fn planning_keeps_no_small_query_waiting() {
     assert!(large(280, 0).len() < 4 << 10 && large(300, 0).len() > 2 << 10);
     let (mut slowest, mut small) = (Duration::ZERO, 0);
     std::thread::scope(|scope| {
+        let _end = Ends(&ended);
         for client in 0..4u64 {
             let (server, ended, large) = (&server, &ended, &large);
             scope.spawn(move || {
@@ -121,7 +124,6 @@ fn planning_keeps_no_small_query_waiting() {
             assert_eq!(answer.status, 200);
             times.push(asked.elapsed());
         }
-        ended.store(true, Ordering::SeqCst);
         times.sort_unstable();
         (slowest, small) = (times[times.len() * 9 / 10], times.len());
     });

@@ -179,11 +179,15 @@ fn answering(
 }
 
 fn failing(at: SocketAddr, more: &[String]) -> (u16, String, Duration) {
+    failing_within("2s", at, more)
+}
+
+fn failing_within(limit: &str, at: SocketAddr, more: &[String]) -> (u16, String, Duration) {
     let mut list = vec![at.to_string()];
     list.extend_from_slice(more);
     let server = serve(&store("<http://e/a> <http://e/p> 1 ."), allowing(&list));
     let query = format!("SELECT * {{ SERVICE <http://{at}/x> {{ ?s <http://e/name> ?n }} }}");
-    let target = format!("/query?timeout=2s&query={}", crate::escape(&query));
+    let target = format!("/query?timeout={limit}&query={}", crate::escape(&query));
     let start = Instant::now();
     let a = crate::request(server.address(), "GET", &target, &[], b"");
     (a.status, a.text().to_owned(), start.elapsed())
@@ -303,4 +307,44 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
         status == 502 || status == 503 && text.contains("time limit"),
         "{status} {text}"
     );
+}
+
+/// A head that names 300,000 variables kept the parser at work for a quarter of an hour, in which it saw no time limit.
+#[test]
+fn an_answer_of_too_many_variables_is_refused_before_it_is_read() {
+    let named = |open: &str, close: &str, between: &str| {
+        let all: Vec<String> = (0..300_000).map(|i| format!("{open}v{i}{close}")).collect();
+        all.join(between)
+    };
+    for (media, body) in [
+        (
+            "application/sparql-results+json",
+            format!(
+                "{{\"head\":{{\"vars\":[{}]}},\"results\":{{\"bindings\":[]}}}}",
+                named("\"", "\"", ",")
+            ),
+        ),
+        (
+            "application/sparql-results+xml",
+            format!(
+                "<sparql><head>{}</head><results/></sparql>",
+                named("<variable name=\"", "\"/>", "")
+            ),
+        ),
+        ("text/tab-separated-values", named("?", "", "\t") + "\n"),
+        ("text/csv", named("", "", ",") + "\r\n"),
+    ] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {media}\r\n\r\n{body}");
+        let (at, _) = answering(move |out| {
+            let _ = out.write_all(answer.as_bytes());
+        });
+        let (status, text, took) = failing_within("50s", at, &[]);
+        let word = if media == "text/csv" { "CSV" } else { "10000" };
+        assert!(
+            status == 502 && text.contains(word) && text.contains(&at.to_string()),
+            "{media}: {status} {text}"
+        );
+        assert!(took < Duration::from_secs(50), "{media}: {took:?}");
+    }
 }

@@ -130,7 +130,7 @@ impl Edge for [u32; 3] {
     }
 }
 
-/// Which of several files gets a key's edges, and the key there.
+/// Distribution of keys over files: the file that gets a key's edges, and the key there.
 pub(super) trait Split: Sync {
     /// The file's number and the key in it; both ascend with ids.
     fn place(&self, key: u32) -> (usize, u32);

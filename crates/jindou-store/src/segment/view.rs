@@ -19,7 +19,7 @@ pub enum Scope<'a> {
     AnyNamed,
     /// The default graph and every named one, merged: an edge counts once.
     Union,
-    /// These graphs merged (ascending ids, `DEFAULT_GRAPH` for the default graph): an edge counts once.
+    /// Several graphs, merged (ascending ids, `DEFAULT_GRAPH` for the default graph): an edge counts once.
     Set(&'a [u32]),
 }
 

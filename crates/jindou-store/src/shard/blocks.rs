@@ -66,14 +66,14 @@ impl FromStr for Placement {
 pub struct Sharding {
     /// Number of shards, fixed for the store's life; 1 makes a store that is not sharded.
     pub shards: u32,
-    /// Which shard gets which block.
+    /// Rule by which blocks go to shards.
     pub placement: Placement,
     /// log2 of the ids in a block; `None` chooses by the number of terms.
     pub block_shift: Option<u32>,
 }
 
 impl Sharding {
-    /// So many shards, placed by range, blocks as large as the graph wants them.
+    /// A number of shards, placed by range, with blocks as large as the graph wants them.
     #[must_use]
     pub fn new(shards: u32) -> Self {
         Self {
@@ -280,7 +280,7 @@ impl Blocks {
         blocks.iter().filter(|&&b| b != NO_BLOCK).map(size).sum()
     }
 
-    /// Those of [`Self::everywhere`] that a shard does not own.
+    /// Vertices of [`Self::everywhere`] that a shard does not own.
     pub(crate) fn foreign(&self, shard: u32) -> Vec<u32> {
         let all = self.everywhere.iter().copied();
         all.filter(|&v| self.place(v).is_some_and(|p| p.shard != shard))

@@ -8,7 +8,7 @@ use jindou_model::Direction;
 
 /// Where a key's edges are.
 pub(crate) enum Owner {
-    /// Here, under this key.
+    /// In this shard, under this key.
     Own(u32),
     /// On this shard.
     Far(u32),
@@ -81,7 +81,7 @@ impl FarEdges<'_> {
         there.first() == Some(&true)
     }
 
-    /// Which of some edges are there. Keys of this shard are left out: their places are returned with the keys here.
+    /// Tells which of some edges are there. Keys of this shard are left out: their places are returned with the keys here.
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)>,

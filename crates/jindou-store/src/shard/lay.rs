@@ -136,7 +136,7 @@ impl<'a> EdgeView<'a> {
         array
     }
 
-    /// Which edges are there, in one round: `there[i]` says it of the `i`th.
+    /// Tells which edges are there, in one round: `there[i]` says it of the `i`th.
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)> + Clone,

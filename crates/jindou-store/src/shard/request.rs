@@ -14,7 +14,7 @@ pub enum Graphs {
     AnyNamed,
     /// The default graph and every named one.
     Union,
-    /// These, ascending; 0 for the default graph.
+    /// Several graphs, ascending; 0 for the default graph.
     Set(Vec<u32>),
 }
 
@@ -175,7 +175,7 @@ pub enum Reply {
     Ids {
         /// The ids.
         ids: Vec<u32>,
-        /// There are more, from the last one on.
+        /// Whether there are more, from the last one on.
         more: bool,
     },
     /// Ids, 0 for a term that the shard does not have, and the numbers of edges of those that it owns.

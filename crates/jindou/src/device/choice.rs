@@ -1,4 +1,4 @@
-//! Which plans a GPU gets: those that its speeds say are worth it.
+//! Choice of the plans that a GPU gets: those that its speeds say are worth it.
 
 use super::faults::ring;
 use super::{Devices, GpuChoice};

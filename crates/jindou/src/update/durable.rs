@@ -296,7 +296,7 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
 }
 
 enum Found {
-    /// There is no log, and need not be.
+    /// No log, where none need be.
     None,
     /// All of the log is missing; in words.
     Gone(String),

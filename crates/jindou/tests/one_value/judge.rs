@@ -55,7 +55,7 @@ pub struct Report {
     pub judged: u64,
     /// Comparisons of an answer's cell with what it must be.
     pub compared: u64,
-    /// Those of expressions whose value is the implementation's choice.
+    /// Comparisons of expressions whose value is the implementation's choice.
     pub free: BTreeMap<&'static str, u64>,
     pub wrong: u64,
     /// Time in each position's queries, and in the judge itself.
