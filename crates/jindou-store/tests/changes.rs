@@ -3,11 +3,13 @@
 #[path = "common/transactions.rs"]
 mod transactions;
 
+use jindou_model::{CancelToken, Error, Watch};
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{Base, ChangeTerm, Changes, Snapshot};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use transactions::{Op, bytes, change, op, quads_of};
 
 fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>]) {
@@ -114,6 +116,53 @@ fn large_transactions_use_several_threads() {
     assert_eq!(one.record, many.record);
     assert_eq!(quads_of(&many.snapshot), truth);
     assert_eq!(quads_of(&snapshot.replay(&one.record).unwrap()), truth);
+}
+
+/// Ends what it watches at a look.
+#[derive(Debug)]
+struct Looks {
+    left: AtomicU64,
+}
+
+impl Watch for Looks {
+    fn check(&self) -> Result<(), Error> {
+        match self.left.fetch_sub(1, Ordering::SeqCst) {
+            0 => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A hundred megabytes of RDF are millions of changes, which take seconds: time limits are looked at meanwhile.
+#[test]
+fn applying_can_be_ended_at_every_long_step() {
+    let (_folder, base) = store_of_terms(&[bytes([0, 1, 2, 0])]);
+    let plain = Snapshot::of_base(base);
+    let mut changes = Changes::new();
+    for i in 0..140_000 {
+        let object = format!("\"{i}");
+        let terms = ["<http://e/s", "<http://e/p", &object];
+        let [s, p, o] = terms.map(|t| ChangeTerm::Bytes(t.as_bytes()));
+        changes.insert(s, p, o, None);
+    }
+    let ended_at = |look: u64, threads: usize| {
+        let left = AtomicU64::new(look);
+        let cancel = CancelToken::new().watching(Arc::new(Looks { left }));
+        plain.apply_while(&changes, threads, false, &cancel)
+    };
+    let expected = plain.apply(&changes, 1).unwrap().record;
+    for threads in [1, 3] {
+        let looks = (0..).find(|&look| match ended_at(look, threads) {
+            Err(Error::Cancelled) => false,
+            Err(e) => panic!("{e}"),
+            Ok(applied) => {
+                assert_eq!(applied.record, expected);
+                true
+            }
+        });
+        // Every 65,536 changes in each of six loops, and between the steps of laying them.
+        assert!(looks > Some(20), "{looks:?}");
+    }
 }
 
 #[test]

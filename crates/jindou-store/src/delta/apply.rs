@@ -2,7 +2,9 @@
 
 use super::{ChangeTerm, Changes, Net, record};
 use crate::snapshot::Snapshot;
-use jindou_model::{DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId};
+use jindou_model::{
+    CancelToken, DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId,
+};
 
 /// Result of [`Snapshot::apply`].
 pub struct Applied {
@@ -24,7 +26,7 @@ impl Snapshot {
     /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Internal`] when a change names an id that this
     /// snapshot does not have. Errors change nothing.
     pub fn apply(&self, changes: &Changes, threads: usize) -> Result<Applied> {
-        self.apply_as(changes, threads, self.next_number()?)
+        self.apply_while(changes, threads, false, &CancelToken::new())
     }
 
     /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the
@@ -33,16 +35,32 @@ impl Snapshot {
     /// # Errors
     /// As [`Self::apply`].
     pub fn apply_within(&self, changes: &Changes, threads: usize) -> Result<Applied> {
-        self.apply_as(changes, threads, self.number())
+        self.apply_while(changes, threads, true, &CancelToken::new())
     }
 
-    fn apply_as(&self, changes: &Changes, threads: usize, number: u32) -> Result<Applied> {
-        let net = Net::of(self, changes, threads)?;
+    /// As [`Self::apply`], or as [`Self::apply_within`] where the transaction is `begun`, unless `cancel` ends it: millions of
+    /// changes take seconds.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and what `cancel` says.
+    pub fn apply_while(
+        &self,
+        changes: &Changes,
+        threads: usize,
+        begun: bool,
+        cancel: &CancelToken,
+    ) -> Result<Applied> {
+        let number = match begun {
+            true => self.number(),
+            false => self.next_number()?,
+        };
+        let net = Net::of(self, changes, threads, cancel)?;
+        cancel.check()?;
         Ok(Applied {
             record: record::encode(&net, number),
             added: net.added.len() as u64,
             removed: net.removed.len() as u64,
-            snapshot: self.with_net(&net, number, threads),
+            snapshot: self.with_net_while(&net, number, threads, &|| cancel.check())?,
         })
     }
 

@@ -6,6 +6,7 @@ use crate::segment::PatchChange;
 use crate::snapshot::Snapshot;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Fewer quads than this are not worth a second thread.
@@ -55,7 +56,12 @@ fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
 }
 
 impl Snapshot {
-    fn lay_direction(&self, net: &Net, direction: Direction) -> DirectionDelta {
+    fn lay_direction<E>(
+        &self,
+        net: &Net,
+        direction: Direction,
+        look: &impl Fn() -> Result<(), E>,
+    ) -> Result<DirectionDelta, E> {
         let base = self.sets_of_base();
         let mut delta = DirectionDelta {
             patches: vec![],
@@ -64,10 +70,12 @@ impl Snapshot {
             moved: false,
         };
         for (p, change) in changes_of(net, direction) {
+            look()?;
             let old = self.patch(p, direction);
             let mut patch = old.map_or_else(Default::default, |p| (**p).clone());
             let seen = (patch.has_default(), patch.has_named());
             let (lost, dropped) = patch.apply(&change);
+            look()?;
             let keys = change.keys_added();
             let before = (delta.more.inserts.len(), delta.more.removals.len());
             delta
@@ -105,29 +113,47 @@ impl Snapshot {
         }
         delta.more.inserts.sort_unstable();
         delta.more.removals.sort_unstable();
-        delta
+        Ok(delta)
     }
 
     /// This snapshot with the net effect of a transaction laid over it.
     pub(crate) fn with_net(&self, net: &Net, number: u32, threads: usize) -> Self {
+        let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
+        next
+    }
+
+    /// As [`Self::with_net`], as long as `look` says that it is wanted; it is asked between long steps.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub(super) fn with_net_while<E: Send>(
+        &self,
+        net: &Net,
+        number: u32,
+        threads: usize,
+        look: &(impl Fn() -> Result<(), E> + Sync),
+    ) -> Result<Self, E> {
         let mut next = self.successor(number);
         let mut moved = !net.predicates.is_empty();
         next.tail_mut().extend(&net.terms);
+        look()?;
         for &v in &net.predicates {
             next.add_predicate(v);
         }
         let [out, into] = if threads > 1 && net.added.len() + net.removed.len() >= ALONE {
             std::thread::scope(|scope| {
-                let other = scope.spawn(|| self.lay_direction(net, Direction::In));
-                let out = self.lay_direction(net, Direction::Out);
+                let other = scope.spawn(|| self.lay_direction(net, Direction::In, look));
+                let out = self.lay_direction(net, Direction::Out, look);
                 match other.join() {
                     Ok(into) => [out, into],
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             })
         } else {
-            [Direction::Out, Direction::In].map(|d| self.lay_direction(net, d))
+            [Direction::Out, Direction::In].map(|d| self.lay_direction(net, d, look))
         };
+        let (out, into) = (out?, into?);
+        look()?;
         moved |= out.moved | into.moved;
         let mut dropped = out.dropped;
         let mut more = [MoreChange::default(), MoreChange::default()];
@@ -177,6 +203,6 @@ impl Snapshot {
         next.touched_mut()
             .change_graphs(&inserts, &removals, &shrunk);
         next.finish(net.added.len() as u64, net.removed.len() as u64, moved);
-        next
+        Ok(next)
     }
 }

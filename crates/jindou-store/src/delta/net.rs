@@ -5,8 +5,8 @@ use super::changes::{Change, Changes};
 use crate::segment::Scope;
 use crate::snapshot::Snapshot;
 use jindou_model::{
-    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId,
-    Resource, Result, VertexId,
+    CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX,
+    PredicateId, Resource, Result, VertexId,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -28,6 +28,8 @@ pub(crate) struct Net {
 
 /// Fewer changes than this are not worth a second thread.
 const ALONE: usize = 4096;
+/// Changes between two looks at the clock.
+const LOOK: usize = 1 << 16;
 
 /// Calls `f` for consecutive parts of `0 .. len`, on so many threads; results in order.
 fn in_parts<T: Send>(
@@ -70,13 +72,18 @@ impl Net {
     /// O(changes log changes), and a lookup for each different term and quad.
     ///
     /// # Errors
-    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have.
-    pub(super) fn of(snapshot: &Snapshot, changes: &Changes, threads: usize) -> Result<Self> {
+    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; what `cancel` says.
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        changes: &Changes,
+        threads: usize,
+        cancel: &CancelToken,
+    ) -> Result<Self> {
         let mut ids = Vec::with_capacity(changes.term_count() as usize);
         for part in in_parts(changes.term_count() as usize, threads, |range| {
-            lookup(snapshot, changes, range)
+            lookup(snapshot, changes, range, cancel)
         }) {
-            ids.extend(part);
+            ids.extend(part?);
         }
         if ids.len() >= (u32::MAX - FIRST_QUERY_ID) as usize {
             return Err(Error::limit(
@@ -84,17 +91,20 @@ impl Net {
                 "one transaction names too many different terms; split it",
             ));
         }
-        let quads = sorted(snapshot, changes.list(), &ids)?;
-        let present: Vec<bool> = in_parts(quads.len(), threads, |range| {
-            present(snapshot, quads.get(range).unwrap_or(&[]))
-        })
-        .concat();
+        let quads = sorted(snapshot, changes.list(), &ids, cancel)?;
+        let mut there: Vec<bool> = Vec::with_capacity(quads.len());
+        for part in in_parts(quads.len(), threads, |range| {
+            present(snapshot, quads.get(range).unwrap_or(&[]), cancel)
+        }) {
+            there.extend(part?);
+        }
 
         // New terms get ids in the order in which the changes name them, so the order of quads stays.
         let mut used = vec![false; ids.len()];
         let mut effective: Vec<(u128, bool)> = Vec::with_capacity(quads.len());
-        for (&(quad, insert), present) in quads.iter().zip(present) {
-            if insert == present {
+        for (at, (&(quad, insert), there)) in quads.iter().zip(there).enumerate() {
+            now_and_then(at, cancel)?;
+            if insert == there {
                 continue;
             }
             effective.push((quad, insert));
@@ -114,6 +124,7 @@ impl Net {
         let room = (FIRST_QUERY_ID - FIRST_TAIL_ID - net.tail_before) as usize;
         let mut place = vec![0u32; ids.len()];
         for (n, _) in used.iter().enumerate().filter(|u| *u.1) {
+            now_and_then(net.terms.len(), cancel)?;
             if net.terms.len() >= room {
                 return Err(Error::limit(
                     Resource::Numbers,
@@ -129,7 +140,8 @@ impl Net {
         };
         let mut fresh: FxHashMap<u32, u32> = FxHashMap::default();
         let mut last = (NO_VERTEX, 0);
-        for (quad, insert) in effective {
+        for (at, (quad, insert)) in effective.into_iter().enumerate() {
+            now_and_then(at, cancel)?;
             let [g, p, s, o] = parts(quad).map(final_id);
             if last.0 != p {
                 let known = snapshot.predicate_of(VertexId(p)).map(|p| p.0);
@@ -211,20 +223,38 @@ impl Net {
     }
 }
 
+/// Looks at the clock at every [`LOOK`]th step of a loop.
+fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
+    match step % LOOK {
+        0 => cancel.check(),
+        _ => Ok(()),
+    }
+}
+
 /// The ids of the changes' terms; those that are new get numbers from [`FIRST_QUERY_ID`] on for now.
-fn lookup(snapshot: &Snapshot, changes: &Changes, range: std::ops::Range<usize>) -> Vec<u32> {
-    let terms: Vec<&[u8]> = range.clone().map(|n| changes.term(n as u32)).collect();
-    let mut ids = Vec::with_capacity(terms.len());
-    snapshot.base().dictionary().lookup_many(&terms, &mut ids);
-    for ((id, term), n) in ids.iter_mut().zip(terms).zip(range) {
-        if *id == NO_VERTEX {
-            *id = match snapshot.tail().lookup(term) {
-                Some(v) => v.0,
-                None => FIRST_QUERY_ID + n as u32,
-            };
+fn lookup(
+    snapshot: &Snapshot,
+    changes: &Changes,
+    range: std::ops::Range<usize>,
+    cancel: &CancelToken,
+) -> Result<Vec<u32>> {
+    let mut ids = Vec::with_capacity(range.len());
+    for from in range.clone().step_by(LOOK) {
+        cancel.check()?;
+        let part = from..(from + LOOK).min(range.end);
+        let terms: Vec<&[u8]> = part.clone().map(|n| changes.term(n as u32)).collect();
+        let before = ids.len();
+        snapshot.base().dictionary().lookup_many(&terms, &mut ids);
+        for ((id, term), n) in ids[before..].iter_mut().zip(terms).zip(part) {
+            if *id == NO_VERTEX {
+                *id = match snapshot.tail().lookup(term) {
+                    Some(v) => v.0,
+                    None => FIRST_QUERY_ID + n as u32,
+                };
+            }
         }
     }
-    ids
+    Ok(ids)
 }
 
 fn parts(quad: u128) -> [u32; 4] {
@@ -232,13 +262,19 @@ fn parts(quad: u128) -> [u32; 4] {
 }
 
 /// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether it was inserted last.
-fn sorted(snapshot: &Snapshot, changes: &[Change], ids: &[u32]) -> Result<Vec<(u128, bool)>> {
+fn sorted(
+    snapshot: &Snapshot,
+    changes: &[Change],
+    ids: &[u32],
+    cancel: &CancelToken,
+) -> Result<Vec<(u128, bool)>> {
     let tail_end = FIRST_TAIL_ID + snapshot.tail().len();
     let vertices = snapshot.base().vertices();
     let known =
         |v: u32| (v <= vertices && v != NO_VERTEX) || (FIRST_TAIL_ID..tail_end).contains(&v);
     let mut quads: Vec<(u128, u32)> = Vec::with_capacity(changes.len());
     for (at, c) in changes.iter().enumerate() {
+        now_and_then(at, cancel)?;
         let mut terms = c.terms;
         for (place, t) in terms.iter_mut().enumerate() {
             if c.is_local(place) {
@@ -254,6 +290,7 @@ fn sorted(snapshot: &Snapshot, changes: &[Change], ids: &[u32]) -> Result<Vec<(u
         quads.push((g << 96 | p << 64 | s << 32 | o, (at as u32) << 1 | insert));
     }
     quads.sort_unstable();
+    cancel.check()?;
     let mut out: Vec<(u128, bool)> = Vec::with_capacity(quads.len());
     for (quad, at) in quads {
         let insert = at & 1 == 1;
@@ -266,7 +303,7 @@ fn sorted(snapshot: &Snapshot, changes: &[Change], ids: &[u32]) -> Result<Vec<(u
 }
 
 /// Whether each quad is there.
-fn present(snapshot: &Snapshot, quads: &[(u128, bool)]) -> Vec<bool> {
+fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) -> Result<Vec<bool>> {
     let mut out = Vec::with_capacity(quads.len());
     for group in quads.chunk_by(|a, b| a.0 >> 64 == b.0 >> 64) {
         let [g, p, ..] = parts(group[0].0);
@@ -276,11 +313,14 @@ fn present(snapshot: &Snapshot, quads: &[(u128, bool)]) -> Vec<bool> {
         };
         let view = snapshot.edges(p, Direction::Out);
         let scope = scope_of(g);
-        out.extend(group.iter().map(|&(quad, _)| {
-            let [_, _, s, o] = parts(quad);
-            // What is new has no edge.
-            s < FIRST_QUERY_ID && o < FIRST_QUERY_ID && view.contains(s, o, scope)
-        }));
+        for part in group.chunks(LOOK) {
+            cancel.check()?;
+            out.extend(part.iter().map(|&(quad, _)| {
+                let [_, _, s, o] = parts(quad);
+                // What is new has no edge.
+                s < FIRST_QUERY_ID && o < FIRST_QUERY_ID && view.contains(s, o, scope)
+            }));
+        }
     }
-    out
+    Ok(out)
 }

@@ -116,11 +116,10 @@ impl Transaction {
     }
 
     fn apply_unchecked(&mut self, changes: &Changes) -> Result<()> {
-        let mut applied = if self.begun {
-            self.snapshot.apply_within(changes, self.threads)?
-        } else {
-            self.snapshot.apply(changes, self.threads)?
-        };
+        let (threads, cancel) = (self.threads, &self.cancel);
+        let mut applied = self
+            .snapshot
+            .apply_while(changes, threads, self.begun, cancel)?;
         // What changes nothing leaves no trace.
         if applied.added + applied.removed > 0 {
             self.begun = true;
