@@ -85,12 +85,12 @@ pub struct Task<'a> {
 /// How often rows that are the same come from an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repeats {
-    /// Each one.
+    /// Each one comes.
     #[default]
     Each,
-    /// They may come once.
+    /// Equal rows may come once.
     Once,
-    /// They may come once, if one more column, behind the others, says how many they were.
+    /// Equal rows may come once, if one more column, behind the others, says how many there were.
     Counted,
 }
 

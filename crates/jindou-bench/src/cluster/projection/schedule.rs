@@ -84,7 +84,7 @@ struct Thread<'t> {
     at: usize,
     /// Answers for which it waits.
     waiting: usize,
-    /// It waits for the message of its present operation.
+    /// True while the thread waits for the message of its present operation.
     is_parked: bool,
     then: Then<'t>,
 }
