@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
+/// Time that rounds under way have when a query has ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// One thread of a query.
 struct Thread {
     /// Its processor time when it was last looked at.
@@ -62,6 +65,8 @@ impl Thread {
 #[derive(Default)]
 struct State {
     running: bool,
+    /// Rounds under way.
+    asking: usize,
     home: u32,
     threads: FxHashMap<ThreadId, Thread>,
     parts: Vec<PartTrace>,
@@ -247,12 +252,21 @@ impl Recorder {
 
     fn end(&self) -> Trace {
         self.with(|state, id| {
+            if let Some(thread) = state.threads.get_mut(&id) {
+                thread.look();
+            }
+        });
+        // The coordinator knows a part's last report before the part knows that it does.
+        let begun = Instant::now();
+        while self.with(|state, _| state.asking > 0) && begun.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        self.with(|state, id| {
             let mut trace = Trace {
                 home: state.home,
                 ..Trace::default()
             };
             if let Some(mut thread) = state.threads.remove(&id) {
-                thread.look();
                 trace.ops = thread.done.swap_remove(0);
             }
             // A part's thread may not have heard that it has nothing more to do.
@@ -296,6 +310,41 @@ impl Recorder {
     }
 }
 
+impl Recorder {
+    /// Asks the shards of a round one after the other.
+    fn ask_each(
+        &self,
+        requests: &[(u32, Request)],
+        tells: &[Option<u32>],
+        cancel: &CancelToken,
+    ) -> Result<(Vec<Reply>, Vec<Message>)> {
+        let mut replies: Vec<Option<Reply>> = Vec::new();
+        replies.resize_with(requests.len(), || None);
+        let mut messages = Vec::new();
+        let mut shards: Vec<u32> = Vec::new();
+        for (shard, _) in requests {
+            if !shards.contains(shard) {
+                shards.push(*shard);
+            }
+        }
+        // Requests for one shard are one message.
+        for shard in shards {
+            let (places, of_it): (Vec<usize>, Vec<(u32, Request)>) = (0..)
+                .zip(requests)
+                .filter(|(_, r)| r.0 == shard)
+                .map(|(i, r)| (i, r.clone()))
+                .unzip();
+            let told = places.iter().filter_map(|&i| tells[i]).collect();
+            let (answers, message) = self.ask_one(&of_it, told, cancel)?;
+            for (i, answer) in places.into_iter().zip(answers) {
+                replies[i] = Some(answer);
+            }
+            messages.push(message);
+        }
+        Ok((replies.into_iter().flatten().collect(), messages))
+    }
+}
+
 impl Far for Recorder {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         // The number that each request tells, of a thread that is recorded.
@@ -308,49 +357,31 @@ impl Far for Recorder {
             };
             let tells: Vec<Option<u32>> = requests.iter().map(&mut of).collect();
             thread.tells.clear();
+            state.asking += 1;
             Some(tells)
         });
         let begun = Instant::now();
-        let mut replies: Vec<Option<Reply>> = Vec::new();
-        if let Some(tells) = tells {
-            replies.resize_with(requests.len(), || None);
-            let mut messages = Vec::new();
-            // Requests for one shard are one message, of which only requests that ask for data are several.
-            let mut shards: Vec<u32> = Vec::new();
-            for (shard, _) in requests {
-                if !shards.contains(shard) {
-                    shards.push(*shard);
-                }
+        let replies = match tells {
+            Some(tells) => {
+                let asked = self.ask_each(requests, &tells, cancel);
+                self.with(|state, id| {
+                    state.asking = state.asking.saturating_sub(1);
+                    if let (Ok((_, messages)), Some(thread)) = (&asked, state.threads.get_mut(&id))
+                    {
+                        thread.push(Op::Round(messages.clone()));
+                    }
+                });
+                asked?.0
             }
-            for shard in shards {
-                let of_it: (Vec<usize>, Vec<(u32, Request)>) = (0..)
-                    .zip(requests)
-                    .filter(|(_, r)| r.0 == shard)
-                    .map(|(i, r)| (i, r.clone()))
-                    .unzip();
-                let told = of_it.0.iter().filter_map(|&i: &usize| tells[i]).collect();
-                let (answers, message) = self.ask_one(&of_it.1, told, cancel)?;
-                for (i, answer) in of_it.0.into_iter().zip(answers) {
-                    replies[i] = Some(answer);
-                }
-                messages.push(message);
-            }
-            self.with(|state, id| {
-                if let Some(thread) = state.threads.get_mut(&id) {
-                    thread.push(Op::Round(messages));
-                }
-            });
-        } else {
-            let all = self.far.ask(requests, cancel)?;
-            replies.extend(all.into_iter().map(Some));
-        }
+            None => self.far.ask(requests, cancel)?,
+        };
         // Sleeping would take much longer than this.
         let round = Duration::from_nanos(self.round.load(Ordering::Relaxed));
         while begun.elapsed() < round {
             std::hint::spin_loop();
         }
         self.with(|_, _| ());
-        Ok(replies.into_iter().flatten().collect())
+        Ok(replies)
     }
 
     fn link(&self, shard: u32) -> Result<u64> {
