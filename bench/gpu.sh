@@ -7,6 +7,7 @@
 #   bench/gpu.sh run [N [T]]        all stages; LUBM(N), default 2560, with T threads, default 16, and its store in $STORE
 #   bench/gpu.sh queries [N [T]]    loading and queries alone, for a second run at another scale (10240)
 #   bench/gpu.sh variant [FLAGS]    kernels of this folder built by this machine's nvcc with FLAGS, checked and timed; no Rust
+#   bench/gpu.sh transfers [N [T]]  without a card: bytes that LUBM(N)'s heavy queries want and move, beside ATC '18's; default 160
 #   JINDOU_GPU=shim bench/gpu.sh small    proves this script where there is no card
 #
 # stage      what
@@ -153,6 +154,15 @@ case "${1:-run}" in
     loaded && queries "${2:-2560}" "${3:-16}" 7
     finish
     ;;
+  transfers)
+    # The shim counts, and no kernel runs.
+    export JINDOU_GPU=shim
+    budget=${BUDGET:-3600}
+    begin
+    load "${2:-160}" "${3:-2}" 1800
+    loaded && stage transfers 1200 "$bench" transfers --store "$STORE" --lubm "${2:-160}" && grep -v '^{' "$OUT/transfers.log"
+    finish
+    ;;
   variant)
     shift
     begin
@@ -164,7 +174,7 @@ case "${1:-run}" in
     finish
     ;;
   *)
-    sed -n '2,24s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,25s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

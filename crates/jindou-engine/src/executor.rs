@@ -12,7 +12,7 @@ use crate::sink::{ChecksumSink, Sink};
 use crate::terms::QueryTerms;
 use jindou_model::sync;
 use jindou_model::{Error, MemoryBudget, Result};
-use jindou_plan::{Exploration, Plan, Slot, Step, layout_of};
+use jindou_plan::{Exploration, Operator, Plan, Slot, Step, layout_of};
 use jindou_store::{Graph, Identity};
 use std::any::Any;
 use std::sync::Mutex;
@@ -78,6 +78,18 @@ pub struct Task<'a> {
     pub snapshot: &'a dyn Graph,
     /// The steps. With an input table they go on from it; without one, the first is a `Start`.
     pub steps: &'a [Step],
+    /// Threads, deadline, memory.
+    pub options: &'a ExecOptions,
+}
+
+/// An operator to run with all below it, and under which limits.
+pub struct OperatorTask<'a> {
+    /// The operator. No part of it depends on rows of others.
+    pub op: &'a Operator,
+    /// Rows of it that are wanted at most.
+    pub most: Option<u64>,
+    /// The state of the graph.
+    pub snapshot: &'a dyn Graph,
     /// Threads, deadline, memory.
     pub options: &'a ExecOptions,
 }
@@ -278,6 +290,39 @@ pub trait Executor: Send + Sync {
         _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
         self.stream(task, input, sink)
+    }
+
+    /// True if this executor runs the operator with all below it, by [`Self::counts`] if it is a COUNT, else by [`Self::operator`]: then
+    /// fewer rows come back than the exploration below makes. No operator, unless an executor says otherwise.
+    ///
+    /// # Errors
+    /// As [`Self::prefix`].
+    fn runs(&self, _task: &OperatorTask<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Runs an operator that it [`runs`](Self::runs) and gives the rows to a sink: columns as [`Operator::layout`] has them. Appends what each
+    /// step of the exploration below did to `profile`.
+    ///
+    /// # Errors
+    /// As [`Self::stream`].
+    fn operator(
+        &self,
+        task: &OperatorTask<'_>,
+        _sink: &mut dyn Sink,
+        _profile: &mut Vec<StepProfile>,
+    ) -> Result<()> {
+        let name = task.op.name();
+        Err(Error::Unsupported(format!("{name} on {}", self.name())))
+    }
+
+    /// The numbers of a COUNT without groups that it [`runs`](Self::runs), one a count. `profile` as in [`Self::operator`].
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn counts(&self, task: &OperatorTask<'_>, _profile: &mut Vec<StepProfile>) -> Result<Vec<u64>> {
+        let name = task.op.name();
+        Err(Error::Unsupported(format!("{name} on {}", self.name())))
     }
 
     /// Runs a whole plan and gives its rows to a sink: columns in the plan's order, in batches of any size.

@@ -48,7 +48,7 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{
-    CpuExecutor, Executor, Poll, PulledRows, ShardWork, Table, Task, columns_after,
+    CpuExecutor, Executor, OperatorTask, Poll, PulledRows, ShardWork, Table, Task, columns_after,
 };
 pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;

@@ -4,3 +4,4 @@
 #include "measure.cu"
 #include "expand.cu"
 #include "fold.cu"
+#include "operators.cu"

@@ -4,7 +4,7 @@
 // Rules for kernels (they keep the shim's model of a GPU exact):
 //   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
 //   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early;
-//   - global memory is read and written only through load_*, store, atomics and *_relaxed;
+//   - global memory is read and written only through load_*, store*, and atomic_*;
 //   - a block has one shared struct, declared with SHARED.
 #pragma once
 
@@ -71,6 +71,12 @@ DEVICE u32 load_stream_if(bool when, const u32 *p, u32 otherwise) {
 }
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
+DEVICE u32 atomic_or(u32 *p, u32 v) { return atomicOr(p, v); }
+// A word that others set bits of meanwhile, for some threads of a warp.
+DEVICE u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
+  asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.relaxed.gpu.global.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when) : "memory");
+  return otherwise;
+}
 // Words that blocks wait for. They carry all that is waited for themselves, so nothing else is ordered by them: an acquire would
 // empty the first-level cache at each look.
 DEVICE u64 load_relaxed(const u64 *p) {

@@ -46,6 +46,15 @@ struct Columns { u32 count, pad; const u32 *from[MAX_COLUMNS]; u32 *to[MAX_COLUM
 // Rows in, a counter of rows out (zeroed by the host), columns kept.
 struct Compact { u32 rows, pad; u32 *counter; Columns columns; };
 
+// A set as one bit a member: of ids, those below `dense` and behind them the `tail` ones from `first_tail` on (terms that updates
+// brought); or of row numbers, which all are below `dense`.
+struct Bits { u32 *words; u32 dense, first_tail, tail, pad; };
+
+// Ranks of numbers by id, in pages of RANKS_A_PAGE ids: of a page without a number there is none (NO_KEY). Terms that updates brought
+// have no rank: of them, one bit each says whether the comparison is true.
+enum : u32 { RANK_SHIFT = 10, RANKS_A_PAGE = 1 << RANK_SHIFT };
+struct Ranks { const u32 *pages, *ranks, *tail_bits; u32 page_count, start, end, first_tail, tail, pad; };
+
 struct StartIntervals { const Pair *intervals; const u64 *before; u32 *out; u64 begin; u32 count, rows; };
 struct StartKeys { Segment segment; u32 *out; u32 begin, rows, first_block, blocks; };
 struct Restrict { Compact compact; Operand operand; Within within; };
@@ -107,4 +116,11 @@ struct ExpandAny {
   u64 begin, end;
   u32 rows, pad;
 };
+struct Compare { Compact compact; Operand operand; Ranks ranks; };
+// `prefix`: null, or rows + 1 sums of lengths; rows of length 0 are passed by.
+struct Mark { Bits bits; Operand operand; const u32 *prefix; u32 rows, pad; };
+// With `by_row`, the bit is that of the row's number, counted from `first`.
+struct Test { Compact compact; Bits bits; Operand operand; u32 want, by_row, first, pad; };
+struct Distinct { Compact compact; Bits bits; Operand operand; };
+struct Gather { Columns columns; const u32 *index; u32 rows, pad; };
 struct Checksum { u64 *sum; u32 rows, count; const u32 *columns[MAX_COLUMNS]; };

@@ -38,7 +38,9 @@
   X(APPEND_NOT_ATOMIC) X(SCAN_NO_WAIT) X(SCAN_FIRST_BARRIER) X(SCAN_SECOND_BARRIER) X(SHORTEST_IS_LAST)  \
   X(PARTITION_OFF_BY_ONE) X(EXPAND_MARK_BARRIER) X(EXPAND_MAX_BARRIER) X(WITHIN_ONE_MORE)                \
   X(INTERSECT_FORGETS_LAST) X(ONE_NEXT_KEY) X(FOLD_BARRIER) X(FOLD_NOT_ATOMIC) X(NEGATE_IGNORED)          \
-  X(SETS_NEXT_RUN) X(CATALOG_NEXT) X(CHECK_ANY_FIRST_ONLY) X(LIST_FROM_NEXT) X(ANY_SHORT_ADDRESS)
+  X(SETS_NEXT_RUN) X(CATALOG_NEXT) X(CHECK_ANY_FIRST_ONLY) X(LIST_FROM_NEXT) X(ANY_SHORT_ADDRESS)  \
+  X(COMPARE_ONE_MORE) X(COMPARE_NO_TAIL) X(MARK_NOT_ATOMIC) X(MARK_EMPTY_LISTS) X(TEST_NEXT_ROW)          \
+  X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER)
 
 namespace shim {
 
@@ -273,5 +275,14 @@ ACCESS void store_if(bool when, T *p, T v) {
 }
 DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+DEVICE u32 atomic_or(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
+static inline __attribute__((always_inline)) u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
+  if (shim::launched->sectors) shim::note(when, p, sizeof(u32), shim::RANDOM);
+  asm volatile("" : "+r"(when));
+  if (!when) return otherwise;
+  shim::access(p, sizeof(*p));
+  shim::count_random(sizeof(u32));
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
 DEVICE u64 load_relaxed(const u64 *p) { shim::access(p, sizeof(*p)); return __atomic_load_n(p, __ATOMIC_RELAXED); }
 DEVICE void store_relaxed(u64 *p, u64 v) { shim::access(p, sizeof(*p)); __atomic_store_n(p, v, __ATOMIC_RELAXED); }

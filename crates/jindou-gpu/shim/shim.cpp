@@ -371,7 +371,9 @@ const Entry ENTRIES[] = {
     {"jd_expand_within", jd_expand_within, sizeof(Expand)},    {"jd_intersect", jd_intersect, sizeof(Expand)},
     {"jd_expand_one", jd_expand_one, sizeof(ExpandOne)},       {"jd_checksum", jd_checksum, sizeof(Checksum)},
     {"jd_check_any", jd_check_any, sizeof(CheckAny)},          {"jd_measure_any", jd_measure_any, sizeof(MeasureAny)},
-    {"jd_expand_any", jd_expand_any, sizeof(ExpandAny)},
+    {"jd_expand_any", jd_expand_any, sizeof(ExpandAny)},       {"jd_compare", jd_compare, sizeof(Compare)},
+    {"jd_mark", jd_mark, sizeof(Mark)},                        {"jd_test", jd_test, sizeof(Test)},
+    {"jd_distinct", jd_distinct, sizeof(Distinct)},            {"jd_gather", jd_gather, sizeof(Gather)},
 };
 #define X(name) #name,
 const char *const BUG_NAMES[] = {JINDOU_BUGS(X)};

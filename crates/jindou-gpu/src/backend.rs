@@ -16,7 +16,7 @@ macro_rules! kernels {
         }
 
         impl Kernel {
-            /// All of them, in order of their numbers.
+            /// All kernels, in order of their numbers.
             pub const ALL: &'static [Kernel] = &[$(Kernel::$name),*];
 
             /// The name in the compiled code.
@@ -51,6 +51,11 @@ kernels! {
     CheckAny = "jd_check_any": CheckAny,
     MeasureAny = "jd_measure_any": MeasureAny,
     ExpandAny = "jd_expand_any": ExpandAny,
+    Compare = "jd_compare": Compare,
+    Mark = "jd_mark": Mark,
+    Test = "jd_test": Test,
+    Distinct = "jd_distinct": Distinct,
+    Gather = "jd_gather": Gather,
 }
 
 /// A moment on the device's time line. Given back by [`Backend::unmark`].
@@ -137,6 +142,16 @@ pub unsafe trait Backend: Send + Sync {
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is not written to
     /// until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
+    /// Queues a copy to the device beside all other work, behind the other such copies. Whatever reads what it brings is queued
+    /// [`Self::after`] it.
+    ///
+    /// # Safety
+    /// As [`Self::upload`]; and no work that is queued and not known to be done touches `to ..`.
+    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
+    /// The moment when all copies that were queued aside so far are done.
+    fn mark_aside(&self) -> Result<Mark>;
+    /// Has all work that is queued from here on, copies aside excepted, begin after this moment.
+    fn after(&self, mark: &Mark) -> Result<()>;
     /// Queues a copy from the device.
     ///
     /// # Safety

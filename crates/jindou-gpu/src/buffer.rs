@@ -1,7 +1,7 @@
 //! Memory with owners: on the device, in a share of it, and pinned on the host.
 
 use crate::backend::Mark;
-use crate::device::{ALIGN, Block, Device};
+use crate::device::{ALIGN, Block, Device, Lane};
 use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +87,7 @@ impl DeviceBuffer {
             }
         }
         // SAFETY: checked above.
-        unsafe { self.device.upload_packed(self.at, slices) }
+        unsafe { self.device.upload_packed(self.at, slices, Lane::Ordered) }
     }
 
     /// Fills it with zeros.
@@ -153,7 +153,7 @@ impl<'a> Packer<'a> {
 pub(crate) struct Place(Option<usize>);
 
 impl Place {
-    /// Its address; 0 for an empty array.
+    /// The address of the array; 0 for an empty one.
     pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
         match (self.0, buffer) {
             (Some(at), Some(b)) => b.at() + at as u64,

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
+use crate::ranks::RankTable;
 use crate::resident::{Arrays, ResidentSegment, alone, locked};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_store::Graph;
@@ -48,6 +49,8 @@ pub(crate) struct Index {
     pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub subjects: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub catalogs: FxHashMap<IndexKey, Arc<Catalog>>,
+    /// By epoch and number of ids.
+    pub ranks: FxHashMap<(u64, u32), Arc<RankTable>>,
 }
 
 impl SegmentCache {
@@ -139,7 +142,7 @@ impl SegmentCache {
             .is_some_and(|(g, _)| *g == generation)
     }
 
-    /// Device memory of all held segments, characteristic sets and index vertices.
+    /// Device memory of all held segments, characteristic sets, index vertices and value ranks.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let arrays: u64 = locked(&self.arrays).values().map(|a| a.1.bytes()).sum();
@@ -148,7 +151,8 @@ impl SegmentCache {
         drop(held);
         let index = self.index();
         let more = index.sets.values().chain(index.subjects.values());
-        segments + more.map(|s| s.bytes()).sum::<u64>()
+        let ranks: u64 = index.ranks.values().map(|r| r.bytes()).sum();
+        segments + ranks + more.map(|s| s.bytes()).sum::<u64>()
     }
 
     /// Drops what no running plan holds.
@@ -158,6 +162,7 @@ impl SegmentCache {
         index.catalogs.retain(|_, c| Arc::strong_count(c) > 1);
         index.sets.retain(|_, s| Arc::strong_count(s) > 1);
         index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
+        index.ranks.retain(|_, r| Arc::strong_count(r) > 1);
         drop(index);
         // Segments hold arrays.
         locked(&self.held).retain(|_, s| Arc::strong_count(&s.1) > 1);

@@ -26,7 +26,7 @@ const THREADS: u32 = 256;
 
 /// Every function of the driver that is called here. The bindings end the process' query in a panic when one is missing, so
 /// they are looked for first.
-const SYMBOLS: [&str; 42] = [
+const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -38,6 +38,7 @@ const SYMBOLS: [&str; 42] = [
     "cuCtxSetCurrent",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
+    "cuStreamWaitEvent",
     "cuModuleLoadData",
     "cuModuleUnload",
     "cuModuleGetFunction",
@@ -71,13 +72,14 @@ const SYMBOLS: [&str; 42] = [
     "cuEventElapsedTime_v2",
 ];
 
-/// One GPU, one stream. Work is ordered by the stream, memory included.
+/// A GPU with two streams. Work is ordered by the first, memory included; the second has the copies that are made aside.
 ///
 /// Memory comes from a pool of its own, which keeps what was freed until [`Backend::trim`]: plans allocate all the time.
 pub struct Cuda {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    aside: sys::CUstream,
     module: sys::CUmodule,
     pool: sys::CUmemoryPool,
     functions: Vec<sys::CUfunction>,
@@ -236,6 +238,7 @@ impl Cuda {
             device,
             context,
             stream: std::ptr::null_mut(),
+            aside: std::ptr::null_mut(),
             module: std::ptr::null_mut(),
             pool: std::ptr::null_mut(),
             functions: Vec::new(),
@@ -256,6 +259,8 @@ impl Cuda {
         self.bind()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking);
         self.stream = self.done("make a stream", stream)?;
+        let aside = result::stream::create(result::stream::StreamKind::NonBlocking);
+        self.aside = self.done("make a stream", aside)?;
         let props = sys::CUmemPoolProps {
             allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
@@ -365,6 +370,28 @@ impl Cuda {
         Ok(n)
     }
 
+    /// The moment when all work of a stream is done.
+    fn record(&self, stream: sys::CUstream) -> Result<Mark> {
+        self.bind()?;
+        let kept = self.events().pop();
+        let event = match kept {
+            Some(e) => e,
+            None => {
+                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
+                self.done("make an event", event)? as u64
+            }
+        };
+        // SAFETY: event and stream belong to this context.
+        let recorded = unsafe { result::event::record(event as sys::CUevent, stream) };
+        match self.done("record an event", recorded) {
+            Ok(()) => Ok(Mark(event)),
+            Err(e) => {
+                self.events().push(event);
+                Err(e)
+            }
+        }
+    }
+
     fn events(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         sync::lock(&self.events)
     }
@@ -390,9 +417,11 @@ impl Drop for Cuda {
             // SAFETY: loaded in `prepare`, unloaded once.
             close(self, &|| unsafe { result::module::unload(self.module) });
         }
-        if !self.stream.is_null() {
-            // SAFETY: made in `prepare`, destroyed once.
-            close(self, &|| unsafe { result::stream::destroy(self.stream) });
+        for stream in [self.aside, self.stream] {
+            if !stream.is_null() {
+                // SAFETY: made in `prepare`, destroyed once.
+                close(self, &|| unsafe { result::stream::destroy(stream) });
+            }
         }
         if !self.pool.is_null() {
             // SAFETY: likewise.
@@ -536,6 +565,25 @@ unsafe impl Backend for Cuda {
         self.done("take data", queued.result())
     }
 
+    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        self.bind()?;
+        let from = from.as_ptr().cast();
+        // SAFETY: the caller vouches for both ranges.
+        let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, self.aside) };
+        self.done("take data", queued.result())
+    }
+
+    fn mark_aside(&self) -> Result<Mark> {
+        self.record(self.aside)
+    }
+
+    fn after(&self, mark: &Mark) -> Result<()> {
+        self.bind()?;
+        // SAFETY: stream and event belong to this context, and the event was recorded.
+        let queued = unsafe { sys::cuStreamWaitEvent(self.stream, mark.0 as sys::CUevent, 0) };
+        self.done("wait for a copy", queued.result())
+    }
+
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         let to = to.as_ptr().cast();
@@ -583,24 +631,7 @@ unsafe impl Backend for Cuda {
     }
 
     fn mark(&self) -> Result<Mark> {
-        self.bind()?;
-        let kept = self.events().pop();
-        let event = match kept {
-            Some(e) => e,
-            None => {
-                let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT);
-                self.done("make an event", event)? as u64
-            }
-        };
-        // SAFETY: event and stream belong to this context.
-        let recorded = unsafe { result::event::record(event as sys::CUevent, self.stream) };
-        match self.done("record an event", recorded) {
-            Ok(()) => Ok(Mark(event)),
-            Err(e) => {
-                self.events().push(event);
-                Err(e)
-            }
-        }
+        self.record(self.stream)
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

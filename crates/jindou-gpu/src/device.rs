@@ -58,8 +58,17 @@ pub struct Device {
     limit: u64,
     taken: AtomicU64,
     pinned: Mutex<Pinned>,
-    /// The half being filled comes first.
-    staging: Mutex<Vec<Half>>,
+    /// For copies in order with other work, and for those aside. The half being filled comes first.
+    staging: [Mutex<Vec<Half>>; 2],
+}
+
+/// The order that copies to the device are in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// With all other work.
+    Ordered,
+    /// Beside it.
+    Aside,
 }
 
 impl Deref for Device {
@@ -89,7 +98,7 @@ impl Device {
             limit,
             taken: AtomicU64::new(0),
             pinned: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Default::default(),
         })
     }
 
@@ -102,7 +111,7 @@ impl Device {
     /// Bytes of its memory that may still be taken, and that may be taken in all.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn memory(&self) -> Result<(u64, u64)> {
         let (free, total) = self.backend.memory()?;
         let left = self
@@ -169,7 +178,7 @@ impl Device {
     /// Waits for all work queued so far.
     ///
     /// # Errors
-    /// Those of that work; `Cancelled` and `Timeout` (the work goes on); `Internal` when the device takes longer
+    /// Errors of that work; `Cancelled` and `Timeout` (the work goes on); `Internal` when the device takes longer
     /// than its patience, after which it is lost.
     pub fn wait(&self, cancel: &CancelToken) -> Result<()> {
         let mark = self.mark()?;
@@ -181,6 +190,25 @@ impl Device {
     /// As [`Self::wait`], whoever cancels.
     pub fn sync(&self) -> Result<()> {
         self.wait(&CancelToken::new())
+    }
+
+    /// Waits for all work and all copies aside.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub(crate) fn wait_for_all(&self, cancel: &CancelToken) -> Result<()> {
+        let mark = self.mark_aside()?;
+        let done = self.wait_for(&mark, cancel);
+        self.unmark(mark);
+        done?;
+        self.wait(cancel)
+    }
+
+    fn mark_in(&self, lane: Lane) -> Result<Mark> {
+        match lane {
+            Lane::Ordered => self.mark(),
+            Lane::Aside => self.mark_aside(),
+        }
     }
 
     pub(crate) fn wait_for(&self, mark: &Mark, cancel: &CancelToken) -> Result<()> {
@@ -261,21 +289,27 @@ impl Device {
     /// them is overwritten. Returns before the device has them.
     ///
     /// # Safety
-    /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap.
-    pub(crate) unsafe fn upload_packed(&self, to: u64, slices: &[(usize, &[u8])]) -> Result<()> {
-        let mut staging = locked(&self.staging);
+    /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap. Aside, no work that is not
+    /// known to be done touches it.
+    pub(crate) unsafe fn upload_packed(
+        &self,
+        to: u64,
+        slices: &[(usize, &[u8])],
+        lane: Lane,
+    ) -> Result<()> {
+        let mut staging = locked(&self.staging[lane as usize]);
         // Bytes staged and not yet queued: from where in the device's memory and in the half on.
         let mut open: Option<(u64, usize)> = None;
         for &(offset, slice) in slices {
             let mut at = to + offset as u64;
             let mut left = slice;
             while !left.is_empty() {
-                let half = self.half_with_room(&mut staging, &mut open)?;
+                let half = self.half_with_room(&mut staging, &mut open, lane)?;
                 let (from, start) = *open.get_or_insert((at, half.used));
                 // Padding between two slices goes along, if it has room.
                 let gap = (at - from) as usize - (half.used - start);
                 if half.used + gap >= half.block.bytes {
-                    self.flush(half, open.take())?;
+                    self.flush(half, open.take(), lane)?;
                     half.used = half.block.bytes;
                     continue;
                 }
@@ -295,7 +329,7 @@ impl Device {
         }
         match staging.first_mut() {
             Some(half) => {
-                let flushed = self.flush(half, open);
+                let flushed = self.flush(half, open, lane);
                 // The next upload's copies start on a line of their own.
                 half.used = half.used.next_multiple_of(ALIGN);
                 flushed
@@ -305,13 +339,20 @@ impl Device {
     }
 
     /// Queues the copy of what is staged from `open` on.
-    fn flush(&self, half: &mut Half, open: Option<(u64, usize)>) -> Result<()> {
+    fn flush(&self, half: &mut Half, open: Option<(u64, usize)>, lane: Lane) -> Result<()> {
         let Some((to, start)) = open else {
             return Ok(());
         };
+        let bytes = half.used - start;
         // SAFETY: the caller of `upload_packed` vouches for the device's memory; the half is not written to there until it
         // has been waited for.
-        unsafe { self.upload(to, half.block.at.add(start), half.used - start) }
+        unsafe {
+            let from = half.block.at.add(start);
+            match lane {
+                Lane::Ordered => self.upload(to, from, bytes),
+                Lane::Aside => self.upload_aside(to, from, bytes),
+            }
+        }
     }
 
     /// The half that is filled: the first one, or the other one once the first is full.
@@ -319,12 +360,13 @@ impl Device {
         &self,
         staging: &'s mut Vec<Half>,
         open: &mut Option<(u64, usize)>,
+        lane: Lane,
     ) -> Result<&'s mut Half> {
         if let Some(half) = staging.first_mut()
             && half.used >= half.block.bytes
         {
-            self.flush(half, open.take())?;
-            half.mark = Some(self.mark()?);
+            self.flush(half, open.take(), lane)?;
+            half.mark = Some(self.mark_in(lane)?);
             if staging.len() == 2 {
                 staging.swap(0, 1);
                 let half = &mut staging[0];
@@ -334,7 +376,7 @@ impl Device {
                         self.unmark(mark);
                         waited?;
                     }
-                    None => self.sync()?,
+                    None => self.wait_for_all(&CancelToken::new())?,
                 }
                 half.used = 0;
             }
@@ -381,7 +423,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         // Nothing may be copied to or from memory that goes. A device that does not answer is lost, and frees nothing.
-        if self.failure().is_none() && self.sync().is_err() {
+        if self.failure().is_none() && self.wait_for_all(&CancelToken::new()).is_err() {
             self.lose("it failed while it was closed");
         }
         let pinned = std::mem::take(
@@ -389,14 +431,16 @@ impl Drop for Device {
                 .get_mut()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        let staging = std::mem::take(
-            self.staging
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let staging = self
+            .staging
+            .each_mut()
+            .map(|lane| std::mem::take(lane.get_mut().unwrap_or_else(PoisonError::into_inner)));
         let (parked, marks): (Vec<_>, Vec<_>) = pinned.parked.into_iter().unzip();
-        let (halves, more): (Vec<_>, Vec<_>) =
-            staging.into_iter().map(|h| (h.block, h.mark)).unzip();
+        let (halves, more): (Vec<_>, Vec<_>) = staging
+            .into_iter()
+            .flatten()
+            .map(|h| (h.block, h.mark))
+            .unzip();
         for mark in marks.into_iter().chain(more).flatten() {
             self.unmark(mark);
         }

@@ -7,15 +7,16 @@
 use crate::backend::Backend;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
 use crate::cache::SegmentCache;
-use crate::compile::{Program, compile};
-use crate::cost::{Calibration, Model};
+use crate::compile::{Program, Wanted, compile, compile_tree};
+use crate::cost::{Calibration, Model, Work};
 use crate::device::Device;
-use crate::pages::{Moved, Pager};
+use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
 use crate::results::Results;
 use crate::run::{COUNTERS, End, Run};
+use crate::steps::sets_of;
 use crate::table::Table;
 use crate::turns::{Turn, Turns};
 use jindou_model::{CancelToken, Error, Result};
@@ -29,6 +30,14 @@ use std::time::{Duration, Instant};
 const MOST_ROWS: u64 = 1 << 31;
 /// How long a device without queries keeps memory that nothing uses.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
+
+/// How many rows the first tables of a run may have of which so many results are wanted.
+fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
+    match limit {
+        Some(limit) => skip.saturating_add(limit).max(4 * TILE),
+        None => u64::MAX,
+    }
+}
 
 /// Takes result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
@@ -63,7 +72,7 @@ pub struct GpuResult {
     pub rows: u64,
     /// With [`Output::Checksum`].
     pub checksum: Option<u64>,
-    /// Its cost, step by step.
+    /// The cost of the run, step by step.
     pub profile: GpuProfile,
 }
 
@@ -74,7 +83,7 @@ pub struct GpuExecutor {
     /// Segments that come and go by blocks; before the device's own memory goes.
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
-    /// Its speeds, once they are known, and what its runs tell.
+    /// The speeds of the device, once they are known, and what runs tell.
     pub(crate) model: OnceLock<Model>,
     /// Held by who measures them.
     pub(crate) measuring: AtomicBool,
@@ -108,13 +117,27 @@ impl GpuExecutor {
         }
     }
 
-    /// The same, taken to have these speeds, which then need not be measured.
+    /// An executor that takes the device to have these speeds, which then need not be measured.
     #[must_use]
     pub fn with_calibration(self, speeds: Calibration) -> Self {
         Self {
             model: OnceLock::from(Model::new(speeds)),
             ..self
         }
+    }
+
+    /// An executor with these parts of swapping in use; all are by default.
+    #[must_use]
+    pub fn with_paging(mut self, options: PagingOptions) -> Self {
+        if let Some(pager) = &mut self.pager {
+            pager.options = options;
+        }
+        self
+    }
+
+    /// The device, what stays there, and what comes and goes.
+    pub(crate) fn parts(&self) -> (&Arc<Device>, &SegmentCache, Option<&Pager>) {
+        (&self.device, &self.cache, self.pager.as_ref())
     }
 
     /// The device.
@@ -154,8 +177,8 @@ impl GpuExecutor {
         &self.cache
     }
 
-    /// Runs a plan that is one exploration. `Unsupported` for plans that only the CPU runs, before anything
-    /// reached the sink; `Limit` when the device is too small even in strips; `Internal` when it fails. The last two may come
+    /// Runs a plan: one exploration, and operators above it that the device has. `Unsupported` for plans that only the CPU runs, before
+    /// anything reached the sink; `Limit` when the device is too small even in strips; `Internal` when it fails. The last two may come
     /// after some rows.
     pub fn execute(
         &self,
@@ -170,9 +193,8 @@ impl GpuExecutor {
             ));
         }
         let Operator::Explore(exploration) = &plan.root else {
-            return Err(Error::Unsupported(
-                "operators above the patterns on the GPU".into(),
-            ));
+            let wanted = Wanted::Columns(&plan.output);
+            return self.tree(&plan.root, None, wanted, snapshot, output, options);
         };
         if exploration.empty.is_some() || exploration.steps.is_empty() {
             let profile = GpuProfile {
@@ -212,6 +234,84 @@ impl GpuExecutor {
         Ok(result)
     }
 
+    /// Runs an operator with all below it: `wanted` of its rows leaves the device, of `most` rows at most.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub(crate) fn tree(
+        &self,
+        op: &Operator,
+        most: Option<u64>,
+        wanted: Wanted<'_>,
+        snapshot: &dyn Graph,
+        output: Output<'_>,
+        options: &GpuOptions,
+    ) -> Result<GpuResult> {
+        let (below, slice) = match op {
+            Operator::Slice(s) => {
+                let limit = s.limit.into_iter().chain(most).min();
+                (&*s.input, (s.offset, limit))
+            }
+            op => (op, (0, most)),
+        };
+        let counts_some = matches!(wanted, Wanted::Bound(_) | Wanted::Different(_));
+        if slice != Program::ALL && counts_some {
+            return Err(Error::Unsupported(
+                "a count of some of a LIMIT's rows on the GPU".into(),
+            ));
+        }
+        let mut turn = self.turns.begin(&options.cancel)?;
+        let began = Instant::now();
+        let (mut program, slots) = self.compile_tree(snapshot, below, wanted)?;
+        program.slice = slice;
+        if options.profile {
+            self.device.wait(&options.cancel)?;
+        }
+        let bring_seconds = began.elapsed().as_secs_f64();
+        let end = End::Output(output);
+        let (mut result, closed) = self.explore(&program, None, &slots, end, options, &mut turn)?;
+        if let Some(e) = closed {
+            return Err(e);
+        }
+        result.profile.bring_seconds = bring_seconds;
+        Ok(result)
+    }
+
+    /// An operator with all below it as steps, and the slots that leave the device.
+    pub(crate) fn compile_tree<'a>(
+        &'a self,
+        snapshot: &'a dyn Graph,
+        op: &Operator,
+        wanted: Wanted<'_>,
+    ) -> Result<(Program<'a>, Vec<Slot>)> {
+        let device = (&self.device, &self.cache);
+        let (program, slots) = compile_tree(device, None, snapshot, op, wanted)?;
+        let Some(pager) = self.pager.as_ref().filter(|_| program.is_short) else {
+            return Ok((program.whole()?, slots));
+        };
+        drop(program);
+        self.cache.clear();
+        let (program, slots) = compile_tree(device, Some(pager), snapshot, op, wanted)?;
+        if program.is_short {
+            drop(program.paging);
+            pager.clear();
+            return Err(program.stopped.unwrap_or_else(|| {
+                Error::Unsupported("segments larger than the GPU's memory".into())
+            }));
+        }
+        Ok((program, slots))
+    }
+
+    /// True if the segments of steps are known to be larger than all of the device's memory: bringing them whole would be in vain.
+    fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
+        let rows = vec![0; steps.len()];
+        let Some(work) = Work::of_steps(steps, &rows, snapshot) else {
+            return false;
+        };
+        let memory = self.device.memory().map_or(u64::MAX, |m| m.1);
+        work.segments.values().sum::<f64>() > memory as f64
+    }
+
     /// As many of the first steps as the device runs.
     pub(crate) fn compile<'a>(
         &'a self,
@@ -221,6 +321,16 @@ impl GpuExecutor {
         keep_tested: bool,
     ) -> Result<Program<'a>> {
         let device = (&self.device, &self.cache);
+        if let Some(pager) = self
+            .pager
+            .as_ref()
+            .filter(|_| self.is_too_much(steps, snapshot))
+        {
+            let paged = compile(device, Some(pager), snapshot, steps, input, keep_tested)?;
+            if paged.stopped.is_none() {
+                return Ok(paged);
+            }
+        }
         let whole = compile(device, None, snapshot, steps, input, keep_tested)?;
         let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
             return Ok(whole);
@@ -275,6 +385,7 @@ impl GpuExecutor {
             steps: &program.steps,
             paging: program.paging.as_ref(),
             moved: Moved::default(),
+            ahead_of: None,
             output_slots: slots,
             queue: Queue::new(Arc::clone(&self.device), options.profile, names),
             memory: Memory::new(&self.device, limit),
@@ -289,17 +400,25 @@ impl GpuExecutor {
             cancel: &options.cancel,
             turn,
             end,
+            frames: Vec::new(),
+            sets: Vec::new(),
+            skip: program.slice.0,
+            left: program.slice.1,
+            few: few_of(program.slice),
             results: Results::default(),
             sum,
             rows: 0,
             cuts: 0,
         };
+        run.sets = sets_of(&run.memory, &program.sets)?;
         let outcome = match input {
+            _ if run.is_full() => Ok(()),
             Some(parts) => parts.iter().try_for_each(|part| run.run(0, part.clone())),
             None => run.start(),
         };
         let closed = match outcome {
             Ok(()) => None,
+            Err(Error::SinkClosed) if run.is_full() => None,
             Err(e @ Error::SinkClosed) => Some(e),
             Err(e) => return Err(e),
         };

@@ -2,16 +2,18 @@
 //! made them was cut into.
 
 use crate::buffer::DeviceBuffer;
+use crate::compile::{Wanted, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
 use crate::run::End;
 use crate::table::{NewTable, Table as DeviceTable};
 use jindou_engine::{
-    ChecksumSink, ExecOptions, Executor, NodeProfile, Profile, Ran, Sink, StepProfile, Table, Task,
-    columns_after,
+    ChecksumSink, ExecOptions, Executor, NodeProfile, OperatorTask, Profile, Ran, Sink,
+    StepProfile, Table, Task, columns_after,
 };
 use jindou_model::{Error, Result};
-use jindou_plan::{Plan, Slot};
+use jindou_plan::operator::GroupCount;
+use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Graph;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,6 +26,33 @@ const PART_ROWS: usize = 1 << 30;
 struct Parts {
     device: usize,
     parts: Vec<DeviceTable>,
+}
+
+/// The rows that the device counts for a COUNT without groups, if it can: the same number stands for each of its counts.
+fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<Wanted<'static>> {
+    if !count.group.is_empty() {
+        return None;
+    }
+    match count.counts.as_slice() {
+        [one] => match (one.of, one.distinct) {
+            (Some(slot), true) => Some(Wanted::Different(slot)),
+            (Some(slot), false) if !surely(slot) => Some(Wanted::Bound(slot)),
+            (_, false) => Some(Wanted::Number),
+            (None, true) => None,
+        },
+        all => all
+            .iter()
+            .all(|c| !c.distinct && c.of.is_none_or(&surely))
+            .then_some(Wanted::Number),
+    }
+}
+
+/// Slots of an exploration's rows: all are bound.
+fn explored(op: &Operator) -> Vec<Slot> {
+    match op {
+        Operator::Explore(_) => op.layout(&[]),
+        _ => Vec::new(),
+    }
 }
 
 /// The results of running a task.
@@ -180,6 +209,78 @@ impl Executor for GpuExecutor {
         Ok(ran)
     }
 
+    fn runs(&self, task: &OperatorTask<'_>) -> Result<bool> {
+        let (op, wanted) = match task.op {
+            Operator::Count(c) => {
+                let sure = explored(&c.input);
+                match counted(c, |s| sure.contains(&s)) {
+                    // Rows without columns are their number.
+                    Some(Wanted::Number)
+                        if matches!(*c.input, Operator::Explore(_))
+                            && c.counts.iter().all(|c| c.of.is_none()) =>
+                    {
+                        return Ok(false);
+                    }
+                    Some(wanted) => (&*c.input, wanted),
+                    None => return Ok(false),
+                }
+            }
+            Operator::Explore(_) if task.most.is_none() => return Ok(false),
+            op => (op, Wanted::Number),
+        };
+        let below = match op {
+            Operator::Slice(s) => &*s.input,
+            op => op,
+        };
+        let is_sliced = matches!(op, Operator::Slice(_));
+        if !matches!(below, Operator::Explore(e) if e.empty.is_none()) && !may_run(below)
+            || is_sliced && !matches!(wanted, Wanted::Number)
+        {
+            return Ok(false);
+        }
+        let slots = below.layout(&[]);
+        let wanted = match (task.op, wanted) {
+            (Operator::Count(_), wanted) => wanted,
+            _ => Wanted::Columns(&slots),
+        };
+        match self.compile_tree(task.snapshot, below, wanted) {
+            Ok(_) => Ok(true),
+            Err(Error::Unsupported(_)) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn operator(
+        &self,
+        task: &OperatorTask<'_>,
+        sink: &mut dyn Sink,
+        profile: &mut Vec<StepProfile>,
+    ) -> Result<()> {
+        let slots = task.op.layout(&[]);
+        let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
+        let (wanted, output) = (Wanted::Columns(&slots), Output::Rows(&mut rows));
+        let options = GpuOptions::of(task.options);
+        let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
+        let steps = below(task.op).map_or(0, |e| e.steps.len());
+        profile.extend(done.profile.by_plan_step(steps));
+        Ok(())
+    }
+
+    fn counts(&self, task: &OperatorTask<'_>, profile: &mut Vec<StepProfile>) -> Result<Vec<u64>> {
+        let unsupported = || Error::Unsupported("this COUNT on the GPU".into());
+        let Operator::Count(count) = task.op else {
+            return Err(unsupported());
+        };
+        let sure = explored(&count.input);
+        let wanted = counted(count, |s| sure.contains(&s)).ok_or_else(unsupported)?;
+        let options = GpuOptions::of(task.options);
+        let output = Output::Count;
+        let done = self.tree(&count.input, None, wanted, task.snapshot, output, &options)?;
+        let steps = below(task.op).map_or(0, |e| e.steps.len());
+        profile.extend(done.profile.by_plan_step(steps));
+        Ok(vec![done.rows; count.counts.len()])
+    }
+
     fn checksum(
         &self,
         plan: &Plan,
@@ -191,6 +292,17 @@ impl Executor for GpuExecutor {
             rows: done.rows,
             checksum: done.checksum.unwrap_or(0),
         })
+    }
+}
+
+/// The exploration that the rows of an operator come from.
+fn below(op: &Operator) -> Option<&Exploration> {
+    let mut at = op;
+    loop {
+        match at {
+            Operator::Explore(e) => return Some(e),
+            _ => at = *at.inputs().first()?,
+        }
     }
 }
 
@@ -208,7 +320,7 @@ impl GpuOptions {
 impl GpuProfile {
     /// The engine's profile of a plan that ran on a device as a whole, and gave so many rows.
     fn of_plan(&self, plan: &Plan, rows: u64) -> Profile {
-        let steps = plan.exploration().map_or(0, |e| e.steps.len());
+        let steps = below(&plan.root).map_or(0, |e| e.steps.len());
         let steps_there = self.by_plan_step(steps);
         let mut profile = Profile {
             rows,
@@ -216,28 +328,28 @@ impl GpuProfile {
             threads: 1,
             ..Profile::default()
         };
-        // Such plans are one exploration with nothing above it that the device does not do.
-        let mut at = &plan.root;
-        loop {
+        // All of the plan ran there. Inputs come before what is right of them.
+        let mut open = vec![(&plan.root, true)];
+        while let Some((op, on_the_way)) = open.pop() {
             let mut node = NodeProfile {
-                rows_out: rows,
                 there: Some((self.device.clone(), 0)),
                 ..NodeProfile::default()
             };
-            let inputs = at.inputs();
-            if inputs.is_empty() {
-                node.there = Some((self.device.clone(), steps));
+            if profile.nodes.is_empty() {
+                node.rows_out = rows;
+            }
+            let inputs = op.inputs();
+            if let Operator::Explore(e) = op {
+                node.there = Some((self.device.clone(), e.steps.len()));
                 node.rows_in = steps_there.first().map_or(0, |s| s.rows_in);
                 node.rows_out = steps_there.last().map_or(0, |s| s.rows_out);
                 node.time = Duration::from_secs_f64(self.seconds);
                 node.steps.clone_from(&steps_there);
-                profile.bottom = Some(profile.nodes.len());
+                profile.bottom = on_the_way.then_some(profile.nodes.len());
             }
             profile.nodes.push(node);
-            match inputs.as_slice() {
-                [below] => at = below,
-                _ => break,
-            }
+            let alone = inputs.len() == 1;
+            open.extend(inputs.into_iter().rev().map(|i| (i, on_the_way && alone)));
         }
         profile
     }

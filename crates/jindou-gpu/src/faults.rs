@@ -11,22 +11,22 @@ use std::time::Duration;
 /// The behaviour of a call in place of its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It fails, and the device goes on.
+    /// A failure after which the device goes on.
     Error,
-    /// There is no memory for it.
+    /// A refusal for want of memory.
     OutOfMemory,
-    /// The context is lost.
+    /// The loss of the context.
     Lost,
-    /// It succeeds, but nothing queued from here on is ever done.
+    /// Success, but nothing queued from here on is ever done.
     Hang,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 4] = [Self::Error, Self::OutOfMemory, Self::Lost, Self::Hang];
 }
 
-/// Another device with one planned fault.
+/// A device with one planned fault.
 pub struct Faults {
     inner: Arc<dyn Backend>,
     fault: Fault,
@@ -211,6 +211,22 @@ unsafe impl Backend for Faults {
         self.call("take data")?;
         // SAFETY: the caller's promise.
         unsafe { self.inner.upload(to, from, bytes) }
+    }
+
+    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        self.call("take data")?;
+        // SAFETY: the caller's promise.
+        unsafe { self.inner.upload_aside(to, from, bytes) }
+    }
+
+    fn mark_aside(&self) -> Result<Mark> {
+        self.call("record an event")?;
+        self.inner.mark_aside()
+    }
+
+    fn after(&self, mark: &Mark) -> Result<()> {
+        self.call("wait for a copy")?;
+        self.inner.after(mark)
     }
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {

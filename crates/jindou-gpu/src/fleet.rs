@@ -28,7 +28,7 @@ impl Fleet {
         }
     }
 
-    /// These.
+    /// A fleet of these devices.
     #[must_use]
     pub fn of(gpus: Vec<LazyGpu>) -> Self {
         Self {

@@ -145,7 +145,7 @@ fn bring_subjects(
 pub struct Catalog {
     /// The catalog as kernels get it.
     pub params: params::Catalog,
-    /// All of them, with their bytes.
+    /// All segments of the catalog.
     pub segments: Vec<Arc<ResidentSegment>>,
     buffer: Arc<DeviceBuffer>,
 }

@@ -33,7 +33,7 @@ pub struct LazyGpu {
     retry: Duration,
     /// Bytes of its memory that may be used.
     memory: u64,
-    /// Its speeds, where they need not be measured.
+    /// The speeds of the device, where they need not be measured.
     speeds: Option<Calibration>,
 }
 
@@ -63,14 +63,14 @@ impl LazyGpu {
         }
     }
 
-    /// The same, taken to have these speeds.
+    /// A device that is taken to have these speeds.
     #[must_use]
     pub fn with_calibration(mut self, speeds: Calibration) -> Self {
         self.speeds = Some(speeds);
         self
     }
 
-    /// The same, of whose memory at most so many bytes are used.
+    /// A device of whose memory at most so many bytes are used.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;

@@ -29,6 +29,7 @@ pub mod params;
 mod predict;
 mod profile;
 mod queue;
+mod ranks;
 pub mod reference;
 mod resident;
 mod results;
@@ -48,6 +49,7 @@ pub use device::Device;
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
 pub use fleet::Fleet;
 pub use lazy::{LazyGpu, Opener};
+pub use pages::{PagingOptions, Transfers};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
 

@@ -14,6 +14,10 @@ pub const MAX_LISTS: usize = 6;
 pub const FINDER_SETS: u32 = 4;
 /// Intervals that travel inside [`Segment`].
 pub const MAX_RUNS: usize = 16;
+/// Ids of a page of [`Ranks`], as a power of two.
+pub const RANK_SHIFT: u32 = 10;
+/// No page, and no rank.
+pub const NO_KEY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -92,7 +96,7 @@ impl Operand {
         }
     }
 
-    /// One id for all rows.
+    /// A constant: one id for all rows.
     #[must_use]
     pub fn constant(id: u32) -> Self {
         Self {
@@ -129,6 +133,30 @@ pub struct Compact {
     pub pad: u32,
     pub counter: u64,
     pub columns: Columns,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Bits {
+    pub words: u64,
+    pub dense: u32,
+    pub first_tail: u32,
+    pub tail: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Ranks {
+    pub pages: u64,
+    pub ranks: u64,
+    pub tail_bits: u64,
+    pub page_count: u32,
+    pub start: u32,
+    pub end: u32,
+    pub first_tail: u32,
+    pub tail: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -281,6 +309,53 @@ pub struct ExpandAny {
     pub out: u64,
     pub begin: u64,
     pub end: u64,
+    pub rows: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Compare {
+    pub compact: Compact,
+    pub operand: Operand,
+    pub ranks: Ranks,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Mark {
+    pub bits: Bits,
+    pub operand: Operand,
+    pub prefix: u64,
+    pub rows: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Test {
+    pub compact: Compact,
+    pub bits: Bits,
+    pub operand: Operand,
+    pub want: u32,
+    pub by_row: u32,
+    pub first: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Distinct {
+    pub compact: Compact,
+    pub bits: Bits,
+    pub operand: Operand,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Gather {
+    pub columns: Columns,
+    pub index: u64,
     pub rows: u32,
     pub pad: u32,
 }

@@ -64,7 +64,7 @@ impl GpuExecutor {
     /// Measures the device's speeds unless they are known, or takes them from the file that `JINDOU_GPU_CALIBRATION` names.
     ///
     /// # Errors
-    /// Those of the device, and of `cancel`.
+    /// Errors of the device, and of `cancel`.
     pub fn calibrate(&self, cancel: &CancelToken) -> Result<()> {
         if self.model.get().is_some() {
             return Ok(());
@@ -88,7 +88,7 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// The same, without waiting: until it is done, nothing is predicted. A device that fails meanwhile is asked again by the next
+    /// [`Self::calibrate`] without waiting: until it is done, nothing is predicted. A device that fails meanwhile is asked again by the next
     /// plan, and is lost if it says so.
     pub fn calibrate_in_background(self: &Arc<Self>) {
         if self.model.get().is_some() || self.measuring.swap(true, Ordering::AcqRel) {

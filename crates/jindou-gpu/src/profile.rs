@@ -5,7 +5,7 @@ use crate::backend::Kernel;
 /// One step of a plan on the device.
 #[derive(Clone, Debug, Default)]
 pub struct GpuStep {
-    /// Its work, in words.
+    /// The work of the step, in words.
     pub name: String,
     /// Number of the plan's step that it is part of; `None` for what is done with the result.
     pub plan_step: Option<usize>,
@@ -13,7 +13,7 @@ pub struct GpuStep {
     pub rows_in: u64,
     /// Rows it made.
     pub rows_out: u64,
-    /// Its kernels.
+    /// The kernels of the step.
     pub kernels: Vec<KernelUse>,
 }
 

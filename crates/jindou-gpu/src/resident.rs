@@ -343,7 +343,7 @@ impl ResidentSegment {
         s
     }
 
-    /// Its blocks, if they come and go.
+    /// The segment's blocks, if they come and go.
     pub(crate) fn pages(&self) -> Option<&Arc<PagedSegment>> {
         self.pages.as_ref()
     }

@@ -19,18 +19,20 @@ pub(crate) const COUNTERS: usize = 256;
 
 /// The destination of the last step's rows.
 pub(crate) enum End<'a, 'o> {
-    /// They leave the device.
+    /// Leaving the device.
     Output(Output<'o>),
-    /// They stay here.
+    /// Staying on the device, in these tables.
     Keep(&'a mut Vec<Table>),
 }
 
-/// One execution. The steps themselves are in `steps.rs`.
+/// An execution of a program. The steps themselves are in `steps.rs`.
 pub(crate) struct Run<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
     /// The blocks that steps read, where segments come and go, and the bytes that did.
     pub paging: Option<&'a Paging<'s>>,
     pub moved: Moved,
+    /// The step whose blocks came last, until those of the next ones come.
+    pub ahead_of: Option<usize>,
     pub output_slots: &'a [Slot],
     pub queue: Queue,
     pub memory: Memory,
@@ -47,10 +49,29 @@ pub(crate) struct Run<'a, 'o, 's> {
     /// The right to queue work, handed on after each step if others wait.
     pub turn: &'a mut Turn,
     pub end: End<'a, 'o>,
+    /// The outer rows of the inner parts that are under way.
+    pub frames: Vec<Frame>,
+    /// Sets of ids that steps fill.
+    pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
+    /// Result rows that are passed by, and that may still leave; how many a table may have meanwhile, so that few are made in vain.
+    pub skip: u64,
+    pub left: Option<u64>,
+    pub few: u64,
     pub results: Results,
     pub sum: Option<DeviceBuffer>,
     pub rows: u64,
     pub cuts: u64,
+}
+
+/// The outer rows of an inner part.
+#[derive(Clone)]
+pub(crate) struct Frame {
+    /// The step that it begins with.
+    pub begin: usize,
+    /// The columns of the rows that are read later.
+    pub outer: Table,
+    /// Words of a bit each: which of them have inner rows.
+    pub bits: u64,
 }
 
 /// Why a step did not run over a whole table.
@@ -74,6 +95,28 @@ impl Run<'_, '_, '_> {
             let moved = paging.page_in(k, self.cancel)?;
             self.moved.come += moved.come;
             self.moved.gone += moved.gone;
+            self.ahead_of = Some(k);
+        }
+        Ok(())
+    }
+
+    /// Brings what comes next, once a step's kernels are queued and before they are waited for.
+    fn ahead(&mut self) -> Result<()> {
+        if let Some((paging, k)) = self.paging.zip(self.ahead_of.take()) {
+            let moved = paging.ahead(k)?;
+            self.moved.come += moved.come;
+            self.moved.gone += moved.gone;
+        }
+        Ok(())
+    }
+
+    /// Waits for small numbers, and with them for all kernels so far.
+    fn wait_for_words(&mut self) -> Result<()> {
+        self.words.queued()?;
+        self.ahead()?;
+        self.words.wait(self.cancel)?;
+        if let Some(paging) = self.paging {
+            paging.pager.done();
         }
         Ok(())
     }
@@ -98,10 +141,11 @@ impl Run<'_, '_, '_> {
         while begin < total {
             self.cancel.check()?;
             self.turn.pass()?;
-            let rows = (total - begin).min(most);
+            let rows = (total - begin).min(most).min(self.next_few());
             self.queue.at_step(0);
             self.page_in(0)?;
             let table = self.source_rows(source, slot, begin, rows as u32)?;
+            self.ahead()?;
             self.queue.rows(rows, u64::from(table.rows));
             self.cuts += u64::from(begin > 0);
             self.run(1, table)?;
@@ -126,6 +170,12 @@ impl Run<'_, '_, '_> {
         self.queue.at_step(k);
         self.page_in(k)?;
         let rows = table.rows;
+        match self.sought(k, step, &table) {
+            Ok(false) => {}
+            Ok(true) => return Ok(()),
+            Err(Stop::Error(e)) => return Err(e),
+            Err(Stop::TooLarge) => return self.halves(k, &table),
+        }
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
@@ -179,6 +229,10 @@ impl Run<'_, '_, '_> {
                 other,
                 catalog,
             } => self.check_any(step, &table, *anchor, *predicate, *other, catalog),
+            Work::Compare { slot, ranks } => self.compare(step, &table, *slot, ranks),
+            Work::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
+            Work::Apply { .. } => return self.apply(k, step, &table),
+            Work::EndApply { begin } => return self.end_apply(k, *begin, &table),
             Work::Start { .. } => Err(Stop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
@@ -267,7 +321,7 @@ impl Run<'_, '_, '_> {
             // SAFETY: the caller's promise.
             unsafe { self.words.download(i * 4, at, 4)? };
         }
-        self.words.wait(self.cancel)?;
+        self.wait_for_words()?;
         let mut words = [0u32; N];
         let bytes = self.words.bytes();
         bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&bytes[..N * 4]);
@@ -281,7 +335,7 @@ impl Run<'_, '_, '_> {
     pub(crate) unsafe fn read_long(&mut self, at: u64) -> Result<u64> {
         // SAFETY: the caller's promise.
         unsafe { self.words.download(0, at, 8)? };
-        self.words.wait(self.cancel)?;
+        self.wait_for_words()?;
         let mut n = [0u64];
         bytemuck::cast_slice_mut::<u64, u8>(&mut n).copy_from_slice(&self.words.bytes()[..8]);
         Ok(n[0])
@@ -296,8 +350,46 @@ impl Run<'_, '_, '_> {
         }
     }
 
+    /// Rows that a table may have now where not all results are wanted; the next may have more.
+    pub(crate) fn next_few(&mut self) -> u64 {
+        let few = self.few;
+        self.few = few.saturating_mul(4);
+        few
+    }
+
+    /// Of so many result rows those that leave: from where on, and how many.
+    fn slice(&mut self, rows: u64) -> (u64, u64) {
+        let skip = self.skip.min(rows);
+        self.skip -= skip;
+        let mut take = rows - skip;
+        if let Some(left) = &mut self.left {
+            take = take.min(*left);
+            *left -= take;
+        }
+        (skip, take)
+    }
+
+    /// True if no more rows are wanted than have left.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// Ends the run once it is full: no failure, see [`Self::is_full`].
+    fn unless_full(&self) -> Result<()> {
+        if self.is_full() {
+            return Err(Error::SinkClosed);
+        }
+        Ok(())
+    }
+
     /// Gives out rows without columns, which were never made.
     fn emit_bare(&mut self, rows: u64) -> Result<()> {
+        let (_, rows) = self.slice(rows);
+        self.give_bare(rows)?;
+        self.unless_full()
+    }
+
+    fn give_bare(&mut self, rows: u64) -> Result<()> {
         self.rows += rows;
         match &mut self.end {
             End::Output(Output::Rows(sink)) if rows > 0 => {
@@ -310,6 +402,18 @@ impl Run<'_, '_, '_> {
     }
 
     fn emit(&mut self, table: &Table) -> Result<()> {
+        // Both are at most the table's rows.
+        let (skip, take) = self.slice(u64::from(table.rows));
+        let (skip, take) = (skip as u32, take as u32);
+        if take == table.rows {
+            self.give(table)?;
+        } else if take > 0 {
+            self.give(&table.part(skip, skip + take))?;
+        }
+        self.unless_full()
+    }
+
+    fn give(&mut self, table: &Table) -> Result<()> {
         self.rows += u64::from(table.rows);
         if let End::Keep(parts) = &mut self.end {
             parts.push(table.clone());

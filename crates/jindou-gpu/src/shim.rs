@@ -14,7 +14,9 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
-use work::{Delayed, Work};
+use work::{Clock, Delayed, Lane, Work};
+
+pub use work::{Speeds, Times};
 
 /// Bytes that a kernel moved, as its own accesses counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,15 +59,15 @@ pub struct Traffic {
     pub pinned: u64,
     /// Copies to the device.
     pub uploads: u64,
-    /// Their bytes.
+    /// Bytes of copies to the device.
     pub upload_bytes: u64,
     /// Copies from the device.
     pub downloads: u64,
-    /// Their bytes.
+    /// Bytes of copies from the device.
     pub download_bytes: u64,
     /// Copies inside the device.
     pub copies: u64,
-    /// Their bytes.
+    /// Bytes of copies inside the device.
     pub copy_bytes: u64,
     /// Ranges filled with zeros.
     pub fills: u64,
@@ -132,6 +134,11 @@ pub struct ShimOptions {
     /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
     /// takes a wait out of the program, for tests of tests: with `delay` that must be seen.
     pub unwaited: u64,
+    /// Number, from 1, of the order to begin after a copy aside that is not kept; 0 for none. It takes an event out of the program, for
+    /// tests of tests: with `delay` that must be seen.
+    pub unordered: u64,
+    /// With `delay`: keep a time line of a device with these speeds, for [`Shim::take_times`].
+    pub speeds: Option<Speeds>,
 }
 
 /// The bugs that can be planted: number and name.
@@ -172,6 +179,7 @@ struct State {
     launches: u64,
     log: Vec<(Kernel, Counts)>,
     delayed: Delayed,
+    clock: Clock,
 }
 
 impl State {
@@ -253,20 +261,42 @@ impl Shim {
         self.state().delayed.asked
     }
 
-    /// Does work, or keeps it for later.
-    fn queue(&self, work: Work) -> Result<()> {
-        if self.options.delay {
-            self.state().delayed.push(work);
-            return Ok(());
-        }
-        self.work(work)
+    /// Orders so far to begin after a copy aside that was not done yet; with [`ShimOptions::delay`].
+    #[must_use]
+    pub fn ordered(&self) -> u64 {
+        self.state().delayed.ordered
     }
 
-    fn work(&self, work: Work) -> Result<()> {
-        let state = self.state();
+    /// The times since the last call of a device with [`ShimOptions::speeds`].
+    #[must_use]
+    pub fn take_times(&self) -> Times {
+        self.state().clock.times()
+    }
+
+    /// Does work, or keeps it for later.
+    fn queue(&self, work: Work) -> Result<()> {
+        self.queue_in(Lane::Ordered, work)
+    }
+
+    fn queue_in(&self, lane: Lane, work: Work) -> Result<()> {
+        if self.options.delay {
+            let mut state = self.state();
+            let now = state.clock.host;
+            state.delayed.push(lane, work, now);
+            return Ok(());
+        }
+        self.work(lane, work, 0.0)
+    }
+
+    /// Does work that was queued at some time of the host's.
+    fn work(&self, lane: Lane, work: Work, queued: f64) -> Result<()> {
+        let mut state = self.state();
         match work {
             Work::Upload { to, from, bytes } => {
                 state.inside(to, bytes)?;
+                if let Some(speeds) = self.options.speeds {
+                    state.clock.copied(lane, queued, bytes, speeds);
+                }
                 // SAFETY: live memory, as was just looked up, and who queued it vouches for the host's.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
             }
@@ -294,7 +324,16 @@ impl Shim {
                 params,
             } => {
                 drop(state);
-                self.run(kernel, grid, &params)?;
+                let counts = self.run(kernel, grid, &params)?;
+                if let Some(speeds) = self.options.speeds {
+                    let bytes = counts.streamed + counts.written + 32 * counts.random_accesses;
+                    self.state().clock.ran(queued, bytes, speeds);
+                }
+            }
+            Work::After { moment } => {
+                drop(state);
+                self.catch_up_with(moment)?;
+                self.state().clock.after(moment);
             }
             Work::Free { at, bytes } => {
                 drop(state);
@@ -316,7 +355,7 @@ impl Shim {
     fn forget(&self) {
         let _alone = sync::lock(&self.working);
         loop {
-            let next = self.state().delayed.next_before(u64::MAX);
+            let next = self.state().delayed.next();
             match next {
                 Some(Work::Free { at, bytes }) => self.release(at, bytes),
                 Some(_) => {}
@@ -328,17 +367,25 @@ impl Shim {
     /// Does what was delayed and must be done before this moment.
     fn catch_up(&self, moment: u64) -> Result<()> {
         let _alone = sync::lock(&self.working);
+        self.catch_up_with(moment)?;
+        self.state().clock.waited(moment);
+        Ok(())
+    }
+
+    /// The same, by who does delayed work already.
+    fn catch_up_with(&self, moment: u64) -> Result<()> {
+        let lane = work::lane_of(moment);
         loop {
             let next = self.state().delayed.next_before(moment);
             match next {
-                Some(work) => self.work(work)?,
+                Some((work, queued)) => self.work(lane, work, queued)?,
                 None => return Ok(()),
             }
         }
     }
 
     /// Runs a kernel whose parameters have its size.
-    fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<()> {
+    fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<Counts> {
         let seed = if self.options.seed == 0 {
             0
         } else {
@@ -379,12 +426,23 @@ impl Shim {
             self.state().log.push((kernel, counts));
         }
         if rc == 0 {
-            return Ok(());
+            return Ok(counts);
         }
         let text = CStr::from_bytes_until_nul(&error)
             .unwrap_or_default()
             .to_string_lossy();
         Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
+    }
+
+    fn marked(&self, lane: Lane) -> Mark {
+        let mut state = self.state();
+        state.held.marks += 1;
+        // Delayed work has no time of its own, but an order.
+        Mark(if self.options.delay {
+            state.delayed.now(lane)
+        } else {
+            self.began.elapsed().as_nanos() as u64
+        })
     }
 
     fn limit(&self) -> u64 {
@@ -530,6 +588,32 @@ unsafe impl Backend for Shim {
         self.queue(Work::Upload { to, from, bytes })
     }
 
+    unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        let mut state = self.state();
+        state.traffic.uploads += 1;
+        state.traffic.upload_bytes += bytes as u64;
+        drop(state);
+        self.queue_in(Lane::Aside, Work::Upload { to, from, bytes })
+    }
+
+    fn mark_aside(&self) -> Result<Mark> {
+        Ok(self.marked(Lane::Aside))
+    }
+
+    fn after(&self, mark: &Mark) -> Result<()> {
+        let mut state = self.state();
+        // What is done need not be waited for.
+        if !self.options.delay || !state.delayed.is_open(mark.0) {
+            return Ok(());
+        }
+        state.delayed.ordered += 1;
+        if state.delayed.ordered == self.options.unordered {
+            return Ok(());
+        }
+        drop(state);
+        self.queue(Work::After { moment: mark.0 })
+    }
+
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
         let mut state = self.state();
         state.traffic.downloads += 1;
@@ -569,14 +653,7 @@ unsafe impl Backend for Shim {
     }
 
     fn mark(&self) -> Result<Mark> {
-        let mut state = self.state();
-        state.held.marks += 1;
-        // Delayed work has no time of its own, but an order.
-        Ok(Mark(if self.options.delay {
-            state.delayed.now()
-        } else {
-            self.began.elapsed().as_nanos() as u64
-        }))
+        Ok(self.marked(Lane::Ordered))
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

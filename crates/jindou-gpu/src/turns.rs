@@ -32,11 +32,11 @@ struct State {
     waiting: bool,
 }
 
-/// One running query.
+/// A running query.
 pub(crate) struct Turn {
     turns: Arc<Turns>,
     cancel: CancelToken,
-    /// It may queue work.
+    /// True while the query may queue work.
     held: bool,
     /// How long others had the device meanwhile, or nobody.
     away: Duration,
@@ -59,7 +59,7 @@ impl Turns {
     /// A query begins, when it is its turn; it ends when the guard goes.
     ///
     /// # Errors
-    /// Those of `cancel`.
+    /// Errors of `cancel`.
     pub fn begin(self: &Arc<Self>, cancel: &CancelToken) -> Result<Turn> {
         self.state().running += 1;
         let mut turn = Turn {
@@ -77,14 +77,14 @@ impl Turns {
         self.state().running
     }
 
-    /// The same, at least 1.
+    /// [`Self::queries`], at least 1.
     pub fn running(&self) -> u64 {
         self.queries().max(1)
     }
 }
 
 impl Turn {
-    /// The query's.
+    /// The query's token.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }

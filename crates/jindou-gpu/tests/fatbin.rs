@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
 /// As in `kernels/build.sh`.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "device.cuh",
     "params.cuh",
     "segment.cuh",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 10] = [
     "measure.cu",
     "expand.cu",
     "fold.cu",
+    "operators.cu",
     "all.cu",
 ];
 

@@ -11,11 +11,17 @@ use jindou_model::{CancelToken, Error};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const QUERIES: [&str; 4] = [
+const QUERIES: [&str; 9] = [
     "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?a ?x ?c WHERE { ?a :p ?b . ?b ?x ?c . ?c :q ?d }",
     "SELECT ?a ?c WHERE { ?a :p ?b . ?b :q ?c FILTER(?c != :n3 && ?c != ?b) }",
     "SELECT ?s ?p ?o WHERE { ?s ?p ?o }",
+    // Operators above patterns.
+    "SELECT ?a ?v WHERE { ?a :p ?b . ?b :v ?v FILTER(?v >= 10 && ?v < 30) }",
+    "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c } LIMIT 50",
+    "SELECT ?a ?b WHERE { ?a :p ?b FILTER EXISTS { ?b :p ?c } FILTER NOT EXISTS { ?b :v ?v FILTER(?v < 7) } }",
+    "SELECT ?a ?b WHERE { ?a :p ?b MINUS { ?b :q ?c . ?c :p ?a } }",
+    "SELECT ?a ?b ?c WHERE { ?a :p ?b OPTIONAL { ?b :q ?c . ?c :v ?v FILTER(?v > 20) } }",
 ];
 
 fn shim() -> Arc<Shim> {

@@ -5,8 +5,8 @@ mod common;
 use common::{edited, native};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::faults::{Fault, Faults};
-use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, Output};
+use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, Output, PagingOptions};
 use jindou_model::{Direction, Error, PredicateId, Progress};
 use jindou_plan::{EdgeList, Plan, PlanOptions, StartSource, Step, StepKind, parse, plan};
 use jindou_store::testing::store_of;
@@ -156,6 +156,197 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
         }
     }
     assert!(ran >= 2, "{ran} by blocks");
+}
+
+/// A shim that does all as late as it may, without the order to begin after a copy of this number.
+fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
+    let options = ShimOptions {
+        page,
+        delay: true,
+        unordered,
+        speeds,
+        ..ShimOptions::default()
+    };
+    Arc::new(Shim::open(options).unwrap())
+}
+
+/// Every part of swapping alone and together with the others, on a device that does all as late as it may.
+#[test]
+fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
+    let (_folder, snapshot) = wheel(6000);
+    let mut moved = vec![];
+    for text in TEXTS {
+        let plan = native(&snapshot, text);
+        let want = here(&plan, &snapshot);
+        let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+        for choice in 0..8u32 {
+            let options = PagingOptions {
+                prefetch: choice & 1 != 0,
+                pairwise: choice & 2 != 0,
+                look_ahead: choice & 4 != 0,
+            };
+            let device = late(PAGE, 0, None);
+            let gpu = limited(device.clone(), memory_for(&profile, 0.5)).with_paging(options);
+            let mut bytes = 0;
+            for run in 0..2 {
+                let Some((got, profile)) = there(&gpu, &plan, &snapshot) else {
+                    break;
+                };
+                assert_eq!(got, want, "{text} with {options:?}, run {run}");
+                bytes += profile.paged_in;
+            }
+            moved.push((choice, bytes));
+            drop(gpu);
+            let held = device.holdings();
+            assert_eq!(
+                (held.device, held.pinned, held.marks),
+                (0, 0, 0),
+                "{options:?}"
+            );
+        }
+    }
+    let sum = |of: u32| -> u64 {
+        let all = moved.iter().filter(|m| m.0 == of);
+        all.map(|m| m.1).sum()
+    };
+    let all: Vec<u64> = (0..8).map(sum).collect();
+    println!("bytes moved by (look-ahead, pairwise, prefetch) from none to all: {all:?}");
+    assert!(all.iter().all(|&b| b > 0));
+    // Looking ahead moves no more than what was used last says, and coming early no more than coming late.
+    assert!(all[6] <= all[2] && all[7] <= all[6], "{all:?}");
+}
+
+/// A chain of twenty patterns with a segment each, from 2,000 nodes on, which read every block of it.
+fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
+    const N: u32 = 10_000;
+    const CHAIN: u32 = 20;
+    let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
+    let iri = |p: String| NamedNode::new_unchecked(format!("http://e/{p}"));
+    let mut quads = vec![];
+    let mut add = |s: NamedNode, p: String, o: u32| {
+        let graph = GraphName::DefaultGraph;
+        quads.push(Quad::new(s, iri(p), node(o), graph));
+    };
+    for i in 0..N {
+        for p in 0..CHAIN {
+            add(node(i), format!("p{p}"), (i * 7 + p * 31 + 1) % N);
+        }
+        if i % 5 == 0 {
+            add(iri("hub".into()), "m".into(), i);
+        }
+    }
+    let (folder, base) = store_of(&quads);
+    let snapshot = Snapshot::of_base(base);
+    let mut text = format!("SELECT ?x{CHAIN} WHERE {{ :hub :m ?x0 . ");
+    for p in 0..CHAIN {
+        text += &format!("?x{p} :p{p} ?x{} . ", p + 1);
+    }
+    let plan = native(&snapshot, &(text + "}"));
+    (folder, snapshot, plan)
+}
+
+/// Each order to begin after a copy aside is taken out in turn. On a device that is done at once nobody would notice.
+#[test]
+fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
+    let (_folder, snapshot, plan) = chain();
+    let want = here(&plan, &snapshot);
+    let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+    let run = |unordered| {
+        let device = late(PAGE, unordered, None);
+        let gpu = limited(device.clone(), memory_for(&profile, 0.6));
+        let got = gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default());
+        let right = got.is_ok_and(|r| {
+            assert!(r.profile.paged_in > 0);
+            (r.rows, r.checksum) == (want.0, Some(want.1))
+        });
+        (right, device.ordered())
+    };
+    let (right, orders) = run(0);
+    assert!(right && orders >= 10, "{orders} orders");
+    for unordered in 1..=orders {
+        assert!(
+            !run(unordered).0,
+            "order {unordered} of {orders} is not missed"
+        );
+    }
+}
+
+/// While one step computes, the next one's blocks come.
+#[test]
+fn copies_and_kernels_run_at_the_same_time() {
+    let (_folder, snapshot, plan) = chain();
+    let want = here(&plan, &snapshot);
+    let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+    let times = |speeds: Speeds, prefetch: bool| -> Times {
+        let device = late(8 * PAGE, 0, Some(speeds));
+        let options = PagingOptions {
+            prefetch,
+            ..PagingOptions::default()
+        };
+        let gpu = limited(device.clone(), memory_for(&profile, 0.6)).with_paging(options);
+        let (got, profile) = there(&gpu, &plan, &snapshot).unwrap();
+        assert_eq!(got, want);
+        assert!(profile.paged_in > 0);
+        device.take_times()
+    };
+    let slow = Speeds {
+        link: 10e9,
+        memory: 1e9,
+    };
+    let t = times(slow, false);
+    assert!(
+        t.copying > 0.0 && t.both < 0.01 * t.copying.min(t.computing),
+        "{t:?}"
+    );
+    // Kernels as fast as the link, slower and faster.
+    let even = slow.memory * t.computing / t.copying;
+    for factor in [1.0, 0.5, 2.0] {
+        let speeds = Speeds {
+            memory: even * factor,
+            ..slow
+        };
+        let (apart, together) = (times(speeds, false), times(speeds, true));
+        let shorter = together.copying.min(together.computing);
+        println!(
+            "copying {:.3} ms, computing {:.3} ms: {:.1} % of the shorter one together; {:.3} ms in place of {:.3}",
+            together.copying * 1e3,
+            together.computing * 1e3,
+            100.0 * together.both / shorter,
+            together.all * 1e3,
+            apart.all * 1e3,
+        );
+        assert!(together.both >= 0.8 * shorter, "{together:?}");
+        assert!(together.all < 0.8 * apart.all, "{together:?} {apart:?}");
+    }
+}
+
+/// Bytes that are counted without kernels are those that runs move.
+#[test]
+fn transfers_are_those_of_runs() {
+    let (_folder, snapshot) = wheel(6000);
+    let mut compared = 0;
+    for text in TEXTS {
+        let plan = native(&snapshot, text);
+        let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+        for part in [0.8, 0.5] {
+            let memory = memory_for(&profile, part);
+            let counted = limited(shim(), memory)
+                .transfers(&plan, &snapshot, 2)
+                .unwrap();
+            let gpu = limited(shim(), memory);
+            for &(bytes, blocks) in &counted.runs {
+                let Some((_, profile)) = there(&gpu, &plan, &snapshot) else {
+                    break;
+                };
+                if profile.cuts == 0 && profile.paged_in > 0 {
+                    assert_eq!(profile.paged_in, bytes, "{text} in {part}");
+                    assert!(blocks > 0 && blocks * PAGE as u64 <= bytes);
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared >= 4, "{compared}");
 }
 
 /// Any call that fails leaves an error or the right rows, and nothing held.

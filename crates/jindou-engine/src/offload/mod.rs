@@ -8,7 +8,9 @@ pub use fall_back::{Choice, Execution, Ran};
 
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
-use crate::executor::{Executor, PulledRows, Repeats, ShardWork, Task, columns_after};
+use crate::executor::{
+    Executor, OperatorTask, PulledRows, Repeats, ShardWork, Task, columns_after,
+};
 use crate::explore::{Halt, Run};
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
@@ -39,12 +41,21 @@ pub fn execute_on(
     crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
 
+/// The share of a node that another executor runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// A number of steps of its exploration, from the start on, which may be none; and how often rows that are the same come.
+    Steps(usize, Repeats),
+    /// All, with all below it; so many rows are wanted at most.
+    All(Option<u64>),
+}
+
 /// Another executor, and what it runs.
 pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
-    /// By node of the plan: how many steps of its exploration, from the start on, and how often rows that are the same come.
-    first: Vec<(usize, Repeats)>,
+    /// By node of the plan.
+    shares: Vec<Share>,
     /// Nodes that the executor would not begin.
     declined: Mutex<Vec<usize>>,
     started: Mutex<Vec<Started>>,
@@ -70,13 +81,23 @@ impl<'a> Offload<'a> {
         options: &'a ExecOptions,
         executor: &'a dyn Executor,
     ) -> Result<Self> {
-        let mut first = Vec::new();
-        // Operators, whether they are run for each row of others, and how often the one above needs rows that are the same.
-        let mut open = vec![(&plan.root, false, Repeats::Each)];
-        while let Some((op, nested, repeats)) = open.pop() {
-            first.push(match op {
+        let mut shares = Vec::new();
+        // Operators, whether they are run for each row of others, how often the one above needs rows that are the same, and whether the
+        // executor runs it with those above it.
+        let mut open = vec![(&plan.root, false, Repeats::Each, false)];
+        while let Some((op, nested, repeats, covered)) = open.pop() {
+            let most = (shares.is_empty() && plan.is_ask()).then_some(1);
+            let task = OperatorTask {
+                op,
+                most,
+                snapshot,
+                options,
+            };
+            let all = !covered && !nested && executor.runs(&task)?;
+            let share = match op {
+                _ if all => Share::All(most),
                 Operator::Explore(e)
-                    if e.empty.is_none() && (!nested || executor.runs_nested()) =>
+                    if !covered && e.empty.is_none() && (!nested || executor.runs_nested()) =>
                 {
                     let task = Task {
                         snapshot,
@@ -86,17 +107,20 @@ impl<'a> Offload<'a> {
                     let n = executor.prefix(&task)?.min(e.steps.len());
                     // A start alone is not worth the way.
                     let n = if n < e.steps.len().min(2) { 0 } else { n };
-                    let all = n == e.steps.len();
-                    (n, if all { repeats } else { Repeats::Each })
+                    let whole = n == e.steps.len();
+                    Share::Steps(n, if whole { repeats } else { Repeats::Each })
                 }
-                _ => (0, Repeats::Each),
-            });
-            let repeats = needed(op);
+                _ => Share::Steps(0, Repeats::Each),
+            };
+            shares.push(share);
+            let (repeats, covered) = (needed(op), covered || all);
             let from = open.len();
-            op.each_input(&mut |role, i| open.push((i, nested || role.is_dependent(), repeats)));
+            op.each_input(&mut |role, i| {
+                open.push((i, nested || role.is_dependent(), repeats, covered));
+            });
             open[from..].reverse();
         }
-        if first.iter().all(|f| f.0 == 0) {
+        if shares.iter().all(|s| matches!(s, Share::Steps(0, _))) {
             return Err(Error::Unsupported(format!(
                 "this plan on {}",
                 executor.place()
@@ -105,10 +129,96 @@ impl<'a> Offload<'a> {
         Ok(Self {
             executor,
             options,
-            first,
+            shares,
             declined: Mutex::default(),
             started: Mutex::default(),
         })
+    }
+
+    /// The steps of a node's exploration that the executor runs, and how often rows that are the same come.
+    fn first(&self, node: usize) -> (usize, Repeats) {
+        match self.shares.get(node) {
+            Some(Share::Steps(n, repeats)) => (*n, *repeats),
+            _ => (0, Repeats::Each),
+        }
+    }
+
+    /// The rows of an operator that the executor runs with all below it, and their slots; `None` if it is run here.
+    pub fn operator(
+        &self,
+        exec: &Exec<'_>,
+        op: &Operator,
+        node: usize,
+    ) -> Result<Option<(RowBuffer, Vec<Slot>)>, Halt> {
+        let Some(&Share::All(most)) = self.shares.get(node) else {
+            return Ok(None);
+        };
+        if matches!(op, Operator::Count(_)) {
+            return Ok(None);
+        }
+        let slots = op.layout(&[]);
+        let mut keep = Keep {
+            held: RowBuffer::new(slots.len(), &exec.run, Holder::Offload),
+            chunk: Batch::new(slots.len(), exec.run.budget),
+            run: &exec.run,
+        };
+        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        self.executor.operator(&task, &mut keep, &mut steps)?;
+        self.did(exec, op, node, &steps, keep.held.rows());
+        Ok(Some((keep.held, slots)))
+    }
+
+    /// The numbers of a COUNT that the executor runs with all below it; `None` if it is run here.
+    pub fn counts(
+        &self,
+        exec: &Exec<'_>,
+        op: &Operator,
+        node: usize,
+    ) -> Result<Option<Vec<u64>>, Halt> {
+        let Some(&Share::All(most)) = self.shares.get(node) else {
+            return Ok(None);
+        };
+        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        let numbers = self.executor.counts(&task, &mut steps)?;
+        self.did(exec, op, node, &steps, 1);
+        Ok(Some(numbers))
+    }
+
+    fn task<'t>(
+        &'t self,
+        exec: &Exec<'t>,
+        op: &'t Operator,
+        most: Option<u64>,
+    ) -> OperatorTask<'t> {
+        OperatorTask {
+            op,
+            most,
+            snapshot: exec.run.snapshot,
+            options: self.options,
+        }
+    }
+
+    /// Adds to the profile what the executor did for an operator and the exploration below it.
+    fn did(&self, exec: &Exec<'_>, op: &Operator, node: usize, steps: &[StepProfile], rows: u64) {
+        let (mut below, mut bottom) = (op, node);
+        while let Some(input) = below.inputs().first() {
+            // The first input comes next in the order of nodes.
+            (below, bottom) = (*input, bottom + 1);
+        }
+        let place = || self.executor.place();
+        let stats = StageStats {
+            rows_in: steps.first().map_or(0, |s| s.rows_in),
+            rows_out: steps.last().map_or(0, |s| s.rows_out),
+            time: steps.iter().map(|s| s.time).sum(),
+        };
+        exec.did_there(bottom, &stats, steps, place());
+        if bottom != node {
+            let stats = StageStats {
+                rows_out: rows,
+                ..StageStats::default()
+            };
+            exec.did_there(node, &stats, &[], place());
+        }
     }
 
     /// Starts an exploration whose rows are pulled: them, their slots, and how many steps they have gone through; `None` if the
@@ -119,7 +229,7 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<Pulled>> {
-        let (_, repeats) = self.first.get(node).copied().unwrap_or_default();
+        let (_, repeats) = self.first(node);
         // Without a count of its own, a row is one.
         let repeats = match repeats {
             Repeats::Counted => Repeats::Each,
@@ -135,8 +245,8 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<Pulled>> {
-        match self.first.get(node) {
-            Some(&(_, Repeats::Counted)) => self.begin(snapshot, e, node, Repeats::Counted),
+        match self.first(node) {
+            (_, Repeats::Counted) => self.begin(snapshot, e, node, Repeats::Counted),
             _ => Ok(None),
         }
     }
@@ -148,7 +258,7 @@ impl<'a> Offload<'a> {
         node: usize,
         repeats: Repeats,
     ) -> Result<Option<Pulled>> {
-        let first = self.first.get(node).map_or(0, |f| f.0);
+        let (first, _) = self.first(node);
         if first == 0 || !self.executor.is_pulled() || lock(&self.declined).contains(&node) {
             return Ok(None);
         }
@@ -223,7 +333,7 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<(RowBuffer, Vec<Slot>, usize)>, Halt> {
-        let first = self.first.get(node).map_or(0, |f| f.0);
+        let (first, _) = self.first(node);
         if first == 0 || self.executor.is_pulled() {
             return Ok(None);
         }

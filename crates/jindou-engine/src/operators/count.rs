@@ -7,7 +7,7 @@ use crate::compile::{Builder, Source, internal};
 use crate::explore::{Halt, Run};
 use crate::table::{IdSet, TupleSet};
 use jindou_model::{Holder, Result, term};
-use jindou_plan::{Count, Slot, operator};
+use jindou_plan::{Count, Operator, Slot, operator};
 
 /// Rows without columns that are looked at together.
 const MOST_BARE: usize = 1 << 16;
@@ -15,9 +15,17 @@ const MOST_BARE: usize = 1 << 16;
 impl<'a> Builder<'_, 'a> {
     pub(super) fn count(
         &mut self,
+        whole: &'a Operator,
         op: &'a operator::GroupCount,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
+        if let Some(offload) = self.exec.offload
+            && let Some(numbers) = offload.counts(self.exec, whole, node)?
+        {
+            let rows = one_row(&numbers, &self.exec.run)?;
+            self.leaf(Source::Whole(rows), node);
+            return Ok(op.counts.iter().map(|c| c.to).collect());
+        }
         let run = &self.exec.run;
         let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
             let mut counter = Counter::new(&op.group, &op.counts, &slots, run);
@@ -290,6 +298,19 @@ impl<'a> Counter<'a> {
         }
         Ok(out)
     }
+}
+
+/// A row of numbers that another executor counted.
+fn one_row(numbers: &[u64], run: &Run<'_>) -> Result<Batch> {
+    let mut out = Batch::new(numbers.len(), run.budget);
+    out.ensure(1)?;
+    out.rows = 1;
+    for (column, &n) in out.columns.iter_mut().zip(numbers) {
+        if let Some(first) = column.first_mut() {
+            *first = number(run, n)?;
+        }
+    }
+    Ok(out)
 }
 
 /// Ids of small numbers, which most groups' counts are.

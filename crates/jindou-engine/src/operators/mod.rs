@@ -35,7 +35,7 @@ pub(crate) use order_keys::Places;
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{END, Link, Spec, Stage, StageStats, finish, push};
 
-use crate::compile::Builder;
+use crate::compile::{Builder, Source};
 use crate::explore::Halt;
 use jindou_plan::{Operator, Slot};
 
@@ -45,6 +45,12 @@ const BATCH: usize = 2048;
 impl<'a> Builder<'_, 'a> {
     /// Adds an operator: its own file says what is run before, which leaf or stage it becomes, and the slots of its rows.
     pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
+        if let Some(offload) = self.exec.offload
+            && let Some((held, slots)) = offload.operator(self.exec, op, node)?
+        {
+            self.leaf(Source::RowBuffer(held), node);
+            return Ok(slots);
+        }
         match op {
             Operator::Explore(op) => self.exploration(op, node),
             Operator::Outer(op) => self.outer_row(op, node),
@@ -60,7 +66,7 @@ impl<'a> Builder<'_, 'a> {
             Operator::Reduced(op) => self.reduced(op, node),
             Operator::Filter(op) => self.filter(op, node),
             Operator::Distinct(op) => self.distinct(op, node),
-            Operator::Count(op) => self.count(op, node),
+            Operator::Count(count) => self.count(op, count, node),
             Operator::OrderBy(op) => self.order_by(op, node),
             Operator::Slice(op) => self.slice(op, node),
         }

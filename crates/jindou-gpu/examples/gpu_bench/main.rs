@@ -10,11 +10,13 @@
 //! | `floors` | each kernel's time over its byte floor, on segments of LUBM's shapes |
 //! | `load` | LUBM(N) into `--store` |
 //! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, parts of the memory they want |
+//! | `transfers` | bytes that LUBM's heavy queries want and move, beside ATC '18's tables 1 and 5 and its figure 11; counted, so the shim will do |
 //! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
 
 mod kernels;
 mod lubm;
 mod speeds;
+mod transfers;
 
 use jindou_gpu::backend::Mark;
 use jindou_gpu::reference::{Checker, GROUPS};
@@ -36,7 +38,7 @@ pub struct Options {
     threads: usize,
 }
 
-const USAGE: &str = "usage: gpu_bench driver|check|speeds|floors|load|queries|threads [--rows N] [--check-rows N] \
+const USAGE: &str = "usage: gpu_bench driver|check|speeds|floors|load|queries|threads|transfers [--rows N] [--check-rows N] \
 [--repeat R] [--only GROUP] [--store DIR] [--lubm N] [--threads T]";
 
 fn options() -> std::result::Result<Options, String> {
@@ -112,6 +114,7 @@ fn run(o: &Options) -> Result<bool> {
         "load" => lubm::load_into(o),
         "queries" => lubm::measure(open()?, o),
         "threads" => lubm::threads(o),
+        "transfers" => transfers::measure(o),
         other => Err(Error::Unsupported(format!(
             "no stage is called '{other}'; {USAGE}"
         ))),

@@ -1,7 +1,9 @@
 //! Conditions that ids alone decide, as parts of a step: `sameTerm`, its negation, and any combination of tests of
-//! one slot against constants, which is a set of intervals. Ranks, kinds and expressions are left to the CPU.
+//! one slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and expressions are left
+//! to the CPU, and so are comparisons inside of OR and NOT.
 
 use super::{Compiler, DeviceWithin, Part, Work};
+use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
 
@@ -15,6 +17,7 @@ pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
     match c {
         Condition::And(all) => all.iter().all(is_decided_by_ids),
         Condition::Bound(_) | Condition::Same(..) => true,
+        Condition::Compare(_, relation, constant) => is_by_rank(*relation, constant),
         Condition::Not(inner)
             if matches!(**inner, Condition::Same(Operand::Slot(_), Operand::Slot(_))) =>
         {
@@ -38,6 +41,13 @@ impl<'a> Compiler<'a> {
             }
             Condition::Same(a, b) => {
                 out.push(same(*a, *b, false));
+                return Ok(());
+            }
+            Condition::Compare(slot, relation, constant) => {
+                let (device, slot) = (self.device, *slot);
+                let ranks =
+                    DeviceRanks::new(device, self.cache, self.snapshot, *relation, constant)?;
+                out.push((Work::Compare { slot, ranks }, format!("compare ?{slot}")));
                 return Ok(());
             }
             _ => {}

@@ -2,21 +2,26 @@
 
 mod any;
 mod conditions;
+mod tree;
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::index::Catalog;
 use crate::pages::{PagedSegment, Pager, Paging};
-use crate::params::{MAX_COLUMNS, MAX_LISTS};
+use crate::params::{self, MAX_COLUMNS, MAX_LISTS};
+use crate::ranks::DeviceRanks;
 use crate::resident::{ResidentSegment, alone};
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
-use jindou_plan::{EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind};
+use jindou_plan::{
+    ApplyKind, EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind,
+};
 use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
 
 pub(crate) use conditions::is_decided_by_ids;
+pub(crate) use tree::{Wanted, compile_tree, may_run};
 
 /// One list of an expansion or check.
 pub(crate) struct DeviceList {
@@ -152,6 +157,31 @@ pub(crate) enum Work<'a> {
         other: Operand,
         catalog: Arc<Catalog>,
     },
+    /// Rows whose number compares as wanted.
+    Compare {
+        slot: Slot,
+        ranks: DeviceRanks,
+    },
+    /// Rows whose id no row before had, by this number of a set.
+    Distinct {
+        slot: Slot,
+        set: usize,
+    },
+    /// The steps up to `end` over each row, and what becomes of it then.
+    Apply {
+        kind: ApplyKind,
+        end: usize,
+        /// The column of the rows' numbers, and the interval of all numbers.
+        number: Slot,
+        numbers: DeviceWithin,
+        /// The columns that those steps read, and those that they add.
+        reads: Vec<Slot>,
+        new: Vec<Slot>,
+    },
+    /// The end of such steps.
+    EndApply {
+        begin: usize,
+    },
 }
 
 impl Work<'_> {
@@ -196,7 +226,11 @@ impl Work<'_> {
             Self::Start { .. } | Self::Cross { .. } => {}
             Self::Expand { lists, .. } => lists.iter().for_each(|l| operand(&l.anchor)),
             Self::Check { list, other } => [list.anchor, *other].iter().for_each(operand),
-            Self::Restrict { slot, .. } => out.push(*slot),
+            Self::Restrict { slot, .. }
+            | Self::Compare { slot, .. }
+            | Self::Distinct { slot, .. } => out.push(*slot),
+            // What their steps read is those steps' own.
+            Self::Apply { .. } | Self::EndApply { .. } => {}
             Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
             Self::ExpandAny {
                 anchor, predicate, ..
@@ -236,13 +270,20 @@ pub(crate) struct Program<'a> {
     pub covered: usize,
     /// Why it ends before the plan does.
     pub stopped: Option<Error>,
-    /// It ends because segments do not fit in the memory.
+    /// True if the program ends because segments do not fit in the memory.
     pub is_short: bool,
     /// The blocks that steps read, where segments come and go.
     pub paging: Option<Paging<'a>>,
+    /// Sets of ids that steps fill, without their memory.
+    pub sets: Vec<params::Bits>,
+    /// Result rows that are passed by, and that leave the device at most.
+    pub slice: (u64, Option<u64>),
 }
 
 impl Program<'_> {
+    /// All result rows: none passed by, and no limit.
+    pub const ALL: (u64, Option<u64>) = (0, None);
+
     /// An error unless it covers the whole plan.
     pub fn whole(self) -> Result<Self> {
         match self.stopped {
@@ -264,6 +305,10 @@ struct Compiler<'a> {
     segments: Vec<Arc<ResidentSegment>>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
+    /// Slots of `bound` that are unbound in some rows.
+    maybe: Vec<Slot>,
+    /// Sets of ids that steps fill.
+    sets: Vec<params::Bits>,
 }
 
 fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
@@ -489,7 +534,8 @@ impl<'a> Compiler<'a> {
             self.condition(c, &mut works)?;
             conditions::slots(c, &mut tested);
         }
-        if tested.iter().any(|s| !self.bound.contains(s)) {
+        let surely = |s: &Slot| self.bound.contains(s) && !self.maybe.contains(s);
+        if !tested.iter().all(surely) {
             return Err(Error::Unsupported(
                 "a filter on an unbound variable on the GPU".into(),
             ));
@@ -552,7 +598,7 @@ fn source_name(source: &StartSource) -> &'static str {
 /// blocks before each step, and not here.
 ///
 /// # Errors
-/// Those that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
+/// Errors that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
 pub(crate) fn compile<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
     pager: Option<&'a Pager>,
@@ -569,6 +615,8 @@ pub(crate) fn compile<'a>(
         pager,
         segments: Vec::new(),
         bound: input.unwrap_or_default().to_vec(),
+        maybe: Vec::new(),
+        sets: Vec::new(),
     };
     let (mut steps, mut covered, mut stopped, mut is_short) = (Vec::new(), 0, None, false);
     for (number, s) in plan.iter().enumerate() {
@@ -613,5 +661,7 @@ pub(crate) fn compile<'a>(
         stopped,
         is_short,
         paging,
+        sets: Vec::new(),
+        slice: Program::ALL,
     })
 }

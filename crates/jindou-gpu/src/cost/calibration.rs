@@ -68,7 +68,7 @@ impl Calibration {
         }
     }
 
-    /// As a document.
+    /// The document that is kept.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let random: Vec<Value> = self.random.iter().map(|p| json!([p.0, p.1])).collect();
@@ -114,7 +114,7 @@ impl Calibration {
     /// Keeps it in the file, with those of other devices that are there.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn save(&self, file: &Path, identity: &str) -> std::io::Result<()> {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let mut all = serde_json::from_str(&text)

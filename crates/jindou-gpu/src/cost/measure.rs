@@ -23,7 +23,7 @@ impl Calibration {
     /// from the ones there are.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn measure(device: &Arc<Device>, budget: Duration, cancel: &CancelToken) -> Result<Self> {
         let began = Instant::now();
         let (free, _) = device.memory()?;

@@ -56,7 +56,7 @@ pub struct Prediction {
     pub device: String,
     /// Seconds on the CPU, with so many threads.
     pub cpu: f64,
-    /// Those threads.
+    /// The threads of the CPU.
     pub threads: usize,
     /// Seconds in line for the device.
     pub wait: f64,

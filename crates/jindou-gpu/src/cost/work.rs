@@ -5,7 +5,7 @@ use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
-    EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
+    ApplyKind, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
 };
 use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, Scope};
@@ -13,6 +13,12 @@ use rustc_hash::FxHashMap;
 
 /// A segment, whatever its version: predicate and direction.
 pub(crate) type SegmentName = (PredicateId, Direction);
+
+/// Nanoseconds that the planner takes for a look-up in a hash table, and for a row that a part is run for.
+const DISTINCT_NS: f64 = 10.0;
+const APPLY_NS: f64 = 5.0;
+/// Share of the rows that a FILTER above an exploration leaves, where nothing is known of it.
+const UNKNOWN_SHARE: f64 = 0.5;
 
 /// The work of steps.
 #[derive(Clone, Debug, Default)]
@@ -58,11 +64,15 @@ fn scope_of(graph: &GraphRef) -> Option<Scope<'_>> {
 }
 
 impl Work {
-    /// The work of all explorations of a plan, as far as the device runs their steps.
+    /// The work of all explorations of a plan, as far as the device runs their steps, and of operators above them that it has.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
         let mut open = vec![&plan.root];
         while let Some(op) = open.pop() {
+            if let Some(with) = work.tree(op, snapshot) {
+                work = with;
+                continue;
+            }
             if let Operator::Explore(e) = op
                 && e.empty.is_none()
             {
@@ -71,6 +81,104 @@ impl Work {
             open.extend(op.inputs());
         }
         work
+    }
+
+    /// This work and that of an operator which the device runs with all below it; `None` for others.
+    fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
+        let mut work = self.clone();
+        match op {
+            // Its number leaves the device.
+            Operator::Count(c) if c.group.is_empty() && c.counts.len() == 1 => {
+                let is_chain = compile::may_run(&c.input);
+                let is_distinct = c.counts.iter().all(|c| c.distinct && c.of.is_some());
+                if !(is_chain || is_distinct && matches!(*c.input, Operator::Explore(_))) {
+                    return None;
+                }
+                let (rows, _) = work.operator(&c.input, 0.0, snapshot)?;
+                if is_distinct {
+                    work.distinct(rows, 0.0, snapshot);
+                }
+                work.leaving += 8.0;
+            }
+            op if compile::may_run(op) => {
+                let (rows, columns) = work.operator(op, 0.0, snapshot)?;
+                work.leaving += 4.0 * rows * columns;
+            }
+            _ => return None,
+        }
+        Some(work)
+    }
+
+    /// Adds the work of an operator and of all below it, which [`compile::may_run`] knows not to be deep; its rows and their columns, about.
+    fn operator(&mut self, op: &Operator, outer: f64, snapshot: &dyn Graph) -> Option<(f64, f64)> {
+        match op {
+            Operator::Explore(e) => {
+                let mut rows = 1.0;
+                for step in &e.steps {
+                    self.step(step, rows, step.rows, snapshot)?;
+                    self.cpu_ns += step.cost;
+                    rows = step.rows;
+                }
+                Some((rows, e.steps.last().map_or(0, |s| s.live.len()) as f64))
+            }
+            Operator::Outer(o) => Some((outer, o.slots.len() as f64)),
+            Operator::Steps(s) => {
+                let (mut rows, mut columns) = self.operator(&s.input, outer, snapshot)?;
+                for step in &s.steps {
+                    self.step(step, rows, step.rows, snapshot)?;
+                    self.cpu_ns += step.cost;
+                    (rows, columns) = (step.rows, step.live.len() as f64);
+                }
+                Some((rows, columns))
+            }
+            Operator::Filter(f) => {
+                let (rows, columns) = self.operator(&f.input, outer, snapshot)?;
+                let kept = rows * UNKNOWN_SHARE;
+                self.compact(rows, 4.0, kept, columns);
+                self.cpu_ns += rows;
+                Some((kept, columns))
+            }
+            Operator::Reduced(r) => self.operator(&r.input, outer, snapshot),
+            Operator::Distinct(d) => {
+                let (rows, _) = self.operator(&d.input, outer, snapshot)?;
+                self.distinct(rows, 1.0, snapshot);
+                Some((rows, 1.0))
+            }
+            Operator::Slice(s) => {
+                let (rows, columns) = self.operator(&s.input, outer, snapshot)?;
+                Some((s.limit.map_or(rows, |l| rows.min(l as f64)), columns))
+            }
+            Operator::Apply(a) => {
+                let (rows, columns) = self.operator(&a.input, outer, snapshot)?;
+                // Numbers written, bits cleared.
+                self.ordered += 4.0 * rows;
+                self.launches += 2.0;
+                let (inner, new) = self.operator(&a.inner, rows, snapshot)?;
+                self.cpu_ns += APPLY_NS * (rows + inner);
+                let found = rows.min(inner);
+                let (alone, joined) = match a.kind {
+                    ApplyKind::Inner => (0.0, inner),
+                    ApplyKind::Left => (rows - found, inner),
+                    ApplyKind::Semi => (found, 0.0),
+                    ApplyKind::Anti | ApplyKind::Mark(_) => (rows - found, 0.0),
+                };
+                // Bits set and read, columns gathered.
+                self.ordered += 8.0 * inner + joined * (4.0 + 8.0 * columns);
+                self.launches += 2.0;
+                self.compact(rows, 4.0, alone, columns);
+                Some((alone + joined, columns + new))
+            }
+            _ => None,
+        }
+    }
+
+    /// A DISTINCT of one column: each row asks for its bit.
+    fn distinct(&mut self, rows: f64, columns: f64, snapshot: &dyn Graph) {
+        self.compact(rows, 4.0, rows, columns);
+        self.launches += 1.0;
+        self.sectors
+            .push((f64::from(snapshot.dense_ids()) / 8.0, rows));
+        self.cpu_ns += DISTINCT_NS * rows;
     }
 
     /// The work of steps of which each is known to have made so many rows.

@@ -7,15 +7,21 @@
 //! pages                    mapped before a step that reads the segment, unmapped when others need the room
 //! ```
 //!
+//! Blocks come on a queue of their own beside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
+//! the steps after it come, as far as there is room that no step in between wants.
+//!
 //! A plan comes here only where its segments do not fit whole. Before each step, the blocks of the segments that it reads are
 //! brought as far as they are missing; [`policy`] says which others go for that. Blocks stay between steps and plans. A step whose own segments
 //! do not fit, a segment with a patch and predicate variables are left to the CPU.
 
 mod policy;
+mod transfers;
 
 pub(crate) use policy::{Block, Policy};
+pub use transfers::Transfers;
 
-use crate::device::{ALIGN, Device};
+use crate::backend::Mark;
+use crate::device::{ALIGN, Device, Lane};
 use crate::params;
 use crate::resident::{alone, describe, locked};
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Resource, Result};
@@ -49,6 +55,27 @@ impl Name {
     }
 }
 
+/// The parts of ATC '18 §4 that are in use: for measurements, and to find what one of them is to blame for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagingOptions {
+    /// Bring blocks of the steps to come while one computes.
+    pub prefetch: bool,
+    /// Keep a part of a segment's index and the same part of its neighbours together.
+    pub pairwise: bool,
+    /// Keep what the plan's next steps read; else only what was used last.
+    pub look_ahead: bool,
+}
+
+impl Default for PagingOptions {
+    fn default() -> Self {
+        Self {
+            prefetch: true,
+            pairwise: true,
+            look_ahead: true,
+        }
+    }
+}
+
 /// Reserved addresses. No page is mapped in them when they go.
 struct Addresses {
     device: Arc<Device>,
@@ -67,23 +94,31 @@ impl Drop for Addresses {
 pub(crate) struct PagedSegment {
     number: u32,
     name: Name,
-    /// As kernels get it.
+    /// The segment as kernels get it.
     pub params: params::Segment,
     addresses: Addresses,
     /// Pages of the index, which come first, and of the neighbours.
     index: u64,
     neighbours: u64,
     page: usize,
+    pairwise: bool,
 }
 
 impl PagedSegment {
     fn blocks(&self) -> u64 {
-        self.index.max(self.neighbours)
+        if self.pairwise {
+            self.index.max(self.neighbours)
+        } else {
+            self.index + self.neighbours
+        }
     }
 
     /// The pages of a block: of the index, and of the neighbours.
     fn pages_of(&self, number: u32) -> [Range<u64>; 2] {
         let (n, all) = (u64::from(number), self.blocks());
+        if !self.pairwise {
+            return [n..n + 1, n..n];
+        }
         let part = |pages: u64| n * pages / all..(n + 1) * pages / all;
         let neighbours = part(self.neighbours);
         [
@@ -102,8 +137,18 @@ impl PagedSegment {
     }
 }
 
+/// Copies of blocks that no step's kernels have waited for yet.
+struct Copies {
+    /// Numbers of the segments that they are of.
+    segments: Vec<u32>,
+    /// When they are done.
+    mark: Mark,
+}
+
 struct State {
     policy: Policy,
+    /// In the order in which they were queued.
+    copies: Vec<Copies>,
     segments: FxHashMap<Name, Arc<PagedSegment>>,
     by_number: FxHashMap<u32, Arc<PagedSegment>>,
     next: u32,
@@ -114,12 +159,15 @@ struct State {
 pub(crate) struct Moved {
     pub come: u64,
     pub gone: u64,
+    /// Blocks that came.
+    pub blocks: u64,
 }
 
 /// The blocks of all segments on a device.
 pub(crate) struct Pager {
     device: Arc<Device>,
     page: usize,
+    pub options: PagingOptions,
     state: Mutex<State>,
     /// Plans that run over blocks.
     running: AtomicU64,
@@ -131,8 +179,10 @@ impl Pager {
         Some(Self {
             page: device.page()?,
             device: Arc::clone(device),
+            options: PagingOptions::default(),
             state: Mutex::new(State {
                 policy: Policy::new(0),
+                copies: Vec::new(),
                 segments: FxHashMap::default(),
                 by_number: FxHashMap::default(),
                 next: 0,
@@ -179,10 +229,13 @@ impl Pager {
     fn empty(&self, state: &mut State) -> Result<()> {
         let all: Vec<Block> = state.policy.blocks().collect();
         if !all.is_empty() {
-            self.device.sync()?;
+            self.device.wait_for_all(&CancelToken::new())?;
             for block in all {
                 self.unmap(state, block);
             }
+        }
+        for copies in state.copies.drain(..) {
+            self.device.unmark(copies.mark);
         }
         state.segments.clear();
         state.by_number.clear();
@@ -239,6 +292,7 @@ impl Pager {
             index: index as u64,
             neighbours: neighbours as u64,
             page,
+            pairwise: self.options.pairwise,
         });
         state.next += 1;
         state.by_number.insert(paged.number, Arc::clone(&paged));
@@ -252,7 +306,8 @@ impl Pager {
         pages <= locked(&self.state).policy.capacity()
     }
 
-    /// Brings the blocks of these segments that are missing. `next`: after how many steps of this plan a segment is read again.
+    /// Brings the blocks of these segments that are missing, and has work that is queued from here on wait for them. `next`: after how many steps
+    /// of this plan a segment is read again.
     ///
     /// # Errors
     /// `Limit` if they do not fit, those of the device, and of `cancel` while it is waited for.
@@ -264,20 +319,17 @@ impl Pager {
         cancel: &CancelToken,
     ) -> Result<Moved> {
         let mut state = locked(&self.state);
-        let mut wanted = Vec::new();
-        for s in segments {
-            wanted.extend((0..s.blocks() as u32).map(|number| {
-                let block = Block {
-                    segment: s.number,
-                    number,
-                };
-                (block, s.page_count(number))
-            }));
-        }
+        let wanted = blocks_of(segments);
         let State {
             policy, by_number, ..
         } = &mut *state;
-        let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
+        let ahead = self.options.look_ahead;
+        let next = |number: u32| {
+            by_number
+                .get(&number)
+                .filter(|_| ahead)
+                .and_then(|s| next(s))
+        };
         let Some(change) = policy.want(&wanted, &next) else {
             return Err(Error::limit(
                 Resource::Device,
@@ -288,28 +340,104 @@ impl Pager {
         let mut waited = Ok(());
         if !change.gone.is_empty() {
             // Kernels that read them may still run. Whoever is cancelled waits for them too: the blocks are to go.
+            let all = || self.device.wait_for_all(&CancelToken::new());
             waited = self
                 .device
-                .wait(cancel)
-                .or_else(|e| self.device.sync().and(Err(e)));
+                .wait_for_all(cancel)
+                .or_else(|e| all().and(Err(e)));
             for &block in &change.gone {
                 moved.gone += self.unmap(&mut state, block);
             }
         }
-        let mut there = 0;
-        let done = waited.and_then(|()| {
-            change.come.iter().try_for_each(|&block| {
-                moved.come += self.bring(&state, block, snapshot)?;
-                there += 1;
-                Ok(())
-            })
+        waited.inspect_err(|_| forget(&mut state, &change.come))?;
+        moved.come = self.bring_all(&mut state, &change.come, snapshot)?;
+        moved.blocks = change.come.len() as u64;
+        self.wait_for_copies(&mut state, segments)?;
+        Ok(moved)
+    }
+
+    /// Brings blocks of segments that a later step reads, as far as there is room that no step wants, while kernels run. True if all of them are
+    /// there then.
+    ///
+    /// # Errors
+    /// Those of the device. That there is too little memory is none.
+    fn bring_early(
+        &self,
+        segments: &[Arc<PagedSegment>],
+        next: &dyn Fn(&PagedSegment) -> Option<usize>,
+        snapshot: &dyn Graph,
+    ) -> Result<(Moved, bool)> {
+        let mut state = locked(&self.state);
+        let State {
+            policy, by_number, ..
+        } = &mut *state;
+        let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
+        let (change, all) = policy.early(&blocks_of(segments), &next);
+        let mut moved = Moved::default();
+        // Whatever read them is done; but blocks that came early for another plan may still be on their way.
+        let is_on_its_way =
+            |c: &Copies| change.gone.iter().any(|b| c.segments.contains(&b.segment));
+        if state.copies.iter().any(is_on_its_way) {
+            self.device.wait_for_all(&CancelToken::new())?;
+        }
+        for &block in &change.gone {
+            moved.gone += self.unmap(&mut state, block);
+        }
+        match self.bring_all(&mut state, &change.come, snapshot) {
+            Ok(bytes) => (moved.come, moved.blocks) = (bytes, change.come.len() as u64),
+            Err(Error::Limit(_)) => return Ok((moved, false)),
+            Err(e) => return Err(e),
+        }
+        Ok((moved, all))
+    }
+
+    /// Brings blocks; their bytes. Where one fails, it and those after it are not there.
+    fn bring_all(&self, state: &mut State, blocks: &[Block], snapshot: &dyn Graph) -> Result<u64> {
+        let (mut bytes, mut there) = (0, 0);
+        let brought = blocks.iter().try_for_each(|&block| {
+            bytes += self.bring(state, block, snapshot)?;
+            there += 1;
+            Ok(())
         });
-        if done.is_err() {
-            for &block in change.come.get(there..).unwrap_or_default() {
-                state.policy.forget(block);
+        let (came, missing) = blocks.split_at(there);
+        forget(state, missing);
+        if !came.is_empty() {
+            match self.device.mark_aside() {
+                Ok(mark) => {
+                    let mut segments: Vec<u32> = came.iter().map(|b| b.segment).collect();
+                    segments.dedup();
+                    state.copies.push(Copies { segments, mark });
+                }
+                Err(e) => {
+                    // Nobody could wait for them.
+                    let _ = self.device.wait_for_all(&CancelToken::new());
+                    for &block in came {
+                        self.unmap(state, block);
+                    }
+                    return Err(e);
+                }
             }
         }
-        done.map(|()| moved)
+        brought.map(|()| bytes)
+    }
+
+    /// Has work that is queued from here on begin after the copies of these segments.
+    fn wait_for_copies(&self, state: &mut State, segments: &[Arc<PagedSegment>]) -> Result<()> {
+        let is_of = |c: &Copies| segments.iter().any(|s| c.segments.contains(&s.number));
+        let Some(last) = state.copies.iter().rposition(is_of) else {
+            return Ok(());
+        };
+        // Copies come in their order.
+        self.device.after(&state.copies[last].mark)?;
+        for copies in state.copies.drain(..=last) {
+            self.device.unmark(copies.mark);
+        }
+        Ok(())
+    }
+
+    /// Notes that all kernels are done that read blocks so far.
+    pub fn done(&self) {
+        locked(&self.state).policy.done();
     }
 
     /// Unmaps a block; its bytes. The policy need not know it any more.
@@ -358,12 +486,12 @@ impl Pager {
                         (a < b).then(|| (a - from, &part[a - start..b - start]))
                     })
                     .collect();
-                // SAFETY: the page is mapped, and the slices lie in it.
-                unsafe { self.device.upload_packed(at, &slices) }
+                // SAFETY: the page is mapped, the slices lie in it, and nothing used it since.
+                unsafe { self.device.upload_packed(at, &slices, Lane::Aside) }
             });
         if let Err(e) = done {
             // Copies to the pages before it may be under way; a device that does not finish them is lost.
-            let _ = self.device.sync();
+            let _ = self.device.wait_for_all(&CancelToken::new());
             for at in mapped {
                 // SAFETY: just mapped, and nobody reads there.
                 unsafe { self.device.unmap_page(at, self.page) };
@@ -377,11 +505,37 @@ impl Pager {
 impl Drop for Pager {
     fn drop(&mut self) {
         let state = &mut *locked(&self.state);
-        let _ = self.device.failure().is_some() || self.device.sync().is_ok();
+        let none = CancelToken::new();
+        let _ = self.device.failure().is_some() || self.device.wait_for_all(&none).is_ok();
+        for copies in state.copies.drain(..) {
+            self.device.unmark(copies.mark);
+        }
         let all: Vec<Block> = state.policy.blocks().collect();
         for block in all {
             self.unmap(state, block);
         }
+    }
+}
+
+/// The blocks of segments, with their pages.
+fn blocks_of(segments: &[Arc<PagedSegment>]) -> Vec<(Block, u64)> {
+    let of = |s: &Arc<PagedSegment>| {
+        let s = Arc::clone(s);
+        (0..s.blocks() as u32).map(move |number| {
+            let block = Block {
+                segment: s.number,
+                number,
+            };
+            (block, s.page_count(number))
+        })
+    };
+    segments.iter().flat_map(of).collect()
+}
+
+/// Takes blocks out of the policy that did not come.
+fn forget(state: &mut State, blocks: &[Block]) {
+    for &block in blocks {
+        state.policy.forget(block);
     }
 }
 
@@ -403,17 +557,44 @@ pub(crate) struct Paging<'a> {
 }
 
 impl Paging<'_> {
+    /// After how many steps behind `step` a segment is read again.
+    fn next(&self, step: usize, of: &PagedSegment) -> Option<usize> {
+        let reads = |s: &Vec<Arc<PagedSegment>>| s.iter().any(|o| o.number == of.number);
+        self.steps.get(step + 1..)?.iter().position(reads)
+    }
+
     /// Brings what a step reads.
     pub fn page_in(&self, step: usize, cancel: &CancelToken) -> Result<Moved> {
         let Some(segments) = self.steps.get(step).filter(|s| !s.is_empty()) else {
             return Ok(Moved::default());
         };
-        let after = &self.steps[step + 1..];
-        let next = |s: &PagedSegment| {
-            let reads = |of: &Vec<Arc<PagedSegment>>| of.iter().any(|o| o.number == s.number);
-            after.iter().position(reads)
-        };
+        let next = |s: &PagedSegment| self.next(step, s);
         self.pager.page_in(segments, &next, self.snapshot, cancel)
+    }
+
+    /// Brings what steps behind this one read, while its kernels run.
+    pub fn ahead(&self, step: usize) -> Result<Moved> {
+        let mut moved = Moved::default();
+        if !self.pager.options.prefetch {
+            return Ok(moved);
+        }
+        let after = self.steps.get(step + 1..).unwrap_or_default();
+        for segments in after.iter().filter(|s| !s.is_empty()) {
+            // The present step may be run again, over the next strip.
+            let here = |s: &PagedSegment| self.steps[step].iter().any(|o| o.number == s.number);
+            let next = |s: &PagedSegment| match here(s) {
+                true => Some(0),
+                false => self.next(step, s),
+            };
+            let (came, all) = self.pager.bring_early(segments, &next, self.snapshot)?;
+            moved.come += came.come;
+            moved.gone += came.gone;
+            moved.blocks += came.blocks;
+            if !all {
+                break;
+            }
+        }
+        Ok(moved)
     }
 }
 
@@ -441,7 +622,7 @@ impl<'a> Described<'a> {
         self.places()[3]
     }
 
-    /// Those arrays with their places.
+    /// The arrays of the index with their places.
     pub fn parts(&self) -> Vec<(usize, &'a [u8])> {
         let [table, keys, offsets, _] = self.places();
         vec![

@@ -33,6 +33,8 @@ pub(crate) struct Policy {
     pages: u64,
     there: FxHashMap<Block, Held>,
     clock: u64,
+    /// Blocks that were used at this time or before are read by no kernel any more.
+    done: u64,
 }
 
 impl Policy {
@@ -42,6 +44,7 @@ impl Policy {
             pages: 0,
             there: FxHashMap::default(),
             clock: 0,
+            done: 0,
         }
     }
 
@@ -114,6 +117,60 @@ impl Policy {
             self.pages += pages;
         }
         Some(change)
+    }
+
+    /// Notes that nothing reads any more what steps have wanted so far.
+    pub fn done(&mut self) {
+        self.done = self.clock;
+    }
+
+    /// Makes room for blocks that a later step wants, as far as that takes no block that any step wants, or that may still be read: coming
+    /// early moves no byte that coming late would not. `next` as in [`Self::want`]. Says also whether all of them are there then.
+    pub fn early(
+        &mut self,
+        wanted: &[(Block, u64)],
+        next: &dyn Fn(u32) -> Option<usize>,
+    ) -> (Change, bool) {
+        let mut change = Change::default();
+        let missing: Vec<(Block, u64)> = wanted
+            .iter()
+            .copied()
+            .filter(|(block, _)| !self.there.contains_key(block))
+            .collect();
+        if missing.is_empty() {
+            return (change, true);
+        }
+        self.clock += 1;
+        let of_step: FxHashSet<Block> = wanted.iter().map(|w| w.0).collect();
+        let mut others: Vec<_> = self
+            .there
+            .iter()
+            .filter(|(block, held)| held.used <= self.done && !of_step.contains(block))
+            .filter(|(block, _)| next(block.segment).is_none())
+            .map(|(&block, held)| (held.used, block, held.pages))
+            .collect();
+        others.sort_unstable();
+        let mut others = others.into_iter();
+        let mut all = true;
+        for (block, pages) in missing {
+            while self.pages + pages > self.capacity {
+                let Some((_, victim, freed)) = others.next() else {
+                    break;
+                };
+                self.there.remove(&victim);
+                self.pages -= freed;
+                change.gone.push(victim);
+            }
+            if self.pages + pages > self.capacity {
+                all = false;
+                break;
+            }
+            let used = self.clock;
+            self.there.insert(block, Held { pages, used });
+            self.pages += pages;
+            change.come.push(block);
+        }
+        (change, all)
     }
 
     /// Forgets a block that is not there after all.
@@ -217,6 +274,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_comes_early_takes_no_room_that_is_needed_before() {
+        let mut p = Policy::new(4);
+        let all = |segment: u32, n: u32| -> Vec<(Block, u64)> {
+            (0..n)
+                .map(|number| (Block { segment, number }, 1))
+                .collect()
+        };
+        let none = |_: u32| None;
+        // The present step reads 0; 1 was read before.
+        p.want(&all(1, 2), &none).unwrap();
+        p.done();
+        p.want(&all(0, 2), &none).unwrap();
+        let next = |s: u32| match s {
+            0 => Some(0),
+            2 => Some(1),
+            _ => None,
+        };
+        // Kernels may read 0, whose step is not done; 1 is wanted no more.
+        let (change, there) = p.early(&all(2, 3), &next);
+        let gone: Vec<u32> = change.gone.iter().map(|b| b.segment).collect();
+        assert_eq!(
+            (gone.as_slice(), change.come.len(), there),
+            (&[1, 1][..], 2, false)
+        );
+        // What came early is there when it is wanted, and the rest takes the room of 0.
+        p.done();
+        let change = p.want(&all(2, 3), &none).unwrap();
+        assert_eq!((change.gone.len(), change.come.len()), (1, 1));
+        let (change, there) = p.early(&all(2, 3), &none);
+        assert_eq!((change, there), (Change::default(), true));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod any;
 mod expansion;
 mod model;
+mod operators;
 mod rows;
 
 pub use model::{Model, Random};
@@ -27,7 +28,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 9] = [
+pub const GROUPS: [&str; 10] = [
     "starts",
     "filters",
     "checks",
@@ -37,6 +38,7 @@ pub const GROUPS: [&str; 9] = [
     "sets",
     "any",
     "checksums",
+    "operators",
 ];
 
 /// One check failed.
@@ -73,6 +75,7 @@ impl Checker {
             "sets" => self.sets(rows),
             "any" => self.any(rows),
             "checksums" => self.checksums(rows),
+            "operators" => self.operators(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }

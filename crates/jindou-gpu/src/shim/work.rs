@@ -4,7 +4,7 @@ use crate::backend::Kernel;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-/// A piece of work, in the order of the queue.
+/// A piece of work, in the order of its queue.
 pub(super) enum Work {
     Upload {
         to: u64,
@@ -35,40 +35,209 @@ pub(super) enum Work {
         at: u64,
         bytes: usize,
     },
+    /// Moment of the other queue after which what comes behind it in its own begins.
+    After {
+        moment: u64,
+    },
 }
 
 // SAFETY: the pointers are for who does the work, one at a time.
 unsafe impl Send for Work {}
 
-/// Work that waits for somebody who must know that it is done.
+/// A queue of the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    Ordered,
+    Aside,
+}
+
+/// The bit of a moment that tells whose it is.
+const ASIDE: u64 = 1 << 63;
+
+/// The queue that a moment is of.
+pub(super) fn lane_of(moment: u64) -> Lane {
+    if moment & ASIDE == 0 {
+        Lane::Ordered
+    } else {
+        Lane::Aside
+    }
+}
+
 #[derive(Default)]
-pub(super) struct Delayed {
-    waiting: VecDeque<Work>,
+struct Queue {
+    /// Work, and the host's time when it was queued.
+    waiting: VecDeque<(Work, f64)>,
     /// Pieces that were ever queued, and that were taken.
     queued: u64,
     taken: u64,
+}
+
+/// Work that waits for somebody who must know that it is done.
+#[derive(Default)]
+pub(super) struct Delayed {
+    queues: [Queue; 2],
     /// Questions whether a moment has come.
     pub asked: u64,
+    /// Moments that later work was told to wait for.
+    pub ordered: u64,
 }
 
 impl Delayed {
-    pub fn push(&mut self, work: Work) {
-        self.waiting.push_back(work);
-        self.queued += 1;
+    pub fn push(&mut self, lane: Lane, work: Work, now: f64) {
+        let queue = &mut self.queues[lane as usize];
+        queue.waiting.push_back((work, now));
+        queue.queued += 1;
     }
 
-    /// The moment after all work so far.
-    pub fn now(&self) -> u64 {
-        self.queued
+    /// The moment after all work of a queue so far.
+    pub fn now(&self, lane: Lane) -> u64 {
+        let at = self.queues[lane as usize].queued;
+        match lane {
+            Lane::Ordered => at,
+            Lane::Aside => at | ASIDE,
+        }
     }
 
-    /// The next piece that must be done before this moment.
-    pub fn next_before(&mut self, moment: u64) -> Option<Work> {
-        if self.taken >= moment {
+    /// The next piece of a queue that must be done before this moment of it, and when it was queued.
+    pub fn next_before(&mut self, moment: u64) -> Option<(Work, f64)> {
+        let queue = &mut self.queues[lane_of(moment) as usize];
+        if queue.taken >= moment & !ASIDE {
             return None;
         }
-        let work = self.waiting.pop_front()?;
-        self.taken += 1;
+        let work = queue.waiting.pop_front()?;
+        queue.taken += 1;
         Some(work)
     }
+
+    /// True if work before a moment is not done.
+    pub fn is_open(&self, moment: u64) -> bool {
+        self.queues[lane_of(moment) as usize].taken < moment & !ASIDE
+    }
+
+    /// The next piece of any queue.
+    pub fn next(&mut self) -> Option<Work> {
+        let [ordered, aside] = &mut self.queues;
+        let next = aside
+            .waiting
+            .pop_front()
+            .or_else(|| ordered.waiting.pop_front());
+        next.map(|w| w.0)
+    }
+}
+
+/// Speeds of a device that there is only in thought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speeds {
+    /// Bytes a second over the link.
+    pub link: f64,
+    /// Bytes a second that kernels move.
+    pub memory: f64,
+}
+
+/// Seconds that a launch and a copy take besides their bytes.
+const START: f64 = 3e-6;
+
+/// Times of a device that there is only in thought.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Seconds in which copies to the device were under way.
+    pub copying: f64,
+    /// Seconds in which kernels ran.
+    pub computing: f64,
+    /// Seconds in which both did.
+    pub both: f64,
+    /// Seconds from the first work to the end of the last.
+    pub all: f64,
+}
+
+/// The time line of such a device: work begins when its queue has come to it, and the host has queued it.
+#[derive(Default)]
+pub(super) struct Clock {
+    /// The host's time: it goes on when the host waits.
+    pub host: f64,
+    /// When each queue is done with what was taken from it.
+    free: [f64; 2],
+    /// When the pieces of the queue aside were done, by their number.
+    aside: Vec<f64>,
+    copies: Vec<(f64, f64)>,
+    kernels: Vec<(f64, f64)>,
+}
+
+impl Clock {
+    fn take(&mut self, lane: Lane, queued: f64, seconds: f64) -> (f64, f64) {
+        let free = &mut self.free[lane as usize];
+        let from = free.max(queued);
+        *free = from + seconds;
+        (from, *free)
+    }
+
+    pub fn copied(&mut self, lane: Lane, queued: f64, bytes: usize, speeds: Speeds) {
+        let span = self.take(lane, queued, START + bytes as f64 / speeds.link);
+        self.copies.push(span);
+        if lane == Lane::Aside {
+            self.aside.push(span.1);
+        }
+    }
+
+    pub fn ran(&mut self, queued: f64, bytes: u64, speeds: Speeds) {
+        let span = self.take(Lane::Ordered, queued, START + bytes as f64 / speeds.memory);
+        self.kernels.push(span);
+    }
+
+    /// Work in order begins after this moment of the other queue.
+    pub fn after(&mut self, moment: u64) {
+        let at = self.at(moment);
+        let free = &mut self.free[Lane::Ordered as usize];
+        *free = free.max(at);
+    }
+
+    fn at(&self, moment: u64) -> f64 {
+        match lane_of(moment) {
+            Lane::Ordered => self.free[Lane::Ordered as usize],
+            Lane::Aside => match (moment & !ASIDE) as usize {
+                0 => 0.0,
+                n => self.aside.get(n - 1).copied().unwrap_or(0.0),
+            },
+        }
+    }
+
+    /// The host waited for a moment, which has come.
+    pub fn waited(&mut self, moment: u64) {
+        self.host = self.host.max(self.at(moment));
+    }
+
+    /// The times since the last call.
+    pub fn times(&mut self) -> Times {
+        let (copies, kernels) = (joined(&mut self.copies), joined(&mut self.kernels));
+        let sum = |spans: &[(f64, f64)]| spans.iter().map(|s| s.1 - s.0).sum();
+        let mut both = 0.0;
+        for &(a, b) in &copies {
+            for &(c, d) in &kernels {
+                both += (b.min(d) - a.max(c)).max(0.0);
+            }
+        }
+        let ends = || copies.iter().chain(&kernels);
+        let first = ends().map(|s| s.0).fold(f64::INFINITY, f64::min);
+        let last = ends().map(|s| s.1).fold(0.0, f64::max);
+        Times {
+            copying: sum(&copies),
+            computing: sum(&kernels),
+            both,
+            all: (last - first).max(0.0),
+        }
+    }
+}
+
+/// Takes spans of time out, those that meet as one.
+fn joined(spans: &mut Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut all = std::mem::take(spans);
+    all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    for (from, to) in all {
+        match out.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => out.push((from, to)),
+        }
+    }
+    out
 }

@@ -2,7 +2,10 @@
 
 mod any;
 mod count;
+mod operators;
 mod strips;
+
+pub(crate) use operators::sets_of;
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;

@@ -50,13 +50,12 @@ impl Run<'_, '_, '_> {
         let slack = 64 * 1024;
         let fit = share.saturating_sub(slack) / row_bytes / TILE * TILE;
         let most = fit.clamp(TILE, self.most_rows);
-        let strip = units.min(most);
         self.queue.rows(u64::from(table.rows), 0);
         let mut begin = 0;
         let mut table = Some((table, m));
         while begin < units {
             self.cancel.check()?;
-            let end = (begin + strip).min(units);
+            let end = (begin + most.min(self.next_few().max(TILE))).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
             // The steps after it may have taken its blocks.

@@ -193,6 +193,7 @@ Result cuLaunchKernel(const char *function, unsigned grid, unsigned, unsigned, u
 Result cuEventCreate(void **event, unsigned) { CALL(); *event = malloc(1); control.events++; return OK; }
 Result cuEventDestroy_v2(void *event) { CALL(); free(event); control.events--; return OK; }
 Result cuEventRecord(void *, void *) { CALL(); return OK; }
+Result cuStreamWaitEvent(void *, void *, unsigned) { CALL(); return OK; }
 Result cuEventQuery(void *) { CALL(); return OK; }
 #ifndef WITHOUT_ELAPSED
 Result cuEventElapsedTime_v2(float *ms, void *, void *) { CALL(); *ms = 0.001f; return OK; }

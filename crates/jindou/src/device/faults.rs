@@ -77,13 +77,18 @@ fn answer(
     Ok((lines, rows))
 }
 
-const QUERIES: [&str; 5] = [
+const QUERIES: [&str; 9] = [
     // A whole plan there; a sum of its rows here; the last steps here; two explorations; a truth value.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
     "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
+    // Reduced there: different ids counted, a LIMIT's rows, bound values counted; and a part of a plan.
+    "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v > 11) }",
+    "SELECT (COUNT(*) AS ?n) { { SELECT ?a { ?a :p ?b . ?b :q ?c } LIMIT 17 } }",
+    "SELECT (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c FILTER NOT EXISTS { ?c :q ?a } } }",
+    "SELECT ?b (COUNT(?c) AS ?n) { ?a :p ?b FILTER EXISTS { ?a :v ?v FILTER(?v < 9) } OPTIONAL { ?b :q ?c } } GROUP BY ?b",
 ];
 
 #[test]

@@ -1,0 +1,170 @@
+//! ATC '18's tables of bytes from counters: what LUBM's heavy queries want and move, the paper's figures beside. No card is needed, and no kernel
+//! runs: blocks come and go as they would, each step over one table.
+//!
+//! The paper's 3 GB of GPU memory are here the same part of what a query wants as there (Q7: 3 of 5.6 GB).
+
+use crate::{Options, say};
+use jindou_gpu::{GpuExecutor, PagingOptions, Transfers};
+use jindou_model::{Error, Result};
+use jindou_plan::{Plan, PlanOptions, parse, plan};
+use jindou_store::{Snapshot, open};
+use jindou_workloads::queries::lubm::QUERIES;
+use serde_json::json;
+use std::time::Duration;
+
+/// Part of a device's memory that blocks may take, as `pages` has it.
+const SHARE: f64 = 0.75;
+/// Gigabytes that a query moves, in so many swaps.
+type Swaps = Option<(f64, u32)>;
+
+/// Gigabytes that the paper's queries want on LUBM-2560 (its table 3), and what they move with 3 GB (its §6.3).
+const PAPER: [(&str, f64, Swaps); 4] = [
+    ("L1", 3.6, Some((1.5, 187))),
+    ("L2", 2.4, None),
+    ("L3", 3.6, None),
+    ("L7", 5.6, Some((5.1, 734))),
+];
+/// Gigabytes of its entire graph.
+const PAPER_GRAPH: f64 = 16.3;
+
+/// A device of whose memory blocks get so many bytes.
+fn device(bytes: u64, options: PagingOptions) -> Result<GpuExecutor> {
+    let backend = jindou_gpu::open().map_err(Error::Unsupported)?;
+    // One page more than a part that is no whole number of them.
+    let page = backend.page().unwrap_or(1) as u64;
+    let memory = ((bytes.div_ceil(page) * page) as f64 / SHARE).ceil() as u64 + 1;
+    let gpu = GpuExecutor::limited(backend, memory, Duration::from_secs(600));
+    Ok(gpu.with_paging(options))
+}
+
+/// A cold and two warm runs with so much memory for blocks.
+fn runs(plan: &Plan, snapshot: &Snapshot, bytes: u64, options: PagingOptions) -> Result<Transfers> {
+    device(bytes, options)?.transfers(plan, snapshot, 3)
+}
+
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// A warm run's megabytes and blocks.
+fn warm(t: &Transfers) -> String {
+    match t.runs.last() {
+        Some((bytes, blocks)) => format!("{:.2} ({blocks})", mb(*bytes)),
+        None => "the CPU's".into(),
+    }
+}
+
+pub fn measure(o: &Options) -> Result<bool> {
+    let snapshot = Snapshot::of_base(open(&o.store)?);
+    let late = PagingOptions {
+        prefetch: false,
+        ..PagingOptions::default()
+    };
+    let graph = device(1 << 20, late)?.graph_bytes(&snapshot)?;
+    let mut plans = vec![];
+    for (name, paper, swaps) in PAPER {
+        let text = QUERIES.iter().find(|q| q.name == name).map(|q| q.text);
+        let text = text.ok_or_else(|| Error::Internal(format!("no query {name}")))?;
+        let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
+        let all = device(graph + (1 << 20), late)?.transfers(&plan, &snapshot, 1)?;
+        plans.push((name, paper, swaps, plan, all));
+    }
+    println!(
+        "LUBM({}): MB here, GB in the paper (LUBM-2560)\n",
+        o.universities
+    );
+    println!("Table 1, L7        memory here  in paper   transfer here  in paper");
+    let Some((.., plan, all)) = plans.last() else {
+        return Ok(false);
+    };
+    let step = all.steps.iter().copied().max().unwrap_or(0);
+    let every: u64 = all.steps.iter().sum();
+    let row = |what: &str, memory: u64, of: f64, moved: String, paper: f64| {
+        println!(
+            "{what:<18} {:>11.2} {of:>9.1} {moved:>15} {paper:>9.1}",
+            mb(memory)
+        );
+    };
+    row(
+        "entire graph",
+        graph,
+        16.3,
+        format!("{:.2}", mb(graph)),
+        16.3,
+    );
+    row(
+        "per query",
+        all.query,
+        5.6,
+        format!("{:.2}", mb(all.query)),
+        5.6,
+    );
+    row("per pattern", step, 2.9, format!("{:.2}", mb(every)), 5.6);
+    // 6 GB there for 5.6 that are wanted.
+    let six = (all.query as f64 * 6.0 / 5.6) as u64;
+    let moved = runs(plan, &snapshot, six, late)?;
+    row("per block, 6 GB", step, 2.9, warm(&moved), 0.7);
+    println!(
+        "\nTable 5, transfers of a warm run with 3 GB of memory in the paper: MB (blocks) here, GB (swaps) in the paper"
+    );
+    println!(
+        "query  wants here  in paper  memory here  per query  per pattern  per block        pipeline         per block in paper"
+    );
+    for (name, paper, swaps, plan, all) in &plans {
+        let memory = (all.query as f64 * 3.0 / paper) as u64;
+        let blocks = runs(plan, &snapshot, memory, late)?;
+        let pipeline = runs(plan, &snapshot, memory, PagingOptions::default())?;
+        let every: u64 = all.steps.iter().sum();
+        let largest = all.steps.iter().copied().max().unwrap_or(0);
+        let query = if all.query <= memory {
+            format!("{:.2}", mb(all.query))
+        } else {
+            "x".into()
+        };
+        let pattern = if largest <= memory {
+            format!("{:.2}", mb(every))
+        } else {
+            "x".into()
+        };
+        println!(
+            "{name:<6} {:>10.2} {paper:>9.1} {:>12.2} {query:>10} {pattern:>12}  {:<16} {:<16} {}",
+            mb(all.query),
+            mb(memory),
+            warm(&blocks),
+            warm(&pipeline),
+            swaps.map_or("none".into(), |(gb, n)| format!("{gb} ({n})")),
+        );
+        say(json!({
+            "query": name, "wants": all.query, "step": largest, "graph": graph, "memory": memory,
+            "runs": blocks.runs, "pipeline": pipeline.runs, "paper_gb": paper, "paper_graph_gb": PAPER_GRAPH,
+        }));
+    }
+    println!(
+        "\nFigure 11, MB of a warm run by memory, which is as many tenths of what the query wants as in the paper"
+    );
+    print!("memory in the paper");
+    (3..=10).for_each(|gb| print!(" {:>9}", format!("{gb} GB")));
+    println!();
+    for (name, paper, _, plan, all) in &plans {
+        print!("{name:<19}");
+        let mut before = u64::MAX;
+        for gb in 3..=10 {
+            let memory = (all.query as f64 * f64::from(gb) / paper) as u64;
+            let moved = runs(plan, &snapshot, memory, PagingOptions::default())?;
+            let bytes = moved.runs.last().map(|r| r.0);
+            print!(
+                " {:>9}",
+                bytes.map_or("CPU".into(), |b| format!("{:.2}", mb(b)))
+            );
+            if bytes.is_some_and(|b| b > before) {
+                println!();
+                return Err(Error::Internal(format!(
+                    "{name} moves more with {gb} GB than with less"
+                )));
+            }
+            before = bytes.unwrap_or(before);
+        }
+        println!();
+    }
+    Ok(true)
+}

@@ -1,0 +1,438 @@
+//! Operators above patterns as steps: a chain of them down to one exploration, each going on from the rows of the one below.
+//!
+//! ```text
+//! operator            steps
+//! Filter              conditions that ids or value ranks decide
+//! Apply               number the rows │ the inner part's steps │ note which rows had any │ go on with
+//!                       those that had (EXISTS), had none (NOT EXISTS, MINUS), or both, put together (OPTIONAL)
+//! Steps               steps
+//! Distinct            the first row of each id, by a bitmap over all ids
+//! Reduced             nothing
+//! ```
+//!
+//! Which columns a step keeps follows from what later steps and the result read.
+
+use super::{Compiler, DeviceStep, DeviceWithin, Part, Program, Work, conditions, pages_of};
+use crate::cache::SegmentCache;
+use crate::device::Device;
+use crate::pages::{Pager, Paging};
+use crate::params::{self, MAX_COLUMNS};
+use crate::ranks::tail_of;
+use jindou_model::{Error, FIRST_TAIL_ID, Result};
+use jindou_plan::operator::Apply;
+use jindou_plan::{ApplyKind, Condition, FIRST_HIDDEN, Operator, Slot};
+use jindou_store::Graph;
+use std::sync::Arc;
+
+/// Operators above each other at most.
+const MAX_DEPTH: usize = 64;
+/// The step of a plan that parts of operators belong to: none.
+const NO_STEP: usize = usize::MAX;
+/// All ids but that of an unbound value.
+const BOUND: [u32; 2] = [1, u32::MAX];
+/// The id of an unbound value.
+const UNBOUND: [u32; 2] = [0, 1];
+
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported(format!("{what} on the GPU"))
+}
+
+/// True if an operator may be one that the device runs with all below it; false also for a mere exploration. Looks at the shape
+/// alone. O(operators), of which there are few.
+pub(crate) fn may_run(op: &Operator) -> bool {
+    let mut open = vec![(op, false, 0)];
+    let mut explores = false;
+    while let Some((op, inner, depth)) = open.pop() {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        let below = match op {
+            Operator::Explore(e) => {
+                explores |= !inner && e.empty.is_none();
+                continue;
+            }
+            Operator::Outer(_) if inner => continue,
+            Operator::Filter(f) if is_decided(&f.condition) => &f.input,
+            Operator::Steps(s) => &s.input,
+            Operator::Reduced(r) if !inner => &r.input,
+            Operator::Distinct(d) if !inner && d.slots.len() == 1 => &d.input,
+            Operator::Slice(s) if depth == 0 => &s.input,
+            Operator::Apply(a) if !a.each_row && !matches!(a.kind, ApplyKind::Mark(_)) => {
+                open.push((&a.inner, true, depth + 1));
+                &a.input
+            }
+            _ => return false,
+        };
+        open.push((below, inner, depth + 1));
+    }
+    explores && !matches!(op, Operator::Explore(_))
+}
+
+/// True for conditions of a FILTER that the device can test.
+fn is_decided(c: &Condition) -> bool {
+    match c {
+        Condition::And(all) => all.iter().all(is_decided),
+        Condition::Not(c) if matches!(**c, Condition::Bound(_)) => true,
+        c => conditions::is_decided_by_ids(c),
+    }
+}
+
+/// True if a condition asks somewhere whether a slot is bound.
+fn asks_for_bound(c: &Condition) -> bool {
+    match c {
+        Condition::Bound(_) => true,
+        Condition::And(all) | Condition::Or(all) => all.iter().any(asks_for_bound),
+        Condition::Not(c) => asks_for_bound(c),
+        _ => false,
+    }
+}
+
+/// The part of a chain's rows that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted<'a> {
+    /// Columns of the rows.
+    Columns(&'a [Slot]),
+    /// The number of rows.
+    Number,
+    /// The number of those in which a slot is bound.
+    Bound(Slot),
+    /// The number of different ids in a slot.
+    Different(Slot),
+}
+
+impl<'a> Compiler<'a> {
+    /// Appends the steps of an operator and of all below it; the slots of its rows. `outer`: those of the rows around the inner part of
+    /// an `Apply`.
+    fn operator(
+        &mut self,
+        op: &Operator,
+        outer: Option<&[Slot]>,
+        level: u16,
+        out: &mut Vec<DeviceStep<'a>>,
+    ) -> Result<Vec<Slot>> {
+        if usize::from(level) > MAX_DEPTH {
+            return Err(unsupported("operators nested this deep"));
+        }
+        let common = |wanted: &[Slot], there: &[Slot]| -> Vec<Slot> {
+            wanted
+                .iter()
+                .copied()
+                .filter(|s| there.contains(s))
+                .collect()
+        };
+        let level = level + 1;
+        match op {
+            Operator::Explore(e) if outer.is_none() && e.empty.is_none() => {
+                for (number, step) in e.steps.iter().enumerate() {
+                    self.step(step, number, true, out)?;
+                }
+            }
+            Operator::Outer(o) => {
+                let outer = outer.ok_or_else(|| unsupported("an outer row"))?;
+                return Ok(common(&o.slots, outer));
+            }
+            Operator::Steps(s) => {
+                self.operator(&s.input, outer, level, out)?;
+                let from = out.len();
+                for step in &s.steps {
+                    self.step(step, NO_STEP, true, out)?;
+                }
+                let reads = out[from..].iter().flat_map(|s| s.work.needs());
+                if reads.into_iter().any(|s| self.maybe.contains(&s)) {
+                    return Err(unsupported("a step from a variable that may be unbound"));
+                }
+            }
+            Operator::Filter(f) => {
+                self.operator(&f.input, outer, level, out)?;
+                let mut parts = Vec::new();
+                self.filter(&f.condition, &mut parts)?;
+                out.extend(parts.into_iter().map(of_operator));
+            }
+            Operator::Reduced(r) => {
+                self.operator(&r.input, outer, level, out)?;
+            }
+            Operator::Distinct(d) => {
+                let below = self.operator(&d.input, outer, level, out)?;
+                match common(&d.slots, &below).as_slice() {
+                    &[slot] if d.slots.len() == 1 => out.push(self.distinct(slot)),
+                    _ => return Err(unsupported("DISTINCT of several variables")),
+                }
+            }
+            Operator::Apply(a) => {
+                self.apply(a, outer, level, out)?;
+            }
+            _ => return Err(unsupported("an operator")),
+        }
+        Ok(op.layout(outer.unwrap_or_default()))
+    }
+
+    /// The step of a DISTINCT.
+    fn distinct(&mut self, slot: Slot) -> DeviceStep<'a> {
+        let set = self.sets.len();
+        self.sets.push(params::Bits {
+            words: 0,
+            dense: self.snapshot.dense_ids().saturating_add(1),
+            first_tail: FIRST_TAIL_ID,
+            tail: tail_of(self.snapshot),
+            pad: 0,
+        });
+        of_operator((Work::Distinct { slot, set }, format!("distinct ?{slot}")))
+    }
+
+    fn apply(
+        &mut self,
+        a: &Apply,
+        outer: Option<&[Slot]>,
+        level: u16,
+        out: &mut Vec<DeviceStep<'a>>,
+    ) -> Result<()> {
+        let gives = matches!(a.kind, ApplyKind::Inner | ApplyKind::Left);
+        if a.each_row || matches!(a.kind, ApplyKind::Mark(_)) || a.inner.is_never() {
+            return Err(unsupported("a part that runs for each row by itself"));
+        }
+        let rows = self.operator(&a.input, outer, level, out)?;
+        let begin = out.len();
+        let (bound, maybe) = (self.bound.clone(), self.maybe.clone());
+        out.push(of_operator((
+            Work::Apply {
+                kind: a.kind,
+                end: 0,
+                number: FIRST_HIDDEN + level,
+                numbers: DeviceWithin::new(self.device, Some(&[[0, u32::MAX]]), true)?,
+                reads: Vec::new(),
+                new: Vec::new(),
+            },
+            a.kind_name().into(),
+        )));
+        let inner = self.operator(&a.inner, Some(&rows), level, out)?;
+        let made = out[begin + 1..].iter().filter_map(|s| s.work.binds());
+        if made.into_iter().any(|s| rows.contains(&s)) {
+            // Both sides find it, so it would have to be compared.
+            return Err(unsupported(
+                "a variable that both parts of an OPTIONAL bind",
+            ));
+        }
+        let end = out.len();
+        out.push(of_operator((
+            Work::EndApply { begin },
+            format!("{}: its rows", a.kind_name()),
+        )));
+        let made: Vec<Slot> = inner
+            .into_iter()
+            .filter(|s| gives && !rows.contains(s))
+            .collect();
+        let inside = std::mem::replace(&mut self.maybe, maybe);
+        self.bound = bound;
+        self.bound.extend(&made);
+        let unsure = |s: &Slot| a.kind == ApplyKind::Left || inside.contains(s);
+        self.maybe.extend(made.iter().copied().filter(unsure));
+        if let Some(DeviceStep {
+            work: Work::Apply { end: to, new, .. },
+            ..
+        }) = out.get_mut(begin)
+        {
+            (*to, *new) = (end, made);
+        }
+        Ok(())
+    }
+
+    /// The parts of a FILTER above an exploration, whose slots may be unbound.
+    fn filter(&mut self, c: &Condition, out: &mut Vec<Part<'a>>) -> Result<()> {
+        if let Condition::And(all) = c {
+            return all.iter().try_for_each(|c| self.filter(c, out));
+        }
+        let mut slots = Vec::new();
+        conditions::slots(c, &mut slots);
+        if slots.iter().any(|s| !self.bound.contains(s)) {
+            return Err(unsupported("a filter on an unbound variable"));
+        }
+        slots.retain(|s| self.maybe.contains(s));
+        match c {
+            Condition::Bound(_) => {}
+            Condition::Not(inner) if matches!(**inner, Condition::Bound(_)) => {
+                let mut of = Vec::new();
+                conditions::slots(c, &mut of);
+                let ids: &[[u32; 2]] = if slots.is_empty() { &[] } else { &[UNBOUND] };
+                for slot in of {
+                    out.push(self.restrict(slot, ids)?);
+                }
+                return Ok(());
+            }
+            c if !slots.is_empty() && asks_for_bound(c) => {
+                return Err(unsupported(
+                    "a filter that asks in part whether a variable is bound",
+                ));
+            }
+            _ => {}
+        }
+        // The condition is an error where one is unbound, so the row goes.
+        for slot in slots {
+            out.push(self.restrict(slot, &[BOUND])?);
+        }
+        self.condition(c, out)
+    }
+
+    fn restrict(&self, slot: Slot, ids: &[[u32; 2]]) -> Result<Part<'a>> {
+        let within = DeviceWithin::new(self.device, Some(ids), false)?;
+        Ok((Work::Restrict { slot, within }, format!("restrict ?{slot}")))
+    }
+
+    /// Steps of what is wanted of the rows; the columns that leave the device.
+    fn wanted(
+        &mut self,
+        wanted: Wanted<'_>,
+        rows: &[Slot],
+        out: &mut Vec<DeviceStep<'a>>,
+    ) -> Result<Vec<Slot>> {
+        let slot = match wanted {
+            Wanted::Columns(slots) => return Ok(slots.to_vec()),
+            Wanted::Number => return Ok(Vec::new()),
+            Wanted::Bound(slot) | Wanted::Different(slot) => slot,
+        };
+        if !rows.contains(&slot) {
+            return Err(unsupported("a count of an unbound variable"));
+        }
+        if self.maybe.contains(&slot) {
+            out.push(of_operator(self.restrict(slot, &[BOUND])?));
+        }
+        if matches!(wanted, Wanted::Different(_)) {
+            let distinct = self.distinct(slot);
+            out.push(distinct);
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn of_operator<'a>((work, name): Part<'a>) -> DeviceStep<'a> {
+    DeviceStep {
+        work,
+        keep: Vec::new(),
+        name,
+        plan_step: NO_STEP,
+    }
+}
+
+fn add(to: &mut Vec<Slot>, slots: impl IntoIterator<Item = Slot>) {
+    for s in slots {
+        if !to.contains(&s) {
+            to.push(s);
+        }
+    }
+}
+
+/// Sets the columns that each step keeps: those that later steps or the result read.
+fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
+    let mut needed: Vec<Slot> = Vec::new();
+    add(&mut needed, output.iter().copied());
+    // What is needed after the applies whose inner parts are looked at.
+    let mut around: Vec<Vec<Slot>> = Vec::new();
+    for k in (0..steps.len()).rev() {
+        if let Work::EndApply { begin } = steps[k].work {
+            let mut inner = Vec::new();
+            if let Some(Work::Apply { number, new, .. }) = steps.get(begin).map(|s| &s.work) {
+                inner.extend(new.iter().copied().filter(|s| needed.contains(s)));
+                inner.push(*number);
+                needed.retain(|s| !new.contains(s));
+            }
+            steps[k].keep.clone_from(&inner);
+            around.push(std::mem::replace(&mut needed, inner));
+            continue;
+        }
+        let step = &mut steps[k];
+        if let Work::Apply { number, reads, .. } = &mut step.work {
+            let after = around.pop().unwrap_or_default();
+            needed.retain(|s| s != number);
+            reads.clone_from(&needed);
+            add(&mut needed, after.iter().copied());
+            step.keep = after;
+            continue;
+        }
+        step.keep.clone_from(&needed);
+        if let Some(bound) = step.work.binds() {
+            needed.retain(|s| *s != bound);
+        }
+        let needs = step.work.needs();
+        add(&mut needed, needs);
+    }
+}
+
+/// Brings what an operator and all below it need and lays it out.
+///
+/// # Errors
+/// `Unsupported` where the device does not run all of it; as [`super::compile`]. If segments do not fit, the program is short.
+pub(crate) fn compile_tree<'a>(
+    (device, cache): (&'a Arc<Device>, &'a SegmentCache),
+    pager: Option<&'a Pager>,
+    snapshot: &'a dyn Graph,
+    op: &Operator,
+    wanted: Wanted<'_>,
+) -> Result<(Program<'a>, Vec<Slot>)> {
+    if !may_run(op) && !matches!(op, Operator::Explore(_)) {
+        return Err(unsupported("operators above the patterns"));
+    }
+    let running = pager.map(Pager::begin).transpose()?;
+    let mut c = Compiler {
+        device,
+        cache,
+        snapshot,
+        pager,
+        segments: Vec::new(),
+        bound: Vec::new(),
+        maybe: Vec::new(),
+        sets: Vec::new(),
+    };
+    let mut steps = Vec::new();
+    let made = c
+        .operator(op, None, 0, &mut steps)
+        .and_then(|rows| c.wanted(wanted, &rows, &mut steps))
+        .and_then(|output| c.fits(&steps).map(|()| output));
+    let (output, stopped) = match made {
+        Ok(output) => (output, None),
+        Err(Error::Limit(why)) => {
+            let why = format!("segments larger than the GPU's memory ({why})");
+            (Vec::new(), Some(Error::Unsupported(why)))
+        }
+        Err(e) => return Err(e),
+    };
+    keep(&mut steps, &output);
+    let widest = steps.iter().map(|s| s.keep.len() + 1).max().unwrap_or(0);
+    if widest > MAX_COLUMNS {
+        return Err(Error::Unsupported(format!(
+            "more than {MAX_COLUMNS} variables on the GPU"
+        )));
+    }
+    c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
+    c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
+    let program = Program {
+        segment_bytes: c.segments.iter().map(|s| s.bytes()).sum(),
+        covered: usize::from(stopped.is_none()),
+        is_short: stopped.is_some(),
+        stopped,
+        paging: pager.zip(running).map(|(pager, running)| Paging {
+            pager,
+            snapshot,
+            steps: steps.iter().map(pages_of).collect(),
+            _running: running,
+        }),
+        sets: c.sets,
+        slice: Program::ALL,
+        steps,
+    };
+    Ok((program, output))
+}
+
+/// A name for a kind, for profiles.
+trait KindName {
+    fn kind_name(&self) -> &'static str;
+}
+
+impl KindName for Apply {
+    fn kind_name(&self) -> &'static str {
+        match self.kind {
+            ApplyKind::Inner => "for each row",
+            ApplyKind::Left => "optional",
+            ApplyKind::Semi => "exists",
+            ApplyKind::Anti | ApplyKind::Mark(_) => "not exists",
+        }
+    }
+}

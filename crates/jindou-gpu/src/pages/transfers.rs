@@ -1,0 +1,88 @@
+//! The bytes that plans move, counted without their kernels: blocks come and go as they would before and during each step.
+
+use super::{PagedSegment, describe};
+use crate::compile::compile;
+use crate::execute::GpuExecutor;
+use crate::resident::alone;
+use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
+use jindou_plan::Plan;
+use jindou_store::Graph;
+use jindou_store::segment::Scope;
+use std::sync::Arc;
+
+/// Bytes of segments that a plan wants, and that runs of it move.
+#[derive(Clone, Debug, Default)]
+pub struct Transfers {
+    /// All segments that the plan reads, each once.
+    pub query: u64,
+    /// By step of the device.
+    pub steps: Vec<u64>,
+    /// Bytes that came in each run, and the blocks that they were in; nothing where a step does not fit, so that the CPU runs the plan.
+    pub runs: Vec<(u64, u64)>,
+}
+
+/// The bytes of segments, each once.
+fn bytes_of<'s>(segments: impl Iterator<Item = &'s Arc<PagedSegment>>) -> u64 {
+    let mut all: Vec<(u32, u64)> = segments.map(|s| (s.number, s.bytes())).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(|s| s.1).sum()
+}
+
+impl GpuExecutor {
+    /// The bytes of all segments of the default graph, in both directions.
+    ///
+    /// # Errors
+    /// `Store` for a segment that no device holds.
+    pub fn graph_bytes(&self, snapshot: &dyn Graph) -> Result<u64> {
+        let mut bytes = 0;
+        for p in 0..snapshot.predicate_count() {
+            for d in [Direction::Out, Direction::In] {
+                let view = snapshot.edges(PredicateId(p), d);
+                let segment = alone(&view, Scope::Default)?;
+                let index = describe(&segment)?.index_bytes();
+                bytes += (index + 4 * segment.neighbours.len()) as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes that a plan of one exploration wants, and that so many runs of it one after the other move, each step over one table.
+    ///
+    /// # Errors
+    /// `Unsupported` for other plans and devices that map no pages; those of the device.
+    pub fn transfers(&self, plan: &Plan, snapshot: &dyn Graph, runs: usize) -> Result<Transfers> {
+        let unsupported = || Error::Unsupported("transfers of this plan".into());
+        let exploration = plan.exploration().ok_or_else(unsupported)?;
+        let (device, cache, pager) = self.parts();
+        let pager = pager.ok_or_else(unsupported)?;
+        let steps = &exploration.steps;
+        let program = compile((device, cache), Some(pager), snapshot, steps, None, false)?;
+        let Some(paging) = &program.paging else {
+            return Err(unsupported());
+        };
+        let mut found = Transfers {
+            query: bytes_of(paging.steps.iter().flatten()),
+            steps: paging.steps.iter().map(|s| bytes_of(s.iter())).collect(),
+            runs: Vec::new(),
+        };
+        if program.stopped.is_some() {
+            return Ok(found);
+        }
+        for _ in 0..runs {
+            let (mut bytes, mut blocks) = (0, 0);
+            for k in 0..paging.steps.len() {
+                let came = paging.page_in(k, &CancelToken::new())?;
+                // Kernels would run meanwhile. Nobody waits for the first rows.
+                let early = paging.ahead(k)?;
+                if k > 0 {
+                    paging.pager.done();
+                }
+                bytes += came.come + early.come;
+                blocks += came.blocks + early.blocks;
+            }
+            found.runs.push((bytes, blocks));
+        }
+        Ok(found)
+    }
+}

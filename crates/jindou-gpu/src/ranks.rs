@@ -1,0 +1,205 @@
+//! Comparisons of numbers on the device: the rank of each number by its id, and the ranks of which a comparison is true.
+//!
+//! Ids of numbers lie together by predicate, not by value, so no interval of ids says `?x < 5`; an interval of value ranks does. The ranks
+//! of a store's numbers lie by id in pages of 1024, and pages without a number take 4 bytes. They are brought once. Terms that updates
+//! brought have no rank: each is compared here when a plan is compiled, and the device gets a bit for it.
+
+use crate::buffer::{DeviceBuffer, Packer};
+use crate::cache::SegmentCache;
+use crate::device::Device;
+use crate::params::{self, NO_KEY, RANK_SHIFT};
+use jindou_dictionary::{Comparison, Dictionary, NO_RANK};
+use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, term};
+use jindou_plan::Relation;
+use jindou_store::Graph;
+use jindou_values::{Number, equal_values, order, value};
+use std::sync::Arc;
+
+/// Terms of updates at most that a comparison looks at when its plan is compiled.
+const MOST_TAIL: u32 = 1 << 16;
+/// Ids whose ranks are looked up together.
+const PAGE: u32 = 1 << RANK_SHIFT;
+
+/// The ranks of a store's numbers, by id.
+pub(crate) struct RankTable {
+    /// Pages, and then their ranks.
+    buffer: Option<DeviceBuffer>,
+    pages: u64,
+    ranks: u64,
+    page_count: u32,
+}
+
+impl RankTable {
+    /// O(ids).
+    fn bring(device: &Arc<Device>, dictionary: &Dictionary, ids: u32) -> Result<Self> {
+        let page_count = (u64::from(ids) + 1).div_ceil(u64::from(PAGE)) as u32;
+        let (mut pages, mut ranks): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut some, mut found) = (Vec::with_capacity(PAGE as usize), Vec::new());
+        for page in 0..page_count {
+            some.clear();
+            found.clear();
+            some.extend((page * PAGE..=ids).take(PAGE as usize));
+            dictionary.numeric_rank_many(&some, &mut found);
+            if found.iter().all(|&r| r == NO_RANK) {
+                pages.push(NO_KEY);
+                continue;
+            }
+            found.resize(PAGE as usize, NO_RANK);
+            pages.push((ranks.len() / PAGE as usize) as u32);
+            ranks.extend_from_slice(&found);
+        }
+        let mut packed = Packer::default();
+        let (pages_at, ranks_at) = (packed.add(&pages), packed.add(&ranks));
+        let buffer = packed.finish(device)?;
+        Ok(Self {
+            pages: pages_at.in_buffer(buffer.as_ref()),
+            ranks: ranks_at.in_buffer(buffer.as_ref()),
+            page_count,
+            buffer,
+        })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |b| b.len() as u64)
+    }
+}
+
+/// A comparison with a constant, as a kernel tests it.
+#[derive(Clone)]
+pub(crate) struct DeviceRanks {
+    pub params: params::Ranks,
+    _table: Arc<RankTable>,
+    _tail: Option<Arc<DeviceBuffer>>,
+}
+
+/// The number that a comparison is with; `None` where ranks of numbers do not tell which terms it is true of.
+fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
+    let comparison = match relation {
+        Relation::Equal => Comparison::Equal,
+        Relation::Less => Comparison::Less,
+        Relation::LessOrEqual => Comparison::LessOrEqual,
+        Relation::Greater => Comparison::Greater,
+        Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
+        // True of many terms that are no numbers.
+        Relation::NotEqual => return None,
+    };
+    match term::parts(constant) {
+        Some(term::Parts::Coded(lexical, tag)) if term::NUMERIC_TAGS.contains(&tag) => {
+            let number = Number::parse(tag, lexical)?;
+            (!number.to_f64().is_nan()).then_some((comparison, number))
+        }
+        _ => None,
+    }
+}
+
+/// True for comparisons that the device most often can test.
+pub(crate) fn is_by_rank(relation: Relation, constant: &[u8]) -> bool {
+    number(relation, constant).is_some()
+}
+
+/// Whether a comparison is true of a term, by what the terms say.
+fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
+    let (Some(own), Some(other)) = (value(bytes), value(constant)) else {
+        return false;
+    };
+    let ordered =
+        |holds: fn(std::cmp::Ordering) -> bool| order(&own, &other).flatten().is_some_and(holds);
+    match relation {
+        Relation::Equal => equal_values(bytes, &own, constant, &other) == Some(true),
+        Relation::NotEqual => equal_values(bytes, &own, constant, &other) == Some(false),
+        Relation::Less => ordered(std::cmp::Ordering::is_lt),
+        Relation::LessOrEqual => ordered(std::cmp::Ordering::is_le),
+        Relation::Greater => ordered(std::cmp::Ordering::is_gt),
+        Relation::GreaterOrEqual => ordered(std::cmp::Ordering::is_ge),
+    }
+}
+
+/// Terms that updates brought.
+pub(crate) fn tail_of(snapshot: &dyn Graph) -> u32 {
+    snapshot.vertices().saturating_sub(snapshot.dense_ids())
+}
+
+impl DeviceRanks {
+    /// Brings the ranks of a snapshot's numbers, unless they are there, and compares the terms of updates.
+    ///
+    /// # Errors
+    /// `Unsupported` where ranks do not tell which terms the comparison is true of, and for many terms of updates; those of the device.
+    pub fn new(
+        device: &Arc<Device>,
+        cache: &SegmentCache,
+        snapshot: &dyn Graph,
+        relation: Relation,
+        constant: &[u8],
+    ) -> Result<Self> {
+        let unsupported = |what: &str| Error::Unsupported(format!("{what} on the GPU"));
+        let Some((comparison, bound)) = number(relation, constant) else {
+            return Err(unsupported("a comparison with what is no number"));
+        };
+        let Some(dictionary) = snapshot.vocabulary().ranks() else {
+            return Err(unsupported("comparisons without value ranks"));
+        };
+        let bounds = dictionary.numeric_bounds(comparison, &bound);
+        let Some(range) = bounds.uniform() else {
+            return Err(unsupported(
+                "a comparison that each type of number has its own bounds for",
+            ));
+        };
+        let tail = tail_of(snapshot);
+        if tail > MOST_TAIL {
+            return Err(unsupported("a comparison with many terms of updates"));
+        }
+        let mut bits = vec![0u32; tail.div_ceil(32) as usize];
+        let mut bytes = Vec::new();
+        for n in 0..tail {
+            bytes.clear();
+            if snapshot.term(VertexId(FIRST_TAIL_ID + n), &mut bytes)
+                && is_true(&bytes, relation, constant)
+            {
+                bits[n as usize / 32] |= 1 << (n % 32);
+            }
+        }
+        let table = cache.ranks(device, snapshot, dictionary)?;
+        let tail_bits = match bits.as_slice() {
+            [] => None,
+            bits => Some(Arc::new(DeviceBuffer::with(device, bits)?)),
+        };
+        let params = params::Ranks {
+            pages: table.pages,
+            ranks: table.ranks,
+            tail_bits: tail_bits.as_ref().map_or(0, |b| b.at()),
+            page_count: table.page_count,
+            start: range.start,
+            end: range.end,
+            first_tail: FIRST_TAIL_ID,
+            tail,
+            pad: 0,
+        };
+        Ok(Self {
+            params,
+            _table: table,
+            _tail: tail_bits,
+        })
+    }
+}
+
+impl SegmentCache {
+    /// The ranks of a snapshot's numbers.
+    fn ranks(
+        &self,
+        device: &Arc<Device>,
+        snapshot: &dyn Graph,
+        dictionary: &Dictionary,
+    ) -> Result<Arc<RankTable>> {
+        // The terms of a base stay as long as its ids mean the same.
+        let (epoch, ids) = (snapshot.identity().epoch, snapshot.dense_ids());
+        if let Some(t) = self.index().ranks.get(&(epoch, ids)) {
+            return Ok(Arc::clone(t));
+        }
+        let brought = self.with_room(|| RankTable::bring(device, dictionary, ids))?;
+        let brought = Arc::new(brought);
+        self.index()
+            .ranks
+            .insert((epoch, ids), Arc::clone(&brought));
+        Ok(brought)
+    }
+}

@@ -1,0 +1,387 @@
+//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts that go on from numbered rows.
+
+use crate::backend::Kernel;
+use crate::buffer::DeviceBuffer;
+use crate::compile::{DeviceStep, Work};
+use crate::params::{self, Columns};
+use crate::ranks::DeviceRanks;
+use crate::run::{Frame, Run, Stop};
+use crate::table::{NewTable, Table};
+use bytemuck::Zeroable;
+use jindou_model::{Error, Resource, Result};
+use jindou_plan::{ApplyKind, Operand, Slot};
+use std::sync::Arc;
+
+/// The work of an `Apply`, as its two steps need it.
+struct Part<'p> {
+    kind: ApplyKind,
+    end: usize,
+    number: Slot,
+    new: &'p [Slot],
+}
+
+fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<Part<'p>> {
+    match steps.get(begin).map(|s| &s.work) {
+        Some(Work::Apply {
+            kind,
+            end,
+            number,
+            new,
+            ..
+        }) => Ok(Part {
+            kind: *kind,
+            end: *end,
+            number: *number,
+            new,
+        }),
+        _ => Err(Error::Internal("an inner part without a beginning".into())),
+    }
+}
+
+fn too_small(left: u64) -> Error {
+    Error::limit(
+        Resource::Device,
+        format!(
+            "the GPU's memory for tables is too small for this query ({} KiB left)",
+            left >> 10
+        ),
+    )
+}
+
+impl<'a> Run<'a, '_, '_> {
+    /// Rows whose number compares as wanted.
+    pub(crate) fn compare(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        slot: Slot,
+        ranks: &DeviceRanks,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = 4.0 * slots.len() as f64;
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        let p = params::Compare {
+            compact: self.compact_of(table, &new, &step.keep)?,
+            operand: table.operand(Operand::Slot(slot))?,
+            ranks: ranks.params,
+        };
+        let bytes = 8.0 * f64::from(table.rows);
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; the program holds the ranks.
+        unsafe {
+            self.queue
+                .launch(Kernel::Compare, u64::from(table.rows), &p, bytes, 0.0)?
+        };
+        Ok(self.finish_compact(new, carried, carried)?)
+    }
+
+    /// Rows whose id none before had.
+    pub(crate) fn distinct(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+        slot: Slot,
+        set: usize,
+    ) -> Result<Table, Stop> {
+        let slots = Self::kept_slots(table, &step.keep);
+        let carried = 4.0 * slots.len() as f64;
+        let new = self.new_table(slots, u64::from(table.rows))?;
+        let bits = match self.sets.get(set) {
+            Some((_, bits)) => *bits,
+            None => return Err(Error::Internal("a DISTINCT without its set".into()).into()),
+        };
+        let p = params::Distinct {
+            compact: self.compact_of(table, &new, &step.keep)?,
+            bits,
+            operand: table.operand(Operand::Slot(slot))?,
+        };
+        let bytes = 8.0 * f64::from(table.rows);
+        // SAFETY: as in `compare`; the set has a bit for each id, and lives as long as the run.
+        unsafe {
+            self.queue
+                .launch(Kernel::Distinct, u64::from(table.rows), &p, bytes, 0.0)?
+        };
+        Ok(self.finish_compact(new, carried, carried)?)
+    }
+
+    /// Runs the inner part of an `Apply` over the numbers of a table's rows, and goes on with those of its rows that are wanted alone.
+    pub(crate) fn apply(&mut self, k: usize, step: &DeviceStep<'_>, table: &Table) -> Result<()> {
+        let (bits, inner) = match self.numbered(step, table) {
+            Ok(made) => made,
+            Err(Stop::Error(e)) => return Err(e),
+            Err(Stop::TooLarge) => return self.halves(k, table),
+        };
+        self.queue.rows(u64::from(table.rows), 0);
+        let outer = Table {
+            rows: table.rows,
+            columns: table.kept(&step.keep).cloned().collect(),
+        };
+        self.frames.push(Frame {
+            begin: k,
+            outer: outer.clone(),
+            bits: bits.at(),
+        });
+        let ran = self.run(k + 1, inner);
+        self.frames.pop();
+        ran?;
+        self.alone(k, &outer, &bits, 0, outer.rows)
+    }
+
+    /// A bit for each row, and the columns that the inner part reads with the rows' numbers.
+    fn numbered(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &Table,
+    ) -> Result<(DeviceBuffer, Table), Stop> {
+        let Work::Apply {
+            number,
+            numbers,
+            reads,
+            ..
+        } = &step.work
+        else {
+            return Err(Error::Internal("another step than an inner part".into()).into());
+        };
+        let rows = table.rows;
+        let words = u64::from(rows).div_ceil(32);
+        let bits = self.memory.alloc(words * 4)?.ok_or(Stop::TooLarge)?;
+        bits.clear()?;
+        let new = self.new_table(vec![*number], u64::from(rows))?;
+        let p = params::StartIntervals {
+            intervals: numbers.params.table,
+            before: numbers.before,
+            out: new.at(0),
+            begin: 0,
+            count: numbers.params.count,
+            rows,
+        };
+        let written = 4.0 * f64::from(rows);
+        // SAFETY: `out` has room for `rows`; the program holds the interval of all numbers.
+        unsafe {
+            self.queue
+                .launch(Kernel::StartIntervals, u64::from(rows), &p, 0.0, written)?
+        };
+        let mut inner = new.finish(rows);
+        inner.columns.extend(table.kept(reads).cloned());
+        Ok((bits, inner))
+    }
+
+    /// Goes on with the outer rows `from .. to` that had, or had no, inner ones.
+    fn alone(
+        &mut self,
+        k: usize,
+        outer: &Table,
+        bits: &DeviceBuffer,
+        from: u32,
+        to: u32,
+    ) -> Result<()> {
+        let steps = self.steps;
+        let Part { kind, end, new, .. } = part(steps, k)?;
+        let want = match kind {
+            ApplyKind::Inner => return Ok(()),
+            ApplyKind::Semi => 1,
+            _ => 0,
+        };
+        self.cancel.check()?;
+        self.queue.at_step(k);
+        // Those of the new columns that are read later.
+        let read = |s: &Slot| steps.get(end).is_some_and(|e| e.keep.contains(s));
+        let new: Vec<Slot> = new.iter().copied().filter(read).collect();
+        match self.marked(outer, bits, (from, to), want, &new) {
+            Ok(next) => {
+                self.queue.rows(0, u64::from(next.rows));
+                self.run(end + 1, next)
+            }
+            Err(Stop::Error(e)) => Err(e),
+            Err(Stop::TooLarge) if to - from < 2 => Err(too_small(self.memory.left())),
+            Err(Stop::TooLarge) => {
+                self.cuts += 1;
+                let middle = from + (to - from) / 2;
+                self.alone(k, outer, bits, from, middle)?;
+                self.alone(k, outer, bits, middle, to)
+            }
+        }
+    }
+
+    /// The rows whose bit is as wanted, with columns of unbound values behind their own.
+    fn marked(
+        &mut self,
+        outer: &Table,
+        bits: &DeviceBuffer,
+        (from, to): (u32, u32),
+        want: u32,
+        unbound: &[Slot],
+    ) -> Result<Table, Stop> {
+        let part = outer.part(from, to);
+        let mut slots: Vec<Slot> = part.columns.iter().map(|c| c.slot).collect();
+        let carried = slots.len();
+        slots.extend(unbound);
+        let new = self.new_table(slots, u64::from(part.rows))?;
+        let keep: Vec<Slot> = part.columns.iter().map(|c| c.slot).collect();
+        let p = params::Test {
+            compact: self.compact_of(&part, &new, &keep)?,
+            bits: rows_of(bits.at(), outer.rows),
+            operand: params::Operand::constant(0),
+            want,
+            by_row: 1,
+            first: from,
+            pad: 0,
+        };
+        let bytes = 4.0 * f64::from(part.rows);
+        // SAFETY: columns hold `rows` ids, outputs have room for as many; there is a bit for each of the outer rows.
+        unsafe {
+            self.queue
+                .launch(Kernel::Test, u64::from(part.rows), &p, bytes, 0.0)?
+        };
+        let kept = self.read_counter()?;
+        let moved = 4.0 * carried as f64 * f64::from(kept);
+        self.queue.add_bytes(moved, moved);
+        for i in carried..new.slots.len() {
+            // SAFETY: the column has room for at least as many rows.
+            unsafe { self.queue.device.zero(new.at(i), kept as usize * 4)? };
+        }
+        Ok(new.finish(kept))
+    }
+
+    /// The end of an inner part: notes which outer rows have inner ones, and where those are wanted goes on with both together.
+    pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &Table) -> Result<()> {
+        let steps = self.steps;
+        let Part {
+            kind, number, new, ..
+        } = part(steps, begin)?;
+        let frame = self.frames.iter().rev().find(|f| f.begin == begin);
+        let frame = frame
+            .cloned()
+            .ok_or_else(|| Error::Internal("an inner part outside of its rows".into()))?;
+        if kind != ApplyKind::Inner {
+            self.mark(&frame, table, number, 0)?;
+        }
+        if matches!(kind, ApplyKind::Semi | ApplyKind::Anti) {
+            self.queue.rows(u64::from(table.rows), 0);
+            return Ok(());
+        }
+        let slots: Vec<Slot> = frame.outer.columns.iter().map(|c| c.slot).collect();
+        let made = match self.new_table(slots, u64::from(table.rows)) {
+            Ok(made) => made,
+            Err(Stop::Error(e)) => return Err(e),
+            Err(Stop::TooLarge) => return self.halves(k, table),
+        };
+        self.gather(&frame, table, number, &made)?;
+        let mut next = made.finish(table.rows);
+        next.columns.extend(table.kept(new).cloned());
+        self.queue.rows(u64::from(table.rows), u64::from(next.rows));
+        self.run(k + 1, next)
+    }
+
+    /// The outer rows' columns, by the numbers that inner rows have of them.
+    fn gather(&mut self, frame: &Frame, table: &Table, number: Slot, to: &NewTable) -> Result<()> {
+        let columns: Columns = to.columns(frame.outer.columns.iter());
+        if columns.count == 0 {
+            return Ok(());
+        }
+        let p = params::Gather {
+            columns,
+            index: table.operand(Operand::Slot(number))?.column,
+            rows: table.rows,
+            pad: 0,
+        };
+        let (rows, count) = (f64::from(table.rows), f64::from(columns.count));
+        // SAFETY: numbers are of rows that the outer columns have; outputs have room for `rows`.
+        unsafe {
+            self.queue.launch(
+                Kernel::Gather,
+                u64::from(table.rows),
+                &p,
+                4.0 * rows * (1.0 + count),
+                4.0 * rows * count,
+            )
+        }
+    }
+
+    /// Sets the bits of the outer rows that rows have the numbers of; with lengths, of those whose list is not empty.
+    fn mark(&mut self, frame: &Frame, table: &Table, number: Slot, prefix: u64) -> Result<()> {
+        let p = params::Mark {
+            bits: rows_of(frame.bits, frame.outer.rows),
+            operand: table.operand(Operand::Slot(number))?,
+            prefix,
+            rows: table.rows,
+            pad: 0,
+        };
+        let a_row = if prefix == 0 { 8.0 } else { 16.0 };
+        let bytes = a_row * f64::from(table.rows);
+        // SAFETY: the column holds `rows` numbers, the sums one more; there is a bit for each of the outer rows.
+        unsafe {
+            self.queue
+                .launch(Kernel::Mark, u64::from(table.rows), &p, bytes, 0.0)
+        }
+    }
+
+    /// True if step `k` was the last of an inner part whose rows are only looked for, and the lengths of its lists said which outer rows
+    /// have one: no row is made.
+    pub(crate) fn sought(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: &Table,
+    ) -> Result<bool, Stop> {
+        let Some(Work::EndApply { begin }) = self.steps.get(k + 1).map(|s| &s.work) else {
+            return Ok(false);
+        };
+        let steps: &'a [DeviceStep<'_>] = self.steps;
+        let Part { kind, number, .. } = part(steps, *begin)?;
+        let Work::Expand { lists, within, .. } = &step.work else {
+            return Ok(false);
+        };
+        let [one] = lists.as_slice() else {
+            return Ok(false);
+        };
+        if !matches!(kind, ApplyKind::Semi | ApplyKind::Anti)
+            || within.params.count != 0
+            || one.constant.is_some()
+            || one.segment.is_degree_one()
+        {
+            return Ok(false);
+        }
+        let frame = self
+            .frames
+            .iter()
+            .rev()
+            .find(|f| f.begin == *begin)
+            .cloned();
+        let frame =
+            frame.ok_or_else(|| Error::Internal("an inner part outside of its rows".into()))?;
+        let measured = self.measure_lists(table, lists)?;
+        self.queue.rows(u64::from(table.rows), measured.total);
+        self.queue.at_step(k + 1);
+        self.mark(&frame, table, number, measured.prefix)?;
+        Ok(true)
+    }
+}
+
+/// A bit for each of so many rows.
+fn rows_of(words: u64, rows: u32) -> params::Bits {
+    params::Bits {
+        words,
+        dense: rows,
+        first_tail: u32::MAX,
+        ..params::Bits::zeroed()
+    }
+}
+
+/// The sets of a run, one bit an id each, empty.
+pub(crate) fn sets_of(
+    memory: &crate::buffer::Memory,
+    sets: &[params::Bits],
+) -> Result<Vec<(Arc<DeviceBuffer>, params::Bits)>> {
+    let made = sets.iter().map(|set| {
+        let words = (u64::from(set.dense) + u64::from(set.tail)).div_ceil(32);
+        let buffer = memory.alloc(words * 4)?;
+        let buffer = buffer.ok_or_else(|| too_small(memory.left()))?;
+        buffer.clear()?;
+        let bits = params::Bits {
+            words: buffer.at(),
+            ..*set
+        };
+        Ok((Arc::new(buffer), bits))
+    });
+    made.collect()
+}
