@@ -306,15 +306,14 @@ impl Node {
             left.possible.or(&right.possible),
             left.uses.or(&right.uses),
         );
-        let mut parts: Vec<Self> = vec![];
-        for side in [left, right] {
-            let more = match side.kind {
-                Kind::Join(list) => list,
-                _ => vec![side],
-            };
-            for part in more {
-                part.add_to(&mut parts);
-            }
+        let list = |side: Self| match side.kind {
+            Kind::Join(list) => list,
+            _ => vec![side],
+        };
+        // The left side's own list: a long join is built part by part, and none of its parts may move for each.
+        let mut parts = list(left);
+        for part in list(right) {
+            part.add_to(&mut parts);
         }
         if parts.len() == 1
             && let Some(one) = parts.pop()

@@ -100,7 +100,7 @@ fn plan_here(
     parameters: bool,
 ) -> Result<Plan> {
     let watch = Watch::new(limits);
-    let logical = translate::of(query, &options.functions)?;
+    let logical = translate::of(query, &options.functions, &watch)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
     } else {
@@ -118,7 +118,7 @@ fn plan_here(
         watch: &watch,
     };
     let mut built = builder.build(&logical.root);
-    watch.end()?;
+    watch.look()?;
     let slots = builder.slots;
     if slots.len() > usize::from(Slot::MAX) {
         return Err(Error::Unsupported("more than 65,535 variables".into()));

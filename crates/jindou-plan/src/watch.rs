@@ -45,6 +45,15 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Ends planning here if it is over.
+    ///
+    /// # Errors
+    /// Those of [`Watch::end`], which this look finds, too.
+    pub(crate) fn look(&self) -> Result<()> {
+        self.is_over();
+        self.end()
+    }
+
     /// # Errors
     /// `Limit` if there was no room for something, `Timeout` or `Cancelled` if it was over whenever somebody looked.
     pub(crate) fn end(&self) -> Result<()> {

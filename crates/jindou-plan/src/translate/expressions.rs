@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator {
+impl Translator<'_> {
     /// An expression without EXISTS over the slots in scope.
     pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
         let functions = self.functions.clone();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator {
+impl Translator<'_> {
     /// A named graph that is not there has no solutions, whatever is inside.
     pub(super) fn in_named(&mut self, node: Node, name: &[u8]) -> Node {
         if has_pattern_in(&node, name) {

@@ -15,6 +15,7 @@ mod triples;
 use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
 use crate::logical::{End, Node, PathNode, Pattern, Place, add_new};
 use crate::set::SlotSet;
+use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
 };
@@ -50,21 +51,33 @@ pub(crate) struct Logical {
 }
 
 /// # Errors
-/// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do.
-pub(crate) fn of(query: &Query, functions: &Functions) -> Result<Logical, Error> {
+/// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do, those of
+/// [`Watch::look`].
+pub(crate) fn of(
+    query: &Query,
+    functions: &Functions,
+    watch: &Watch<'_>,
+) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().map(|b| b.as_str().to_owned()),
         functions: functions.clone(),
-        ..Translator::default()
+        watch,
+        slots: vec![],
+        blanks: FxHashMap::default(),
+        outer: SlotSet::default(),
+        as_set: false,
+        open: vec![],
+        fault: None,
     };
     let logical = t.query(query);
+    watch.look()?;
     match (t.fault, logical) {
         (Some(fault), _) => Err(Error::Query(fault)),
         (None, logical) => logical.map_err(Error::Unsupported),
     }
 }
 
-impl Translator {
+impl Translator<'_> {
     fn query(&mut self, query: &Query) -> Result<Logical, Reason> {
         let t = self;
         let (Query::Select { pattern, .. }
@@ -160,8 +173,7 @@ struct Env {
     is_inner: bool,
 }
 
-#[derive(Default)]
-struct Translator {
+struct Translator<'a> {
     slots: Vec<String>,
     blanks: FxHashMap<String, Slot>,
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
@@ -173,11 +185,12 @@ struct Translator {
     open: Vec<(Slot, TriplePattern)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
+    watch: &'a Watch<'a>,
     /// The first thing that is wrong with the query itself.
     fault: Option<String>,
 }
 
-impl Translator {
+impl Translator<'_> {
     fn new_slot(&mut self, name: String) -> Result<Slot, Reason> {
         let slot = Slot::try_from(self.slots.len()).map_err(|_| "more than 65,535 variables")?;
         self.slots.push(name);
@@ -209,6 +222,9 @@ impl Translator {
     fn pattern(&mut self, p: &GraphPattern, env: &mut Env, place: &Place) -> Result<Node, Reason> {
         if self.slots.len() >= usize::from(Slot::MAX) {
             return Err("more than 65,535 variables".into());
+        }
+        if self.watch.is_over() {
+            return Err("given up".into());
         }
         let is_select = env.is_select;
         env.is_select = is_select

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator {
+impl Translator<'_> {
     pub(super) fn distinct(
         &mut self,
         inner: &GraphPattern,

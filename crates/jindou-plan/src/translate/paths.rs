@@ -157,7 +157,7 @@ fn turned(leg: Leg, back: bool) -> Leg {
     }
 }
 
-impl Translator {
+impl Translator<'_> {
     pub(super) fn path(
         &mut self,
         s: End,

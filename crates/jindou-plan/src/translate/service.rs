@@ -19,7 +19,7 @@ pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
     )
 }
 
-impl Translator {
+impl Translator<'_> {
     pub(super) fn service(
         &mut self,
         endpoint: Endpoint,

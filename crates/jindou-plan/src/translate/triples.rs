@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator {
+impl Translator<'_> {
     /// The node with the triple terms opened that its patterns stand for. A triple term is the same as its three parts, so
     /// solutions stay as many.
     pub(super) fn opened(
