@@ -5,10 +5,7 @@
 # prints file, line and what to do.
 set -u
 cd "$(dirname "$0")/.."
-# Folders whose comments may still begin with pronouns.
-later='^crates/(jindou-engine/src/fork|jindou-gpu)/'
-
-bad=$(git ls-files -z -- '*.rs' | xargs -0 awk -v later="$later" '
+bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
   FNR == 1 { inside = 0; begun = 0 }
   /^[[:space:]]*\/\/[\/!]/ {
     text = $0
@@ -18,7 +15,7 @@ bad=$(git ls-files -z -- '*.rs' | xargs -0 awk -v later="$later" '
     gsub(/^[*_`"(]+/, "", first)
     if (!inside && first ~ /^(What|Who|Whom|Whose)([^[:alnum:]_]|$)/)
       printf "%s:%d: a doc comment begins with a noun phrase or a verb: %s\n", FILENAME, FNR, text
-    if (!begun && FILENAME !~ later && text ~ /^(It|They|So|And|Which|Those|These|There|Here|Such)[ .,]/)
+    if (!begun && text ~ /^(It|They|So|And|Which|Those|These|There|Here|Such)[ .,]/)
       printf "%s:%d: a doc comment begins with the thing, not with a word for one that was named before: %s\n", FILENAME, FNR, text
     if (text ~ /[Ss]ee the module/)
       printf "%s:%d: say what is meant instead of \"see the module\": %s\n", FILENAME, FNR, text

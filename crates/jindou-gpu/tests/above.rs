@@ -249,7 +249,7 @@ struct Tally {
     plans: u32,
     /// Plans whose topmost operator ran on the device.
     whole: u32,
-    /// Those by what is in them.
+    /// Plans by what is in them.
     kinds: BTreeMap<&'static str, u32>,
 }
 

@@ -57,7 +57,7 @@ fn store() -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-/// Those with the word 7, the next of each, and of what kind that one is.
+/// Terms with the word 7, the next of each, and of what kind that one is.
 const QUERY: &str = "PREFIX : <http://e/> SELECT ?s ?n ?k { ?s :text ?t ; :next ?n . ?n :kind ?k FILTER(CONTAINS(?t, \" word7 \")) }";
 
 fn planned(snapshot: &Snapshot) -> Plan {

@@ -6,7 +6,7 @@ use crate::options::QueryOptions;
 use crate::runtime::Settled;
 use jindou_model::{CancelToken, Charge, Holder, MemoryBudget, Result};
 use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanLimits, PlanOptions, Weight};
-use jindou_store::Snapshot;
+use jindou_store::{Graph, Snapshot};
 use oxrdf::Term;
 use spargebra::Query;
 use std::borrow::Cow;
@@ -266,7 +266,8 @@ impl Database {
         Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
     }
 
-    /// How a query would run: each step, its estimate, why it comes there; where a GPU may run it, what it would take on either.
+    /// How a query would run: each step, its estimate, why it comes there; where a GPU may run it, what it would take on either; over
+    /// shards, where each exploration is run, and why.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
         let settled = self.settle(options);
@@ -276,6 +277,10 @@ impl Database {
             let mut text =
                 jindou_plan::with_stack(plan.depth(), || jindou_plan::explain(plan, snapshot))?;
             text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
+            if let Some(hub) = settled.hub.filter(|_| snapshot.is_sharded()) {
+                let executor = hub.executor(settled.shard_mode);
+                text.push_str(&executor.explain(plan, snapshot));
+            }
             Ok(text)
         })
     }

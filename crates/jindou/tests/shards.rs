@@ -67,6 +67,34 @@ fn lubm_over_three_shards_has_the_published_counts() {
     lubm(3, Placement::Range);
 }
 
+#[test]
+fn explain_says_where_steps_are_run_and_why() {
+    let store = stores::load_cut(&Lubm::new(1, 0), Some(sharding(3, Placement::Range)));
+    let explain = |query: &str, mode| {
+        let options = QueryOptions::default().with_shard_mode(mode);
+        store.db.explain(query, &options).unwrap()
+    };
+    let heavy = QUERIES.iter().find(|q| q.name == "L7").unwrap().text;
+    let forked = explain(heavy, ShardMode::Fork);
+    assert!(
+        forked.contains("matched at all shards: that was asked for"),
+        "{forked}"
+    );
+    let here = explain(heavy, ShardMode::InPlace);
+    assert!(
+        here.contains("run here, asking other shards for their data: that was asked for"),
+        "{here}"
+    );
+    for q in &QUERIES {
+        let text = explain(q.text, ShardMode::Dynamic);
+        let says = text.contains("matched at all shards: that takes about")
+            || text.contains("run at shard")
+            || text.contains("run here, asking other shards");
+        // Of what is known to be empty nothing is run.
+        assert!(says || q.rows(1) == Some(0), "{}: {text}", q.name);
+    }
+}
+
 /// See docs/testing.md.
 #[test]
 #[ignore = "long: every number of shards and placement"]

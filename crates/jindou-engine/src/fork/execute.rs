@@ -1,6 +1,8 @@
 //! The coordinator's executor: where an exploration is run, and how it is begun.
 
 use super::*;
+use jindou_plan::{Operator, Plan, Walk};
+use std::fmt::{self, Write};
 
 /// Runs explorations at the shards that have their data.
 pub struct ForkExecutor {
@@ -8,41 +10,118 @@ pub struct ForkExecutor {
     pub(super) mode: ShardMode,
 }
 
-/// How an exploration is run.
+/// Place in which an exploration is run.
 enum Way {
-    /// Here, asking others for data.
+    /// This server, which asks others for data.
     Here,
-    /// As a whole at one shard.
+    /// One shard, as a whole.
     There(u32),
-    /// At all shards, and why.
-    Fork(Starts, String),
+    /// All shards.
+    Fork(Starts),
+}
+
+/// The reason for a way.
+enum Why {
+    /// A caller chose it.
+    Demanded,
+    /// Other shards cannot make the first rows.
+    Start,
+    /// Nanoseconds here and at all shards.
+    Costs([f64; 2]),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Demanded => f.write_str("that was asked for"),
+            Self::Start => f.write_str("only this server can begin it"),
+            Self::Costs([here, parts]) => {
+                let (here, parts) = (here / 1e6, parts / 1e6);
+                if parts < here {
+                    write!(
+                        f,
+                        "that takes about {parts:.1} ms, and asking for their data {here:.1}"
+                    )
+                } else {
+                    write!(
+                        f,
+                        "that takes about {here:.1} ms, and all shards {parts:.1}"
+                    )
+                }
+            }
+        }
+    }
 }
 
 impl ForkExecutor {
-    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> Way {
+    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> (Way, Why) {
         let (Some((own, blocks)), false) = (graph.placement(), self.mode == ShardMode::InPlace)
         else {
-            return Way::Here;
+            return (Way::Here, Why::Demanded);
         };
         let Some(starts) = starts(blocks, steps) else {
-            return Way::Here;
+            return (Way::Here, Why::Start);
         };
         if self.mode != ShardMode::Dynamic {
-            return Way::Fork(starts, "that was asked for".into());
+            return (Way::Fork(starts), Why::Demanded);
         }
         let [here, parts] = costs(graph, blocks.shards(), all, self.hub.round());
-        if here <= parts {
-            return match starts {
-                Starts::On(shard) if shard != own => Way::There(shard),
-                _ => Way::Here,
+        let way = match starts {
+            _ if parts < here => Way::Fork(starts),
+            Starts::On(shard) if shard != own => Way::There(shard),
+            _ => Way::Here,
+        };
+        (way, Why::Costs([here, parts]))
+    }
+
+    /// The first steps that others run, how, and why.
+    fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, Way, Why) {
+        let forkable = steps.iter().take_while(|s| is_forkable(s)).count();
+        let first = steps.get(..forkable).unwrap_or(&[]);
+        // Each can be sent, and yet not all together.
+        if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
+            return (0, Way::Here, Why::Start);
+        }
+        let (way, why) = self.way(graph, first, steps);
+        let n = match way {
+            Way::Here => 0,
+            // What it does not do would be done here: then nothing is won.
+            Way::There(_) if forkable < steps.len() => 0,
+            Way::There(_) | Way::Fork(_) => forkable,
+        };
+        (n, way, why)
+    }
+
+    /// A line for each exploration of a plan: where its steps would be run, and why.
+    #[must_use]
+    pub fn explain(&self, plan: &Plan, graph: &dyn Graph) -> String {
+        let mut all = Vec::new();
+        plan.root.walk(&mut |op| {
+            if let Operator::Explore(e) = op
+                && e.empty.is_none()
+            {
+                all.push(&e.steps);
+            }
+            Walk::Independent
+        });
+        let mut out = String::new();
+        for (number, steps) in (1..).zip(&all) {
+            if all.len() > 1 {
+                let _ = write!(out, "exploration {number} of {}: ", all.len());
+            }
+            let (n, way, why) = self.first_steps(graph, steps);
+            let _ = match way {
+                Way::Fork(_) if n == steps.len() => {
+                    writeln!(out, "matched at all shards: {why}")
+                }
+                Way::Fork(_) if n > 1 => {
+                    writeln!(out, "its first {n} steps matched at all shards: {why}")
+                }
+                Way::There(shard) if n > 0 => writeln!(out, "run at shard {shard}: {why}"),
+                _ => writeln!(out, "run here, asking other shards for their data: {why}"),
             };
         }
-        let why = format!(
-            "that takes about {:.1} ms, and asking for their data {:.1}",
-            parts / 1e6,
-            here / 1e6
-        );
-        Way::Fork(starts, why)
+        out
     }
 
     fn program(&self, task: &Task<'_>, repeats: Repeats) -> Result<Program> {
@@ -94,7 +173,7 @@ impl ForkExecutor {
         &self,
         task: &Task<'_>,
         starts: Starts,
-        (repeats, why): (Repeats, String),
+        (repeats, why): (Repeats, Why),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
         let (own, blocks) = task
@@ -121,7 +200,7 @@ impl ForkExecutor {
             &task.options.memory,
             links,
             (task.steps.len(), width_after(task.steps), repeats),
-            why,
+            why.to_string(),
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
@@ -170,18 +249,7 @@ impl Executor for ForkExecutor {
     }
 
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
-        let forkable = task.steps.iter().take_while(|s| is_forkable(s)).count();
-        let first = task.steps.get(..forkable).unwrap_or(&[]);
-        // Each can be sent, and yet not all together.
-        if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
-            return Ok(0);
-        }
-        Ok(match self.way(task.snapshot, first, task.steps) {
-            Way::Here => 0,
-            // What it does not do would be done here: then nothing is won.
-            Way::There(_) if forkable < task.steps.len() => 0,
-            Way::There(_) | Way::Fork(..) => forkable,
-        })
+        Ok(self.first_steps(task.snapshot, task.steps).0)
     }
 
     fn is_pulled(&self) -> bool {
@@ -189,10 +257,11 @@ impl Executor for ForkExecutor {
     }
 
     fn pull(&self, task: &Task<'_>, repeats: Repeats) -> Result<Option<Box<dyn PulledRows>>> {
-        match self.way(task.snapshot, task.steps, task.steps) {
+        let (way, why) = self.way(task.snapshot, task.steps, task.steps);
+        match way {
             Way::Here => Ok(None),
             Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts, why) => self.fork(task, starts, (repeats, why)).map(Some),
+            Way::Fork(starts) => self.fork(task, starts, (repeats, why)).map(Some),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::executor::{Executor, PulledRows, Ready, Repeats, Table, Task};
 use crate::options::WorkerPool;
 use crate::sink::Sink;
 use jindou_model::sync::lock;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Slot, Step};
 use jindou_store::Graph;
 use jindou_store::shard::{Far, Posts, Reply, Request};
@@ -59,7 +59,7 @@ pub trait LocalShards: Send + Sync {
 #[derive(Default)]
 struct Parts {
     open: FxHashMap<(QueryName, u32), Arc<Part>>,
-    /// Those that ended before they began.
+    /// Parts that ended before they began.
     ended: VecDeque<(QueryName, u32)>,
 }
 
@@ -452,6 +452,9 @@ impl Hub {
 
 impl Posts for Hub {
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
+        // Until its rows are charged to the query, they are twice here: as they came, and read.
+        let mut read_twice = Charge::new(Holder::Shards, &self.0.memory);
+        read_twice.add(2 * message.len() as u64)?;
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,
             message: "it was told what cannot be read".into(),

@@ -212,15 +212,15 @@ pub(crate) enum Message {
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It was taken; so many bytes wait to be worked off.
+    /// The message was taken; so many bytes wait to be worked off.
     Taken(u64),
     /// The query is not known, or has ended.
     Unknown,
     /// The rows of [`Message::Run`], the number of rows of each step, and terms of the rows' ids.
     Ran(Columns, Vec<u64>, Terms),
-    /// It cannot be run at once: there is no thread for it, or it gives too many rows.
+    /// The exploration cannot be run at once: there is no thread for it, or it gives too many rows.
     Declined,
-    /// It was begun, and failed.
+    /// The exploration was begun, and failed.
     Failed(Failure),
 }
 

@@ -8,7 +8,7 @@ pub(super) struct Outbox<'p> {
     /// Rows that went through all steps.
     rows: Columns,
     charge: Charge,
-    /// Those that were given already, or those that are counted, while they are few.
+    /// Rows that were given already, or that are counted, while they are few.
     known: Option<TupleSet>,
     /// By place in `known`: how many rows there were, where they are counted.
     numbers: Vec<u32>,

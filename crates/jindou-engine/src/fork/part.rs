@@ -94,7 +94,7 @@ pub(crate) struct Part {
 enum Job {
     Rows(u64, usize, Columns),
     Page(Page),
-    /// There is nothing to do now.
+    /// Nothing to do now.
     Idle,
     /// A peer has too much to do.
     Full(u32),

@@ -7,7 +7,6 @@ use crate::id_test::IdTest;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 use jindou_store::Graph;
-use jindou_store::shard::Blocks;
 
 /// Ids of a page at most.
 const PAGE: u32 = 1 << 16;
@@ -35,9 +34,9 @@ pub(crate) struct Start {
 
 /// Some first rows.
 pub(crate) enum Page {
-    /// These ids.
-    Run([u32; 2]),
-    /// These keys, which the start's condition is still to be asked of.
+    /// Ids, each run from the first one to before the second.
+    Runs(Vec<[u32; 2]>),
+    /// Keys, which the start's condition is still to be asked of.
     Keys(Vec<u32>),
     /// The values of a start that one shard makes alone, as far as there are so many.
     Values([u64; 2]),
@@ -50,7 +49,7 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Those of an exploration that has no other step.
+    /// The values of an exploration that has no other step.
     pub fn new(first: &'a Exploration, run: &Run<'a>) -> Result<Self> {
         Ok(Self {
             pipeline: Pipeline::new(first, run)?,
@@ -94,7 +93,7 @@ impl Start {
             _ if alone => Cursor::Values(0, None),
             (StartSource::IdFilter, Some(within)) => {
                 let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
-                let mut mine = owned(blocks, own, &runs);
+                let mut mine = blocks.parts(own, &runs);
                 mine.reverse();
                 Cursor::Runs(mine)
             }
@@ -150,19 +149,24 @@ impl Start {
                 }
                 Page::Values([start, end])
             }
-            Cursor::Runs(runs) => match runs.pop() {
-                None => {
-                    self.cursor = Cursor::Done;
-                    return self.next(graph);
-                }
-                Some([a, b]) => {
-                    let end = b.min(a.saturating_add(PAGE));
+            Cursor::Runs(runs) => {
+                let (mut page, mut room) = (Vec::new(), PAGE);
+                while room > 0
+                    && let Some([a, b]) = runs.pop()
+                {
+                    let end = b.min(a.saturating_add(room));
+                    room -= end - a;
+                    page.push([a, end]);
                     if end < b {
                         runs.push([end, b]);
                     }
-                    Page::Run([a, end])
                 }
-            },
+                if page.is_empty() {
+                    self.cursor = Cursor::Done;
+                    return self.next(graph);
+                }
+                Page::Runs(page)
+            }
             Cursor::Keys(from) => {
                 let Some(StartSource::Keys {
                     predicate,
@@ -194,31 +198,6 @@ impl Start {
     }
 }
 
-/// The parts of ascending runs of ids that a shard owns.
-fn owned(blocks: &Blocks, own: u32, runs: &[[u32; 2]]) -> Vec<[u32; 2]> {
-    let mut out: Vec<[u32; 2]> = Vec::new();
-    let size = 1u64 << blocks.shift();
-    for &[from, to] in runs {
-        let mut at = u64::from(from);
-        while at < u64::from(to) {
-            let end = ((at / size + 1) * size).min(u64::from(to));
-            let (a, b) = (at as u32, end as u32);
-            // Behind the last id there is nobody's.
-            let Some(place) = blocks.place(a.max(1)) else {
-                break;
-            };
-            if place.shard == own {
-                match out.last_mut() {
-                    Some(last) if last[1] == a => last[1] = b,
-                    _ => out.push([a, b]),
-                }
-            }
-            at = end;
-        }
-    }
-    out
-}
-
 impl Page {
     /// Runs the page through the first step and gives its rows on. The number of values, and of rows.
     pub fn run(
@@ -248,11 +227,14 @@ impl Page {
             Ok(())
         };
         match self {
-            Self::Run([a, b]) => {
-                for from in (a..b).step_by(run.batch_rows) {
-                    let end = b.min(from.saturating_add(run.batch_rows as u32));
-                    give((end - from) as usize, &mut |column| {
-                        for (to, id) in column.iter_mut().zip(from..end) {
+            Self::Runs(runs) => {
+                let mut left: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
+                let mut ids = runs.into_iter().flat_map(|[a, b]| a..b);
+                while left > 0 {
+                    let n = left.min(run.batch_rows as u64);
+                    left -= n;
+                    give(n as usize, &mut |column| {
+                        for (to, id) in column.iter_mut().zip(&mut ids) {
                             *to = id;
                         }
                     })?;

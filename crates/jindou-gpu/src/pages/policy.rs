@@ -1,4 +1,4 @@
-//! Which blocks of segments are in the device's memory, and which go when others come (ATC '18 §4.2).
+//! The choice of the blocks of segments that are in the device's memory, and of those that go when others come (ATC '18 §4.2).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

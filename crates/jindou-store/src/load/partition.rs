@@ -255,6 +255,13 @@ pub(super) struct Partitioned {
     pub named: Edges<[u32; 3]>,
 }
 
+impl Partitioned {
+    /// Number of dense predicates.
+    pub fn predicates(&self) -> usize {
+        self.default.counts.len()
+    }
+}
+
 /// Where edges may lie.
 pub(super) struct Place<'a> {
     /// Bytes of edges that memory has room for; more go to a file.

@@ -2,6 +2,7 @@
 
 use super::clusters::Clusters;
 use super::partition::Partitioned;
+use super::read::on_threads;
 use super::segments::Edge;
 use super::{Load, LoadOptions, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
@@ -10,7 +11,13 @@ use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
 use jindou_model::{Error, Result, private};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes of a term in a shard's strings and dictionary, about.
+const TERM: u64 = 16;
+/// Bytes of a neighbour in a segment.
+const EDGE: u64 = 4;
 
 /// # Errors
 /// [`Error::Limit`] for a number that no store can have, [`Error::Unsupported`] for what shards do not have.
@@ -50,7 +57,12 @@ impl Load<'_> {
         let mut everywhere: Vec<u32> = named.map(|&lex| ids[lex as usize]).collect();
         everywhere.extend(graphs.map(|p| p.graph_ids()).unwrap_or_default());
         let lens = clusters.clusters.iter().map(|c| c.len);
-        let blocks = Blocks::new(sharding, ids.len() as u32, lens, everywhere);
+        let terms = ids.len() as u32;
+        let weights = match sharding.placement {
+            Placement::Range => self.weights(sharding.shift(terms), ids, edges)?,
+            Placement::Hash => Vec::new(),
+        };
+        let blocks = Blocks::new(sharding, terms, lens, &weights, everywhere);
         let folders = folders(self.dir, Some(&blocks));
         for (shard, folder) in (0..).zip(&folders) {
             private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
@@ -58,6 +70,43 @@ impl Load<'_> {
         }
         self.write_terms(&blocks, ids, &folders)?;
         Ok(blocks)
+    }
+
+    /// About the bytes that each block of ids takes in a shard: those of its terms, and of its neighbours in both directions.
+    fn weights(&self, shift: u32, ids: &[u32], edges: &Partitioned) -> Result<Vec<u64>> {
+        let count = (ids.len() >> shift) + 1;
+        let neighbours: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
+        let one = |lex: u32| {
+            let block = ids.get(lex as usize).map(|&id| id >> shift);
+            if let Some(n) = block.and_then(|b| neighbours.get(b as usize)) {
+                n.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let next = AtomicUsize::new(0);
+        on_threads(self.threads, |_| {
+            loop {
+                let p = next.fetch_add(1, Ordering::Relaxed);
+                if p >= edges.predicates() {
+                    return Ok(());
+                }
+                edges.default.for_each(p, |part| {
+                    part.iter().for_each(|e| {
+                        one((e >> 32) as u32);
+                        one(*e as u32);
+                    });
+                    Ok(())
+                })?;
+                edges.named.for_each(p, |part| {
+                    part.iter().for_each(|&[s, o, _]| {
+                        one(s);
+                        one(o);
+                    });
+                    Ok(())
+                })?;
+            }
+        })?;
+        let bytes = |n: AtomicU64| (TERM << shift) + EDGE * n.into_inner();
+        Ok(neighbours.into_iter().map(bytes).collect())
     }
 
     /// Cuts `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their ids, those

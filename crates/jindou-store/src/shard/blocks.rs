@@ -4,6 +4,7 @@
 //! `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at least 1: local key 0 is
 //! no vertex, as id 0 is none. Keys of a shard's segments are local, neighbours are ids.
 
+use super::ranges::ranges;
 use crate::directory::{Bytes, SectionFile, SectionWriter};
 use jindou_model::{Error, NO_VERTEX, Resource, Result, setters};
 use std::io::{Seek, Write};
@@ -22,8 +23,9 @@ const OWNERS: u32 = 2;
 const RANKS: u32 = 3;
 const EVERYWHERE: u32 = 4;
 
-/// Blocks that a table has at most before its blocks are made larger: 160 KiB.
-const MANY_BLOCKS: u32 = 1 << 15;
+/// Blocks that a table has at most before its blocks are made larger: 10 MiB. They are small because a few ids of one class may have most
+/// of a query's triples, as the universities of LUBM have.
+const MANY_BLOCKS: u32 = 1 << 21;
 
 /// Rule by which blocks are given to shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,6 +90,11 @@ impl Sharding {
         with_block_shift: block_shift = Option<u32>;
     }
 
+    /// log2 of the ids in a block of a store with so many ids.
+    pub(crate) fn shift(&self, vertices: u32) -> u32 {
+        self.block_shift.unwrap_or_else(|| shift_for(vertices))
+    }
+
     /// # Errors
     /// [`Error::Limit`] for numbers that no store can have.
     pub(crate) fn check(&self) -> Result<()> {
@@ -130,6 +137,8 @@ pub struct Blocks {
     everywhere: Vec<u32>,
     /// By shard and rank; [`NO_BLOCK`] for a rank that no block of the shard has.
     owned: Vec<Vec<u32>>,
+    /// The first block of each run of blocks that one shard owns.
+    runs: Vec<u32>,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -142,17 +151,19 @@ fn shift_for(vertices: u32) -> u32 {
 }
 
 impl Blocks {
-    /// The table of a store with the ids `1..=vertices`, in clusters with these lengths.
+    /// The table of a store with the ids `1..=vertices`, in clusters with these lengths. `weights` has the size of each block, in any unit,
+    /// for blocks of [`Sharding::shift`].
     pub(crate) fn new(
         sharding: &Sharding,
         vertices: u32,
         clusters: impl Iterator<Item = u32>,
+        weights: &[u64],
         mut everywhere: Vec<u32>,
     ) -> Self {
-        let shift = sharding.block_shift.unwrap_or_else(|| shift_for(vertices));
+        let shift = sharding.shift(vertices);
         let count = (vertices >> shift) + 1;
         let owners = match sharding.placement {
-            Placement::Range => ranges(sharding.shards, shift, count, clusters),
+            Placement::Range => ranges(sharding.shards, shift, count, clusters, weights),
             Placement::Hash => (0..count)
                 .map(|b| (mixed(b) % u64::from(sharding.shards)) as u8)
                 .collect(),
@@ -180,6 +191,8 @@ impl Blocks {
                 list.push(b);
             }
         }
+        let begins = |&b: &u32| b == 0 || owners[b as usize] != owners[b as usize - 1];
+        let runs = (0..owners.len() as u32).filter(begins).collect();
         Self {
             shift,
             shards,
@@ -188,6 +201,7 @@ impl Blocks {
             ranks,
             everywhere,
             owned,
+            runs,
         }
     }
 
@@ -232,6 +246,43 @@ impl Blocks {
             return None;
         }
         self.owners.get((v >> self.shift) as usize).copied()
+    }
+
+    /// The parts of ascending runs of ids that a shard owns, O(runs of its blocks among them).
+    #[must_use]
+    pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
+        let mut out: Vec<[u32; 2]> = Vec::new();
+        // Behind the last id there is nobody's.
+        let end = u64::from(self.vertices) + 1;
+        for &[from, to] in ids {
+            let (from, to) = (u64::from(from.max(1)), u64::from(to).min(end));
+            let at = self
+                .runs
+                .partition_point(|&b| u64::from(b) << self.shift <= from);
+            let mut runs = self.runs.iter().skip(at.saturating_sub(1)).peekable();
+            while let Some(&block) = runs.next()
+                && u64::from(block) << self.shift < to
+            {
+                if self
+                    .owners
+                    .get(block as usize)
+                    .is_none_or(|&o| u32::from(o) != shard)
+                {
+                    continue;
+                }
+                let a = (u64::from(block) << self.shift).max(from) as u32;
+                let b = runs
+                    .peek()
+                    .map_or(to, |&&next| (u64::from(next) << self.shift).min(to))
+                    as u32;
+                match out.last_mut() {
+                    Some(last) if last[1] == a => last[1] = b,
+                    _ if a < b => out.push([a, b]),
+                    _ => {}
+                }
+            }
+        }
+        out
     }
 
     /// The id of a shard's key; [`NO_VERTEX`] where it has none.
@@ -358,38 +409,6 @@ fn mixed(block: u32) -> u64 {
     x ^ x >> 31
 }
 
-/// Cuts the blocks that begin in each cluster into one piece a shard, in the shards' order. What does not divide evenly goes to
-/// the shards with the fewest blocks so far, so no shard ever has more than one block more than another.
-fn ranges(shards: u32, shift: u32, count: u32, clusters: impl Iterator<Item = u32>) -> Vec<u8> {
-    let mut owners: Vec<u8> = Vec::with_capacity(count as usize);
-    let mut have = vec![0u32; shards as usize];
-    let mut order: Vec<usize> = (0..shards as usize).collect();
-    let mut end = 1u64;
-    let mut cut = |to: u32, owners: &mut Vec<u8>| {
-        let blocks = to.saturating_sub(owners.len() as u32);
-        if blocks == 0 {
-            return;
-        }
-        let mut sizes = vec![blocks / shards; shards as usize];
-        order.sort_unstable_by_key(|&s| (have[s], s));
-        for &s in order.iter().take((blocks % shards) as usize) {
-            sizes[s] += 1;
-        }
-        for (s, &size) in sizes.iter().enumerate() {
-            have[s] += size;
-            owners.extend(std::iter::repeat_n(s as u8, size as usize));
-        }
-    };
-    for len in clusters {
-        end += u64::from(len);
-        // Blocks that begin before the cluster's end.
-        let to = end.div_ceil(1 << shift).min(u64::from(count));
-        cut(to as u32, &mut owners);
-    }
-    cut(count, &mut owners);
-    owners
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,7 +428,7 @@ mod tests {
                 .with_block_shift(shift)
                 .with_placement(if hash { Placement::Hash } else { Placement::Range });
             let everywhere = (1..=vertices).step_by(7).collect();
-            let b = Blocks::new(&sharding, vertices, lens.iter().copied(), everywhere);
+            let b = Blocks::new(&sharding, vertices, lens.iter().copied(), &[], everywhere);
             let mut last = vec![0; shards as usize];
             let mut owned = vec![0; shards as usize];
             for v in 1..=vertices {
@@ -429,11 +448,14 @@ mod tests {
             if shards == 1 {
                 prop_assert!((1..=vertices).all(|v| b.place(v).unwrap().local == v));
             }
-            // No shard has more than one block more than another, and pieces of a cluster lie in the shards' order.
-            if !hash {
-                let mut each = vec![0; shards as usize];
-                b.owners.iter().for_each(|&o| each[usize::from(o)] += 1);
-                prop_assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 1);
+            for s in 0..shards {
+                let runs = [[0, vertices / 3], [vertices / 3, vertices / 2], [vertices / 2 + 1, u32::MAX]];
+                let parts = b.parts(s, &runs);
+                prop_assert!(parts.iter().all(|p| p[0] < p[1]) && parts.windows(2).all(|w| w[0][1] < w[1][0]));
+                let found: Vec<u32> = parts.iter().flat_map(|p| p[0]..p[1]).collect();
+                let all = (1..=vertices).filter(|&v| v != vertices / 2 || vertices < 2);
+                let expected: Vec<u32> = all.filter(|&v| b.owner(v).map(u32::from) == Some(s)).collect();
+                prop_assert_eq!(found, expected);
             }
             let file = b.write(shards - 1, Cursor::new(vec![])).unwrap().into_inner();
             prop_assert_eq!(Blocks::read(Bytes::copy_of(&file)).unwrap(), (b, shards - 1));
@@ -444,17 +466,17 @@ mod tests {
     fn ten_terms_lie_on_all_of_three_shards() {
         for placement in [Placement::Range, Placement::Hash] {
             let sharding = Sharding::new(3).with_placement(placement);
-            let b = Blocks::new(&sharding, 10, [1, 3, 6].into_iter(), vec![]);
+            let b = Blocks::new(&sharding, 10, [1, 3, 6].into_iter(), &[], vec![]);
             assert!((0..3).all(|s| b.terms_of(s) > 0), "{placement:?}");
         }
-        assert_eq!(shift_for(32_767), 0);
-        assert_eq!(shift_for(32_768), 1);
-        assert_eq!(shift_for(jindou_model::MAX_BASE_VERTICES), 16);
+        assert_eq!(shift_for((1 << 21) - 1), 0);
+        assert_eq!(shift_for(1 << 21), 1);
+        assert_eq!(shift_for(jindou_model::MAX_BASE_VERTICES), 11);
     }
 
     #[test]
     fn damaged_tables_are_refused() {
-        let b = Blocks::new(&Sharding::new(3), 40, [40].into_iter(), vec![3, 9]);
+        let b = Blocks::new(&Sharding::new(3), 40, [40].into_iter(), &[], vec![3, 9]);
         let file = b.write(1, Cursor::new(vec![])).unwrap().into_inner();
         for at in 0..file.len() {
             let mut bad = file.clone();

@@ -11,6 +11,7 @@ mod far;
 mod kept;
 mod lay;
 mod open;
+mod ranges;
 mod request;
 mod session;
 pub mod wire;
