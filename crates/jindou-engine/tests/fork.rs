@@ -12,7 +12,7 @@ use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Hub, LocalShards, QueryTerms, Ran, ShardMode,
     Sink, Spawned, TermDecoder, WorkerPool,
 };
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Form, Plan, PlanOptions};
 use jindou_store::shard::{Far, Near, Placement, Posts, Reply, Request, Sharding};
 use jindou_store::{Base, Graph, Snapshot, testing};
@@ -527,6 +527,21 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
         );
     }
     shards.is_left_clean();
+}
+
+/// Long messages under a budget that is nearly used up are refused with a word about memory; short ones are read.
+#[test]
+fn long_messages_have_memory_before_they_are_read() {
+    let (_, shards) = wide_shards(3);
+    let take = |length: usize| shards.hub.take(1, &vec![0xFF; length]);
+    assert!(take(1 << 20).is_err(), "it cannot be read");
+    let mut held = Charge::new(Holder::Shards, &shards.memory);
+    held.add((1 << 30) - (1 << 20)).unwrap();
+    let refused = String::from_utf8_lossy(&take(1 << 20).unwrap()).into_owned();
+    assert!(refused.contains("memory"), "{refused}");
+    assert!(take(100).is_err(), "a short one is read and found wrong");
+    drop(held);
+    assert!(take(1 << 20).is_err());
 }
 
 /// Bytes that are no message, and messages of queries that nobody knows.

@@ -117,6 +117,12 @@ impl ForkExecutor {
                 Way::Fork(_) if n > 1 => {
                     writeln!(out, "its first {n} steps matched at all shards: {why}")
                 }
+                Way::Fork(_) => {
+                    writeln!(
+                        out,
+                        "run here, asking other shards for their data: they can only begin it"
+                    )
+                }
                 Way::There(shard) if n > 0 => writeln!(out, "run at shard {shard}: {why}"),
                 _ => writeln!(out, "run here, asking other shards for their data: {why}"),
             };

@@ -45,6 +45,8 @@ const ENDED: usize = 1024;
 const FORGOTTEN: Duration = Duration::from_secs(10);
 /// Nanoseconds of a round to another server before one was measured.
 const FIRST_ROUND: u64 = 100_000;
+/// Bytes of a message that is taken however little memory there is.
+const SHORT: usize = 4096;
 
 /// The shards of this process, as a program opens them.
 pub trait LocalShards: Send + Sync {
@@ -452,9 +454,14 @@ impl Hub {
 
 impl Posts for Hub {
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
-        // Until its rows are charged to the query, they are twice here: as they came, and read.
+        // Until its rows are charged to the query, they are twice here: as they came, and read. A short message is always taken: the end of
+        // a query gives memory back.
         let mut read_twice = Charge::new(Holder::Shards, &self.0.memory);
-        read_twice.add(2 * message.len() as u64)?;
+        if message.len() > SHORT
+            && let Err(e) = read_twice.add(2 * message.len() as u64)
+        {
+            return Ok(put_answer(&Answer::Failed(Failure::of(&e, shard))));
+        }
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,
             message: "it was told what cannot be read".into(),

@@ -223,8 +223,8 @@ impl Blocks {
         &self.everywhere
     }
 
-    /// The owner of an id and its key there; `None` for ids that the load did not give out. Two loads from a table that stays
-    /// in the caches.
+    /// The owner of an id and its key there; `None` for ids that the load did not give out. Two loads; neighbouring ids
+    /// share their cache lines.
     #[inline]
     #[must_use]
     pub fn place(&self, v: u32) -> Option<Place> {
