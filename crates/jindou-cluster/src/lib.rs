@@ -2,7 +2,7 @@
 //! neighbour lists out of another server's memory; partitions, fork-join and the replicated log build on it.
 //!
 //! ```text
-//! servers    servers of a store in shards, which ask one another over mutual TLS
+//! servers    servers of a store in shards, which ask one another over mutual TLS, or over a transport where the network is trusted
 //!
 //! remote     a reader's copy of what finds a list (a few bits a key), and one read for the list itself
 //!    │

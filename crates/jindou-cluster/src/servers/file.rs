@@ -3,6 +3,7 @@
 //! ```toml
 //! token = "…"                      # the same secret on all servers
 //! authority = "authority.pem"      # the cluster's own certificate authority
+//! fabric = "tls"                   # or "ucx", without encryption: only for a network that strangers cannot reach
 //!
 //! [[server]]
 //! name = "one"                     # its certificate is for this name
@@ -11,11 +12,15 @@
 //! shards = [0, 1]
 //! certificate = "one.pem"          # needed on this server only
 //! key = "one.key"
+//! devices = "mlx5_0:1,eth0"        # with "ucx" only: UCX's names of what it may use
 //! ```
+//!
+//! With `fabric = "ucx"` either all servers have `devices`, or all are at a loopback address and use shared memory.
 //!
 //! Relative paths are relative to the file.
 
 use jindou_model::{Error, Result};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -26,8 +31,19 @@ pub struct ClusterFile {
     pub path: PathBuf,
     /// The secret that servers show one another.
     pub token: String,
+    /// The carrier of requests and replies.
+    pub fabric: Fabric,
     /// The servers in the file's order.
     pub servers: Vec<ServerEntry>,
+}
+
+/// The carrier of what servers ask one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fabric {
+    /// TLS.
+    Tls,
+    /// UCX, which has neither authentication nor encryption; TLS for handshakes, signs of life, and while UCX does not work.
+    Ucx,
 }
 
 /// One server of a cluster file.
@@ -47,6 +63,8 @@ pub struct ServerEntry {
     pub certificate: PathBuf,
     /// PEM file of its private key.
     pub key: PathBuf,
+    /// UCX's names of the devices that it may use.
+    pub devices: Option<String>,
 }
 
 /// Servers that a file can name.
@@ -73,7 +91,7 @@ impl ClusterFile {
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let wrong = |what: String| Error::Store(format!("{}: {what}", path.display()));
         let table: Table = text.parse().map_err(|e| wrong(format!("not TOML: {e}")))?;
-        only(&table, &["token", "authority", "server"]).map_err(wrong)?;
+        only(&table, &["token", "authority", "fabric", "server"]).map_err(wrong)?;
         let token = text_of(&table, "token").map_err(wrong)?;
         if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
             return Err(wrong(format!(
@@ -99,9 +117,11 @@ impl ClusterFile {
             }
             servers.push(server);
         }
+        let fabric = fabric(&table, &servers).map_err(wrong)?;
         Ok(Self {
             path: path.to_owned(),
             token: token.to_owned(),
+            fabric,
             servers,
         })
     }
@@ -172,13 +192,54 @@ fn text_of<'t>(table: &'t Table, key: &str) -> Result<&'t str, String> {
     }
 }
 
+fn fabric(table: &Table, servers: &[ServerEntry]) -> Result<Fabric, String> {
+    let chosen = match table.get("fabric") {
+        None => Fabric::Tls,
+        Some(Value::String(name)) if name == "tls" => Fabric::Tls,
+        Some(Value::String(name)) if name == "ucx" => Fabric::Ucx,
+        Some(_) => return Err("fabric has to be \"tls\" or \"ucx\"".into()),
+    };
+    let named = servers.iter().filter(|s| s.devices.is_some()).count();
+    if chosen == Fabric::Tls {
+        return match named {
+            0 => Ok(chosen),
+            _ => Err("devices are for fabric = \"ucx\"".into()),
+        };
+    }
+    let other = servers.iter().find(|s| match named {
+        0 => !is_loopback(&s.address),
+        _ => s.devices.is_none(),
+    });
+    match other {
+        None => Ok(chosen),
+        Some(server) => Err(format!(
+            "with fabric = \"ucx\" server {} needs devices, such as \"mlx5_0:1,eth0\": `ucx_info -d` shows those of a machine",
+            server.name
+        )),
+    }
+}
+
+fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |a| a.0);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, String> {
     let Value::Table(table) = value else {
         return Err("it has to be a table".into());
     };
     only(
         table,
-        &["name", "address", "http", "shards", "certificate", "key"],
+        &[
+            "name",
+            "address",
+            "http",
+            "shards",
+            "certificate",
+            "key",
+            "devices",
+        ],
     )?;
     let name = text_of(table, "name")?;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -204,6 +265,10 @@ fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, 
     if shards.is_empty() {
         return Err("it holds no shard".into());
     }
+    let devices = match table.get("devices") {
+        None => None,
+        Some(_) => Some(text_of(table, "devices")?.to_owned()),
+    };
     Ok(ServerEntry {
         name: name.to_owned(),
         address: address.to_owned(),
@@ -212,6 +277,7 @@ fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, 
         authority: authority.to_owned(),
         certificate: folder.join(text_of(table, "certificate")?),
         key: folder.join(text_of(table, "key")?),
+        devices,
     })
 }
 
@@ -250,6 +316,29 @@ mod tests {
         assert_eq!(file.servers[0].key, Path::new("/k/one.key"));
         assert!(file.check(3).is_ok());
         assert!(file.server("three").is_err());
+    }
+
+    #[test]
+    fn a_fabric_needs_devices_or_one_machine() {
+        let ucx = TEXT.replace("authority =", "fabric = \"ucx\"\nauthority =");
+        let here = ucx.replace("h:1", "127.0.0.1:1").replace("h:3", "[::1]:3");
+        let key = "key = \"/k/one.key\"";
+        let one = format!("{key}\ndevices = \"mlx5_0:1\"");
+        let other = "key = \"two.key\"\ndevices = \"eth0\"";
+        let both = ucx.replace(key, &one).replace("key = \"two.key\"", other);
+        assert_eq!(parse(TEXT).unwrap().fabric, Fabric::Tls);
+        assert_eq!(parse(&here).unwrap().fabric, Fabric::Ucx);
+        let file = parse(&both).unwrap();
+        assert_eq!(file.servers[1].devices.as_deref(), Some("eth0"));
+        for (text, says) in [
+            (ucx.clone(), "server one needs devices"),
+            (here.replace(key, &one), "server two needs devices"),
+            (both.replace("\"ucx\"", "\"tls\""), "devices are for"),
+            (ucx.replace("\"ucx\"", "\"rdma\""), "fabric has to be"),
+        ] {
+            let e = parse(&text).unwrap_err().to_string();
+            assert!(e.contains(says), "{e}");
+        }
     }
 
     #[test]

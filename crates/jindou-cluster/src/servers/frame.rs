@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// The protocol's version: servers speak with their own only.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 const HEADER: usize = 32;
 
 /// The meaning of a message.
@@ -45,10 +45,13 @@ pub enum Kind {
     Replies,
     /// The shard that could not answer, and a sentence.
     Failure,
+    /// As its number, the one that has to stand before what is sent to this side over UCX; 0 if nothing is taken there any more.
+    Lane,
 }
 
 impl Kind {
-    fn of(byte: u8) -> Option<Self> {
+    /// The kind of a byte.
+    pub fn of(byte: u8) -> Option<Self> {
         [
             Self::Hello,
             Self::Welcome,
@@ -57,6 +60,7 @@ impl Kind {
             Self::Requests,
             Self::Replies,
             Self::Failure,
+            Self::Lane,
         ]
         .into_iter()
         .find(|k| *k as u8 == byte)
@@ -252,6 +256,10 @@ impl Fields<'_> {
         Some(head)
     }
 
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
+    }
+
     fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
     }
@@ -296,6 +304,7 @@ impl ServerState {
         let mut out = Vec::new();
         out.extend_from_slice(&self.identity.to_le_bytes());
         out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&self.ucx.to_le_bytes());
         put(self.name.as_bytes(), &mut out);
         for shard in &self.shards {
             out.extend_from_slice(&shard.to_le_bytes());
@@ -309,6 +318,7 @@ impl ServerState {
         let mut found = Self {
             identity: f.u64()?,
             epoch: f.u64()?,
+            ucx: f.u16()?,
             name: f.text()?,
             shards: Vec::new(),
         };
@@ -387,6 +397,7 @@ mod tests {
             name: "two".into(),
             identity: 1,
             epoch: 2,
+            ucx: 4711,
             shards: vec![0, 5],
         };
         assert_eq!(ServerState::parse(&state.to_bytes()), Some(state));

@@ -1,6 +1,7 @@
 //! The answering side: connections of peers, let in after a handshake, whose requests are answered on threads of their own.
 
 use super::frame::{self, Hello, Kind, Part};
+use super::lane::{self, Answering};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
 use jindou_model::{Error, Result};
@@ -97,7 +98,13 @@ impl Listener {
     }
 
     /// Takes connections for ever.
-    pub async fn run(self, own: Own, expected: Hello, state: ServerState) {
+    pub async fn run(
+        self,
+        own: Own,
+        expected: Hello,
+        state: ServerState,
+        lanes: Option<Arc<lane::End>>,
+    ) {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
         let connections = Arc::new(Semaphore::new(CONNECTIONS));
         let (expected, state) = (Arc::new(expected), Arc::new(state));
@@ -115,12 +122,13 @@ impl Listener {
             };
             let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
             let (own, expected, state) = (own.clone(), Arc::clone(&expected), Arc::clone(&state));
+            let lanes = lanes.clone();
             tokio::spawn(async move {
                 let met = timeout(SILENCE, meet(tcp, acceptor, &expected, &state)).await;
                 drop(stranger);
                 if let Ok(Ok(Some(stream))) = met {
                     // Whoever dialled sees the end as well, and dials again.
-                    let _ = serve(stream, own).await;
+                    let _ = serve(stream, own, lanes).await;
                 }
                 drop(connection);
             });
@@ -178,7 +186,11 @@ async fn meet(
 }
 
 /// Answers a connection's requests until it ends.
-async fn serve(stream: TlsStream<TcpStream>, own: Own) -> io::Result<()> {
+async fn serve(
+    stream: TlsStream<TcpStream>,
+    own: Own,
+    lanes: Option<Arc<lane::End>>,
+) -> io::Result<()> {
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
         BufReader::with_capacity(CHUNK, from),
@@ -188,11 +200,26 @@ async fn serve(stream: TlsStream<TcpStream>, own: Own) -> io::Result<()> {
     let in_work = Arc::new(Semaphore::new(IN_WORK));
     let reading = async {
         let mut message: Option<(u64, Vec<u8>)> = None;
+        let mut open: Option<lane::Open> = None;
         loop {
             let frame = frame::read(&mut from, CHUNK).await?;
             let (number, bytes) = match (frame.kind, message.take()) {
                 (Kind::Beat, before) => {
                     message = before;
+                    continue;
+                }
+                (Kind::Lane, before) => {
+                    message = before;
+                    // One at a time; 0 asks for none.
+                    drop(open.take());
+                    open = lanes
+                        .as_ref()
+                        .filter(|_| frame.number != 0)
+                        .and_then(|end| Answering::open(end, &own, &out, frame.number));
+                    if frame.number != 0 {
+                        let number = open.as_ref().map_or(0, |o| o.number);
+                        let _ = reply(&out, Kind::Lane, number, Vec::new()).await;
+                    }
                     continue;
                 }
                 (Kind::Requests, None) => (frame.number, frame.body),
@@ -241,7 +268,7 @@ async fn reply(out: &Sender<Part>, kind: Kind, number: u64, body: Vec<u8>) -> Op
 }
 
 /// The message that answers one of requests.
-fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
+pub fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
     let mut out = Vec::new();
     match replies(own, bytes) {
         Ok(replies) => {

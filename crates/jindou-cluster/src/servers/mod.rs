@@ -1,4 +1,4 @@
-//! Servers that hold the shards of one store between them, over mutual TLS.
+//! Servers that hold the shards of one store between them, over mutual TLS, and over UCX on networks that are trusted.
 //!
 //! Every server dials every other one. Requests go out on the connection that a server has dialled and their replies come back on it,
 //! so a server that answers never waits for one that asks: it reads requests only while few are in work on the connection, and who
@@ -10,15 +10,17 @@
 //! frame    the header of a frame, and what a handshake says
 //! peer     the asking side: one connection that is kept up, and what waits on it
 //! listen   the answering side
+//! lane     requests and replies of a connection over UCX, where the network is trusted
 //! ```
 
 mod file;
 mod frame;
+mod lane;
 mod listen;
 mod peer;
 mod tls;
 
-pub use file::{ClusterFile, ServerEntry};
+pub use file::{ClusterFile, Fabric, ServerEntry};
 
 use frame::Hello;
 use jindou_model::{CancelToken, Error, Result};
@@ -47,6 +49,7 @@ pub struct Servers {
     /// By shard: the peer that holds it.
     holder: Vec<Option<usize>>,
     address: SocketAddr,
+    lanes: Option<Arc<lane::End>>,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -68,6 +71,8 @@ pub struct ServerState {
     pub identity: u64,
     /// Id epoch of its store.
     pub epoch: u64,
+    /// Port at which it takes lanes over UCX; 0 if it has none.
+    pub ucx: u16,
     /// The shards that it holds.
     pub shards: Vec<u32>,
 }
@@ -117,14 +122,16 @@ impl Servers {
             name: name.to_owned(),
         };
         let own = Own::new(own, posts);
+        let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
+        let lanes = lane::End::of(file, name, address.ip())?;
         let state = ServerState {
             name: name.to_owned(),
             identity: cluster.identity(),
             epoch: cluster.epoch,
+            ucx: lanes.as_ref().map_or(0, |l| l.port()),
             shards: mine,
         };
-        let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
-        runtime.spawn(listener.run(own.clone(), hello.clone(), state));
+        runtime.spawn(listener.run(own.clone(), hello.clone(), state, lanes.clone()));
         let mut peers = Vec::new();
         let mut holder = vec![None; cluster.shards.len()];
         for other in file.servers.iter().filter(|s| s.name != name) {
@@ -138,6 +145,7 @@ impl Servers {
                 Arc::clone(&peer),
                 tls.client.clone(),
                 hello.clone(),
+                lanes.clone(),
             ));
             peers.push(peer);
         }
@@ -146,6 +154,7 @@ impl Servers {
             peers,
             holder,
             address,
+            lanes,
             runtime: Some(runtime),
         })
     }
@@ -162,6 +171,23 @@ impl Servers {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// By peer: its name, and the requests that its lane over UCX took so far; `None` while it has no lane.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<(&str, Option<u64>)> {
+        self.peers
+            .iter()
+            .map(|p| (p.name(), p.over_lane()))
+            .collect()
+    }
+
+    /// Ends UCX here as if it had broken, for tests.
+    #[doc(hidden)]
+    pub fn break_lanes(&self) {
+        if let Some(lanes) = &self.lanes {
+            lanes.close();
+        }
     }
 
     /// Asks each server of a file for its state, as the server `name` of it.
@@ -204,6 +230,9 @@ impl Drop for Servers {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
+        }
+        if let Some(lanes) = &self.lanes {
+            lanes.close();
         }
     }
 }

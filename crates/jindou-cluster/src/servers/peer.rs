@@ -1,6 +1,7 @@
 //! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
 
 use super::frame::{self, Hello, Kind, Part};
+use super::lane::{self, LOST, Lane};
 use super::{CHUNK, SILENCE, ServerEntry, ServerState};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, Result};
@@ -8,6 +9,7 @@ use rustc_hash::FxHashMap;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Thread;
@@ -20,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Bytes of one message of replies: lists count their neighbours in 32 bits.
-const MAX_REPLY: usize = 24 << 30;
+pub const MAX_REPLY: usize = 24 << 30;
 /// Time before the first and the last tries to dial again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
@@ -42,6 +44,8 @@ enum State {
         /// The way out. Its length is bounded by those who wait: each thread has one round under way.
         out: UnboundedSender<Part>,
         waiting: FxHashMap<u64, Arc<Slot>>,
+        /// Takes requests before TLS does, once the peer has accepted it.
+        lane: Option<Arc<Lane>>,
     },
 }
 
@@ -137,28 +141,89 @@ impl Peer {
             thread: std::thread::current(),
             state: Mutex::new(SlotState::Coming(Vec::new())),
         });
-        loop {
+        let lane = loop {
             match &mut *lock(&self.state) {
-                State::Up { out, waiting, .. } => {
+                State::Up {
+                    out, waiting, lane, ..
+                } => {
                     waiting.insert(number, Arc::clone(&slot));
-                    // All parts in a row: whoever reads them puts one message together at a time.
-                    for part in frame::parts(Kind::Requests, number, body) {
-                        // A closed channel means that the connection has ended, which whoever ends it tells those that wait.
-                        let _ = out.send(part);
+                    match lane {
+                        Some(lane) => break Arc::clone(lane),
+                        None => put(out, number, body),
                     }
-                    break;
+                    return Ok(Waiting {
+                        peer: self,
+                        number,
+                        slot,
+                    });
                 }
                 State::Down(why) => return Err(self.error(shard, why)),
                 State::First => {}
             }
             cancel.check()?;
             std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(Waiting {
+        };
+        let sent = Waiting {
             peer: self,
             number,
             slot,
-        })
+        };
+        if !lane.send(number, &body, cancel)?
+            && let State::Up { out, waiting, .. } = &mut *lock(&self.state)
+            && waiting.contains_key(&number)
+        {
+            put(out, number, body);
+        }
+        Ok(sent)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Offers a lane to the peer, that reads replies behind a number.
+    pub fn offer(&self, offered: &Arc<Lane>, number: u64) {
+        if let State::Up { out, lane, .. } = &mut *lock(&self.state) {
+            *lane = Some(Arc::clone(offered));
+            tell(out, number);
+        }
+    }
+
+    /// Sends all over TLS from now on. What was handed over to the lane and not answered fails.
+    pub fn lane_ended(&self, ended: &Lane, why: &str) {
+        if let State::Up { out, lane, .. } = &mut *lock(&self.state) {
+            if lane.take_if(|l| std::ptr::eq(&**l, ended)).is_none() {
+                return;
+            }
+            tell(out, 0);
+        }
+        tracing::warn!(
+            server = self.name(),
+            "the lane over UCX broke, so TLS is used: {why}"
+        );
+        for number in ended.end() {
+            self.lost(number, LOST);
+        }
+    }
+
+    /// Ends a request that can have no reply any more.
+    pub fn lost(&self, number: u64, why: &str) {
+        if let Some(slot) = self.slot(number) {
+            slot.end(SlotState::Lost(why.to_owned()));
+        }
+    }
+
+    /// Requests that its lane took; `None` without one that the peer has accepted.
+    pub fn over_lane(&self) -> Option<u64> {
+        self.lane().and_then(|lane| lane.taken())
+    }
+
+    fn lane(&self) -> Option<Arc<Lane>> {
+        match &*lock(&self.state) {
+            State::Up { lane, .. } => lane.clone(),
+            _ => None,
+        }
     }
 
     /// The number of the connection.
@@ -193,13 +258,28 @@ impl Peer {
     /// Takes a frame of a reply; those for requests that nobody waits for any more are thrown away.
     fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        if frame.kind == Kind::Beat {
-            return Ok(());
+        match (frame.kind, frame.number) {
+            (Kind::Beat, _) => return Ok(()),
+            (Kind::Lane, number) => {
+                match self.lane() {
+                    Some(lane) if number == 0 => self.lane_ended(&lane, "it takes none"),
+                    Some(lane) => lane.accepted(number),
+                    None => {}
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        // A request that went over UCX may be answered here.
+        if frame.last
+            && let Some(lane) = self.lane()
+        {
+            lane.forget(frame.number);
         }
         let Some(slot) = self.slot(frame.number) else {
             return Ok(());
         };
-        let mut done = {
+        let done = {
             let mut state = lock(&slot.state);
             let SlotState::Coming(bytes) = &mut *state else {
                 return Ok(());
@@ -217,7 +297,18 @@ impl Peer {
             }
             std::mem::take(bytes)
         };
-        match frame.kind {
+        self.finish(frame.number, frame.kind, done).or_else(invalid)
+    }
+
+    /// Gives a whole reply to who waits for it.
+    ///
+    /// # Errors
+    /// For a message that is none.
+    pub fn finish(&self, number: u64, kind: Kind, mut done: Vec<u8>) -> Result<(), &'static str> {
+        let Some(slot) = self.slot(number) else {
+            return Ok(());
+        };
+        match kind {
             Kind::Replies => slot.end(SlotState::Done(done)),
             Kind::Failure if done.len() >= 4 => {
                 let why = done.split_off(4);
@@ -225,9 +316,24 @@ impl Peer {
                 let why = String::from_utf8_lossy(&why).into_owned();
                 slot.end(SlotState::Failed(shard, why));
             }
-            _ => return invalid("a frame that answers nothing"),
+            _ => return Err("a message that answers nothing"),
         }
         Ok(())
+    }
+}
+
+/// All parts of a request in a row: whoever reads them puts one message together at a time.
+fn put(out: &UnboundedSender<Part>, number: u64, body: Vec<u8>) {
+    for part in frame::parts(Kind::Requests, number, body) {
+        // A closed channel means that the connection has ended, which whoever ends it tells those that wait.
+        let _ = out.send(part);
+    }
+}
+
+/// Tells the peer what has to stand before what it sends over UCX.
+fn tell(out: &UnboundedSender<Part>, number: u64) {
+    for part in frame::parts(Kind::Lane, number, Vec::new()) {
+        let _ = out.send(part);
     }
 }
 
@@ -289,7 +395,12 @@ pub async fn state_of(
 }
 
 /// Keeps a connection to a peer for ever.
-pub async fn keep_up(peer: Arc<Peer>, tls: Arc<ClientConfig>, hello: Hello) {
+pub async fn keep_up(
+    peer: Arc<Peer>,
+    tls: Arc<ClientConfig>,
+    hello: Hello,
+    lanes: Option<Arc<lane::End>>,
+) {
     let mut pause = BACK_OFF[0];
     loop {
         let fits = dial(&peer.entry, &tls, &hello)
@@ -304,12 +415,13 @@ pub async fn keep_up(peer: Arc<Peer>, tls: Arc<ClientConfig>, hello: Hello) {
                         state.shards, peer.entry.shards
                     ));
                 }
-                Ok(stream)
+                Ok((stream, state.ucx))
             });
         match fits {
-            Ok(stream) => {
+            Ok((stream, port)) => {
                 pause = BACK_OFF[0];
-                let why = talk(&peer, stream).await;
+                let lanes = lanes.as_ref().filter(|_| port != 0);
+                let why = talk(&peer, stream, lanes.map(|l| (l, port))).await;
                 peer.down(&why);
             }
             Err(why) => peer.down(&why),
@@ -320,7 +432,8 @@ pub async fn keep_up(peer: Arc<Peer>, tls: Arc<ClientConfig>, hello: Hello) {
 }
 
 /// Sends and takes until the connection ends; gives why it did.
-async fn talk(peer: &Peer, stream: Stream) -> String {
+async fn talk(peer: &Arc<Peer>, stream: Stream, lanes: Option<(&Arc<lane::End>, u16)>) -> String {
+    let address = stream.get_ref().0.peer_addr();
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
         BufReader::with_capacity(CHUNK, from),
@@ -331,6 +444,13 @@ async fn talk(peer: &Peer, stream: Stream) -> String {
         link: peer.next.fetch_add(1, Ordering::Relaxed),
         out,
         waiting: FxHashMap::default(),
+        lane: None,
+    };
+    let lane = async {
+        if let (Some((end, port)), Ok(address)) = (lanes, address) {
+            lane::keep(peer, end, SocketAddr::new(address.ip(), port)).await;
+        }
+        std::future::pending().await
     };
     let reading = async {
         loop {
@@ -342,6 +462,7 @@ async fn talk(peer: &Peer, stream: Stream) -> String {
     let ended: io::Result<()> = tokio::select! {
         ended = reading => ended,
         ended = writing => ended,
+        () = lane => Ok(()),
     };
     match ended {
         Ok(()) => "the connection ended".into(),

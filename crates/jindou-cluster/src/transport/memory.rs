@@ -196,6 +196,7 @@ impl Network {
                     kind: p.kind,
                     epoch: p.epoch,
                     from: &from,
+                    peer: None,
                     payload: &p.payload,
                 };
                 let _ = h.handle(&message, &mut Vec::new());
@@ -543,6 +544,7 @@ impl Peer for Link {
                 kind,
                 epoch,
                 from: &from,
+                peer: None,
                 payload,
             };
             let mut answer = Vec::new();

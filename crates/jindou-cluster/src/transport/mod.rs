@@ -143,7 +143,7 @@ pub struct ByteRange {
 }
 
 /// A message as its handler sees it. Its epoch already agreed with the receiver's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Message<'a> {
     /// The kind of message; chosen by the application.
     pub kind: u16,
@@ -151,8 +151,21 @@ pub struct Message<'a> {
     pub epoch: Epoch,
     /// The sender's name, for messages to people.
     pub from: &'a str,
+    /// The sender, to send to it later, over the connection that the message came on; `None` where the transport has no such way.
+    pub peer: Option<&'a Arc<dyn Peer>>,
     /// Content.
     pub payload: &'a [u8],
+}
+
+impl std::fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Message")
+            .field("kind", &self.kind)
+            .field("epoch", &self.epoch)
+            .field("from", &self.from)
+            .field("payload", &self.payload)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Answers messages of one kind. Runs on the transport's own thread: it must not block, and must not wait

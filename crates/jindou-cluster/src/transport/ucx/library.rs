@@ -3,10 +3,36 @@
 use super::bindings::{LibUcp, UCS_OK, ucs_status_ptr_t, ucs_status_t};
 use crate::transport::{Result, TransportError};
 use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::OnceLock;
 
 /// The library's name; major version 1 of UCX keeps its interface stable under it.
 const NAME: &str = "libucp.so.0";
+
+/// Signals for faults that UCX takes over when it is loaded, to print a trace and end the process. SIGBUS is how a mapped file
+/// tells that it cannot be read, which must end a query and not the server.
+const FAULTS: [i32; 4] = [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE];
+
+/// Loads the library, and leaves the signals for faults as they were.
+fn open() -> std::result::Result<LibUcp, libloading::Error> {
+    let before = FAULTS.map(|signal| {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: `action` is a place for a `sigaction`, and there is no new one to read.
+        let known = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) } == 0;
+        // SAFETY: all zeros are a `sigaction`, and the call has filled it in or left it.
+        (signal, known.then(|| unsafe { action.assume_init() }))
+    });
+    // SAFETY: loading runs the library's constructors, which are UCX's own and made for that.
+    let found = unsafe { LibUcp::new(NAME) };
+    for (signal, action) in before {
+        if let Some(action) = action {
+            // SAFETY: an action that was the signal's a moment ago.
+            unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+        }
+    }
+    found
+}
 
 /// Whether UCX can be loaded here. Loads it (and keeps it: UCX patches memory functions of the process, so
 /// it must never be unloaded).
@@ -20,10 +46,9 @@ pub(super) fn load() -> Result<&'static LibUcp> {
     if let Some(lib) = LOADED.get() {
         return Ok(lib);
     }
-    // SAFETY: loading runs the library's constructors, which are UCX's own and made for that.
-    let lib = unsafe { LibUcp::new(NAME) }.map_err(|e| {
+    let lib = open().map_err(|e| {
         TransportError::Unavailable(format!(
-            "{NAME} is not installed or too old ({e}); a cluster needs UCX 1.13 or later (Debian: apt-get install libucx0)"
+            "{NAME} is not installed or too old ({e}); servers that speak over UCX need its version 1.13 or later (Debian: apt-get install libucx0)"
         ))
     })?;
     // UCX writes warnings of broken connections to standard output, where results go.
@@ -70,5 +95,33 @@ pub(super) fn started(pointer: ucs_status_ptr_t) -> Started {
         Started::Failed(n as ucs_status_t)
     } else {
         Started::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handlers() -> [usize; 4] {
+        FAULTS.map(|signal| {
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: as in `open`.
+            unsafe {
+                libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
+                action.assume_init().sa_sigaction
+            }
+        })
+    }
+
+    #[test]
+    fn signals_for_faults_stay_as_they_were() {
+        let before = handlers();
+        if let Err(e) = load() {
+            println!("skipped: {e}");
+            return;
+        }
+        let options = super::super::UcxOptions::loopback(super::super::Fabric::SharedMemory);
+        let _end = super::super::UcxTransport::new(options).unwrap();
+        assert_eq!(handlers(), before);
     }
 }

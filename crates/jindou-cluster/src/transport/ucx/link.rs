@@ -139,7 +139,7 @@ impl Link {
         };
         let sent = worker.send(self.endpoint, frame, payload);
         let (mut worker, result) = match sent {
-            Ok(()) => {
+            Ok(_) => {
                 let hindered = || self.hindrance();
                 let late = || self.late(began);
                 self.core
@@ -434,9 +434,10 @@ impl Peer for Link {
             .core
             .worker()
             .send(self.endpoint, frame, payload.to_vec());
-        // UCX may hold it back until the next progress.
-        self.core.wake();
-        sent.map_err(|e| self.named(e))
+        if sent.map_err(|e| self.named(e))? {
+            self.core.wake();
+        }
+        Ok(())
     }
 
     fn close(&self) {

@@ -5,9 +5,10 @@ use super::frame::{Frame, GatherRange, Incoming, outcome, what};
 use super::link::Link;
 use super::transport::Shared;
 use super::worker::LANDING;
-use crate::transport::{Epoch, Message};
+use crate::transport::{Epoch, Message, Peer};
 use jindou_model::sync::lock;
 use jindou_store::segment::prefetch;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,12 +22,18 @@ const KEEP_OUT: Duration = Duration::from_micros(500);
 const LINGER: Duration = Duration::from_micros(20);
 /// Longest sleep on UCX's events: lets UCX look after its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
+/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets nobody sleep while a message
+/// waits for room at the other end, and over shared memory that is for ever if the other end is dead.
+const STUCK: Duration = Duration::from_millis(1);
+/// Sleeps after that: the first and the longest.
+const NAPS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
 /// Runs until the transport is closed.
 pub(super) fn run(shared: &Arc<Shared>) {
     let core: &Core = &shared.core;
     let mut idle = 0u32;
     let mut busy = core.now();
+    let mut nap = NAPS[0];
     while !core.is_closed() {
         let mut some = false;
         if core.options.spin || core.spinning.load(Ordering::Relaxed) == 0 {
@@ -43,6 +50,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         if some {
             idle = 0;
             busy = core.now();
+            nap = NAPS[0];
             continue;
         }
         if core.options.spin {
@@ -58,6 +66,9 @@ pub(super) fn run(shared: &Arc<Shared>) {
             let armed = core.worker().arm();
             if armed {
                 core.sleep(true, LONGEST);
+            } else if core.now().since(busy) > STUCK {
+                core.sleep(true, nap);
+                nap = NAPS[1].min(2 * nap);
             }
         }
     }
@@ -91,7 +102,7 @@ fn serve(shared: &Arc<Shared>) -> bool {
     }
 }
 
-fn answer(shared: &Shared, link: &Link, incoming: &Incoming) -> (u8, Vec<u8>) {
+fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8>) {
     let frame = &incoming.frame;
     if frame.what == what::PING {
         return (outcome::OK, Vec::new());
@@ -104,13 +115,17 @@ fn answer(shared: &Shared, link: &Link, incoming: &Incoming) -> (u8, Vec<u8>) {
         what::GATHER => gather(shared, &incoming.payload, &mut reply),
         what::REQUEST | what::ONE_WAY => match shared.handler(frame.kind) {
             Some(handler) => {
+                let peer: Arc<dyn Peer> = Arc::<Link>::clone(link);
                 let message = Message {
                     kind: frame.kind,
                     epoch: Epoch(frame.epoch),
                     from: &link.name,
+                    peer: Some(&peer),
                     payload: &incoming.payload,
                 };
-                handler.handle(&message, &mut reply)
+                // This thread must go on for all others.
+                catch_unwind(AssertUnwindSafe(|| handler.handle(&message, &mut reply)))
+                    .unwrap_or_else(|_| Err("the handler failed".to_owned()))
             }
             None => Err(format!("nobody handles messages of kind {}", frame.kind)),
         },

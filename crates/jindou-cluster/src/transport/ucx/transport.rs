@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// How long an accepted connection may take to say hello.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
+/// Connections at once, each of which has a thread.
+const CONNECTIONS: usize = 2048;
 
 struct Registered {
     handle: MemoryHandle,
@@ -136,10 +138,27 @@ impl Shared {
         let t = std::thread::Builder::new()
             .name("jindou-control".to_owned())
             .spawn(f)?;
+        lock(&self.watchers).push(t);
+        Ok(())
+    }
+
+    /// True if there is room for another connection; forgets the threads of those that ended.
+    fn has_room(&self) -> bool {
         let mut watchers = lock(&self.watchers);
         watchers.retain(|w| !w.is_finished());
-        watchers.push(t);
-        Ok(())
+        watchers.len() < CONNECTIONS
+    }
+
+    /// Watches a connection until it ends, and forgets it. Its number is not given out again: messages that are late may still name it.
+    fn watch(&self, link: &Arc<Link>) {
+        watch(link, || self.epoch());
+        let mut links = write(&self.links);
+        let mine = links
+            .iter_mut()
+            .find(|l| l.as_ref().is_some_and(|l| Arc::ptr_eq(l, link)));
+        if let Some(place) = mine {
+            *place = None;
+        }
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
@@ -147,10 +166,13 @@ impl Shared {
             if self.core.is_closed() {
                 return;
             }
+            if !self.has_room() {
+                continue;
+            }
             let shared = Arc::clone(self);
             let _ = self.watcher(move || {
                 if let Ok(link) = shared.shake_hands(stream, from.to_string(), HELLO_WAIT, false) {
-                    watch(&link, || shared.epoch());
+                    shared.watch(&link);
                 }
             });
         }
@@ -319,12 +341,18 @@ impl Transport for UcxTransport {
                 .shake_hands(stream, address.to_owned(), left(), true)
                 .map_err(|e| unreachable(address, e))?;
             let (shared, watched) = (Arc::clone(&self.shared), Arc::clone(&link));
+            self.shared.has_room();
             self.shared
-                .watcher(move || watch(&watched, || shared.epoch()))
+                .watcher(move || shared.watch(&watched))
                 .map_err(|e| unreachable(address, e))?;
             // UCX connects lazily; find out now whether it can.
-            link.request(what::PING, 0, self.epoch(), Vec::new(), deadline)?;
-            return Ok(link);
+            return match link.request(what::PING, 0, self.epoch(), Vec::new(), deadline) {
+                Ok(_) => Ok(link),
+                Err(e) => {
+                    link.close();
+                    Err(e)
+                }
+            };
         }
         Err(last)
     }

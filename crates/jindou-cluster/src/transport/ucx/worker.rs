@@ -440,8 +440,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts sending a message.
-    pub(super) fn send(&mut self, number: u32, frame: Frame, payload: Vec<u8>) -> Result<()> {
+    /// Starts sending a message; true if UCX still has a part of it, which goes out with later progress.
+    pub(super) fn send(&mut self, number: u32, frame: Frame, payload: Vec<u8>) -> Result<bool> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?.handle;
         let sending = Box::into_raw(Box::new(Sending {
@@ -471,7 +471,7 @@ impl Worker {
             )
         };
         match started(pointer) {
-            Started::Pending => Ok(()),
+            Started::Pending => Ok(true),
             outcome => {
                 // SAFETY: complete or failed without a callback, so the box is ours again.
                 drop(unsafe { Box::from_raw(sending) });
@@ -480,7 +480,7 @@ impl Worker {
                         peer: String::new(),
                         reason: text(lib, status),
                     }),
-                    _ => Ok(()),
+                    _ => Ok(false),
                 }
             }
         }

@@ -1,0 +1,210 @@
+//! The asking side of a lane.
+
+use super::super::frame::Kind;
+use super::super::peer::{MAX_REPLY, Peer};
+use super::super::{BEAT, SILENCE};
+use super::parts::{Assembly, Part};
+use super::{End, IN_WORK, secret};
+use crate::transport;
+use jindou_model::sync::lock;
+use jindou_model::{CancelToken, Result};
+use rustc_hash::FxHashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+
+/// Why a request that was handed over to UCX has no answer.
+pub const LOST: &str = "its lane over UCX broke";
+
+/// The lane of the connection to a peer.
+pub struct Lane {
+    end: Arc<End>,
+    peer: Arc<Peer>,
+    link: Arc<dyn transport::Peer>,
+    /// Stands before replies.
+    own: u64,
+    /// Stands before requests, once the peer has told it.
+    theirs: OnceLock<u64>,
+    /// By number: requests whose reply has not come; `None` once the lane has ended.
+    under_way: Mutex<Option<FxHashMap<u64, UnderWay>>>,
+    /// Requests that were handed over.
+    taken: AtomicU64,
+    /// Held while a request of several parts is sent.
+    long: Mutex<()>,
+}
+
+#[derive(Default)]
+struct UnderWay {
+    /// All of it was handed over.
+    is_sent: bool,
+    reply: Assembly,
+}
+
+impl Lane {
+    /// The peer is ready for requests behind a number.
+    pub fn accepted(&self, number: u64) {
+        let _ = self.theirs.set(number);
+    }
+
+    /// Requests that it took; `None` before the peer has accepted it.
+    pub fn taken(&self) -> Option<u64> {
+        self.theirs
+            .get()
+            .map(|_| self.taken.load(Ordering::Relaxed))
+    }
+
+    /// Sends a request; false if it has to go over TLS.
+    ///
+    /// # Errors
+    /// The token's.
+    pub fn send(&self, number: u64, message: &[u8], cancel: &CancelToken) -> Result<bool> {
+        let Some(&theirs) = self.theirs.get() else {
+            return Ok(false);
+        };
+        // The peer keeps parts of few requests at a time.
+        let long = (message.len() > super::parts::PART).then(|| self.long.try_lock());
+        let _long = match long {
+            None => None,
+            Some(Ok(held)) => Some(held),
+            Some(Err(TryLockError::Poisoned(e))) => Some(PoisonError::into_inner(e)),
+            Some(Err(TryLockError::WouldBlock)) => return Ok(false),
+        };
+        match &mut *lock(&self.under_way) {
+            Some(all) if all.len() < IN_WORK => all.insert(number, UnderWay::default()),
+            _ => return Ok(false),
+        };
+        let patience = cancel.left().map_or(SILENCE, |left| left.min(SILENCE));
+        let to = (theirs, number, Kind::Requests);
+        if let Err(e) = self.end.send(&*self.link, to, message, patience) {
+            self.forget(number);
+            self.peer.lane_ended(self, &e.to_string());
+            cancel.check()?;
+            return Ok(false);
+        }
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        let has_ended = match &mut *lock(&self.under_way) {
+            Some(all) => {
+                // It is gone if its reply has come.
+                if let Some(one) = all.get_mut(&number) {
+                    one.is_sent = true;
+                }
+                false
+            }
+            None => true,
+        };
+        if has_ended {
+            self.peer.lost(number, LOST);
+        }
+        Ok(true)
+    }
+
+    /// Takes a part of a reply.
+    ///
+    /// # Errors
+    /// For one that is none.
+    pub(super) fn take(&self, part: &Part<'_>) -> Result<(), &'static str> {
+        let taken = {
+            let mut under_way = lock(&self.under_way);
+            let all = under_way.as_mut().ok_or("the lane has ended")?;
+            // Such as one that was answered over TLS in the end.
+            let Some(one) = all.get_mut(&part.number) else {
+                return Ok(());
+            };
+            let taken = one.reply.put(part, MAX_REPLY);
+            if let Ok(Some(_)) = taken {
+                all.remove(&part.number);
+            }
+            taken
+        };
+        let ended = match taken {
+            Ok(None) => return Ok(()),
+            Ok(Some(body)) => self.peer.finish(part.number, part.kind, body),
+            Err(what) => Err(what),
+        };
+        if let Err(what) = ended {
+            self.peer.lane_ended(self, what);
+        }
+        ended
+    }
+
+    /// Waits for a request's reply no longer.
+    pub fn forget(&self, number: u64) {
+        if let Some(all) = &mut *lock(&self.under_way) {
+            all.remove(&number);
+        }
+    }
+
+    /// Takes nothing any more; gives the requests that were handed over.
+    pub fn end(&self) -> Vec<u64> {
+        let all = lock(&self.under_way).take().unwrap_or_default();
+        let sent = all.into_iter().filter(|(_, one)| one.is_sent);
+        sent.map(|(number, _)| number).collect()
+    }
+
+    fn has_ended(&self) -> bool {
+        lock(&self.under_way).is_none()
+    }
+}
+
+/// A lane in its end's table, until it is dropped.
+struct Open(Arc<Lane>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        lock(&self.0.end.tables.asking).remove(&self.0.own);
+        self.0.end();
+        self.0.link.close();
+    }
+}
+
+/// A connection that is closed if nobody takes it.
+struct Connected(Option<Arc<dyn transport::Peer>>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        if let Some(link) = self.0.take() {
+            link.close();
+        }
+    }
+}
+
+/// Opens a peer's lane and watches it until it ends. To be dropped with the connection.
+pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
+    let ours = Arc::clone(end);
+    let connecting = tokio::task::spawn_blocking(move || {
+        let link = ours.connect(address)?;
+        Ok::<_, transport::TransportError>(Connected(Some(link)))
+    });
+    let link = match connecting.await {
+        Ok(Ok(mut connected)) => connected.0.take(),
+        Ok(Err(e)) => {
+            tracing::warn!(
+                server = peer.name(),
+                "no lane over UCX, so TLS is used: {e}"
+            );
+            None
+        }
+        Err(_) => None,
+    };
+    let (Some(link), Some(own)) = (link, secret()) else {
+        return;
+    };
+    let open = Open(Arc::new(Lane {
+        end: Arc::clone(end),
+        peer: Arc::clone(peer),
+        link,
+        own,
+        theirs: OnceLock::new(),
+        under_way: Mutex::new(Some(FxHashMap::default())),
+        taken: AtomicU64::new(0),
+        long: Mutex::new(()),
+    }));
+    lock(&end.tables.asking).insert(own, Arc::clone(&open.0));
+    peer.offer(&open.0, own);
+    while !open.0.has_ended() {
+        if let Some(why) = open.0.link.failure() {
+            peer.lane_ended(&open.0, &why);
+        }
+        tokio::time::sleep(BEAT / 5).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! The lane of a connection: its requests and replies over UCX instead of TLS.
+//!
+//! A connection over TLS says who is there, and lives or ends as without a lane. Where both servers have UCX, the one that dialled connects
+//! to the other's end as well, and both tell one another over TLS, in a frame of kind [`Kind::Lane`], a random number that has to stand
+//! before all that is sent to them. From then on requests and replies go over UCX in one-way messages ([`parts`]).
+//!
+//! A lane only ever makes things quicker. What it has no room for goes over TLS, and when it breaks, all does until the next connection.
+//! Requests that were handed over and not yet answered fail then, as they might be worked off twice otherwise.
+
+mod answer;
+mod ask;
+mod parts;
+
+pub use answer::{Answering, Open};
+pub use ask::{LOST, Lane, keep};
+
+use super::file::{ClusterFile, Fabric};
+use super::frame::Kind;
+use super::{BEAT, SILENCE};
+use crate::transport::ucx::{self, UcxOptions, UcxTransport};
+use crate::transport::{Epoch, Message, Peer, Transport, TransportError};
+use jindou_model::sync::lock;
+use jindou_model::{Error, Result};
+use rustc_hash::FxHashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Requests of a lane that are read and not yet answered.
+const IN_WORK: usize = 16;
+/// Of so many parts of a message the last one waits until the other side has taken it.
+const WINDOW: u32 = 4;
+/// The transport's kinds of messages.
+const REQUESTS: u16 = 1;
+const REPLIES: u16 = 2;
+
+/// A server's end of the fabric.
+pub struct End {
+    transport: Arc<UcxTransport>,
+    tables: Arc<Tables>,
+    port: u16,
+}
+
+/// Lanes by the numbers that others put before what they send.
+#[derive(Default)]
+struct Tables {
+    asking: Mutex<FxHashMap<u64, Arc<Lane>>>,
+    answering: Mutex<FxHashMap<u64, Arc<Answering>>>,
+}
+
+impl End {
+    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only.
+    ///
+    /// # Errors
+    /// [`Error::Store`] when UCX cannot be used here.
+    pub fn of(file: &ClusterFile, name: &str, ip: IpAddr) -> Result<Option<Arc<Self>>> {
+        if file.fabric == Fabric::Tls {
+            return Ok(None);
+        }
+        let cannot = |e: TransportError| {
+            Error::Store(format!(
+                "{}: server {name} cannot use the fabric \"ucx\": {e}",
+                file.path.display()
+            ))
+        };
+        let mut options = UcxOptions::loopback(ucx::Fabric::SharedMemory);
+        if let Some(devices) = &file.server(name)?.devices {
+            options.fabric = ucx::Fabric::Best;
+            options.devices = devices.clone();
+        }
+        options.listen = SocketAddr::new(ip, 0).to_string();
+        options.heartbeat = BEAT;
+        // The connection over TLS is to be the first to know.
+        options.suspect_after = 2 * SILENCE;
+        let transport = UcxTransport::new(options).map_err(cannot)?;
+        let port = transport.address().parse::<SocketAddr>();
+        let port = port.map_or(0, |a| a.port());
+        let tables = Arc::<Tables>::default();
+        let end = Arc::new(Self {
+            transport,
+            tables: Arc::clone(&tables),
+            port,
+        });
+        let (own, asked) = (Arc::downgrade(&end), Arc::clone(&tables));
+        let requests = move |m: &Message<'_>, _: &mut Vec<u8>| {
+            let part = parts::read(m.payload).ok_or("a damaged part")?;
+            let lane = lock(&asked.answering).get(&part.lane).cloned();
+            let (lane, peer) = lane.zip(m.peer).ok_or("there is no such lane")?;
+            let end = own.upgrade().ok_or("the server ends")?;
+            lane.take(&end, peer, &part).map_err(str::to_owned)
+        };
+        end.transport
+            .handle(REQUESTS, Arc::new(requests))
+            .map_err(cannot)?;
+        let replies = move |m: &Message<'_>, _: &mut Vec<u8>| {
+            let part = parts::read(m.payload).ok_or("a damaged part")?;
+            let lane = lock(&tables.asking).get(&part.lane).cloned();
+            let lane = lane.ok_or("there is no such lane")?;
+            lane.take(&part).map_err(str::to_owned)
+        };
+        end.transport
+            .handle(REPLIES, Arc::new(replies))
+            .map_err(cannot)?;
+        Ok(Some(end))
+    }
+
+    /// The port of its control connections.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends all lanes.
+    pub fn close(&self) {
+        self.transport.close();
+    }
+
+    /// Connects to another end.
+    fn connect(&self, address: SocketAddr) -> Result<Arc<dyn Peer>, TransportError> {
+        let deadline = self.transport.deadline(SILENCE);
+        self.transport.connect(&address.to_string(), deadline)
+    }
+
+    /// Sends a message part by part, none of which waits for longer than `patience`. After an error the other side does not have all of it.
+    fn send(
+        &self,
+        to: &dyn Peer,
+        (lane, number, kind): (u64, u64, Kind),
+        message: &[u8],
+        patience: Duration,
+    ) -> Result<(), TransportError> {
+        let transport_kind = match kind {
+            Kind::Requests => REQUESTS,
+            _ => REPLIES,
+        };
+        let mut bytes = Vec::new();
+        let all = parts::parts(message);
+        let count = all.len() as u32;
+        for (index, body) in all {
+            parts::write(lane, number, kind, (index, count), body, &mut bytes);
+            let deadline = self.transport.deadline(patience);
+            // Else a long message would be all in UCX's queues. The last part never waits: when that wait ended, it might have come.
+            if (index + 1).is_multiple_of(WINDOW) && index + 1 < count {
+                to.call(transport_kind, Epoch(0), &bytes, &mut Vec::new(), deadline)?;
+            } else {
+                to.send(transport_kind, Epoch(0), &bytes, deadline)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number that nobody can guess, and not 0.
+fn secret() -> Option<u64> {
+    let mut bytes = [0; 8];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut bytes).ok()?;
+    Some(u64::from_le_bytes(bytes)).filter(|&n| n != 0)
+}

@@ -1,0 +1,344 @@
+//! Two servers of a small store in one process, over shared memory and over TLS: what is asked comes back whole either way.
+
+use jindou_cluster::servers::{ClusterFile, Servers};
+use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
+use jindou_cluster::transport::{Epoch, Transport};
+use jindou_model::{CancelToken, Direction, Error, Result};
+use jindou_store::Base;
+use jindou_store::shard::{Cluster, Far, Posts, Reply, Request, Sharding, open_shards};
+use jindou_store::testing::{near_of_terms, varied_quads};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+fn ucx() -> bool {
+    match available() {
+        Ok(()) => true,
+        Err(e) => {
+            println!("skipped: {e}");
+            false
+        }
+    }
+}
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + i / 256) as u8).collect()
+}
+
+/// Answers a message of a length and some bytes with as many bytes as the length says, and the length of the others.
+struct Echo;
+
+impl Posts for Echo {
+    fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
+        let Some((len, rest)) = message.split_first_chunk::<8>() else {
+            return Err(Error::Shard {
+                shard,
+                message: "no length".into(),
+            });
+        };
+        let mut out = pattern(u64::from_le_bytes(*len) as usize);
+        out.extend_from_slice(&(rest.len() as u64).to_le_bytes());
+        Ok(out)
+    }
+}
+
+fn ask_echo(from: &Servers, shard: u32, sent: usize, wanted: usize) -> Result<()> {
+    let mut message = (wanted as u64).to_le_bytes().to_vec();
+    message.resize(8 + sent, 7);
+    let token = CancelToken::with_deadline(WAIT);
+    let mut want = pattern(wanted);
+    want.extend_from_slice(&(sent as u64).to_le_bytes());
+    match from.ask(&[(shard, Request::Post(message))], &token)?.pop() {
+        Some(Reply::Post(got)) => assert!(got == want, "{sent} {wanted}"),
+        other => panic!("{other:?}"),
+    }
+    Ok(())
+}
+
+/// A store in two shards, and certificates.
+struct Setup {
+    folder: tempfile::TempDir,
+    cluster: Cluster,
+    bases: Vec<Arc<Base>>,
+    ports: [u16; 2],
+}
+
+impl Setup {
+    fn new() -> Self {
+        let sharding = Sharding::new(2).with_block_shift(Some(0));
+        let (folder, near) = near_of_terms(&varied_quads(), sharding);
+        let bases = near.unwrap().shards().to_vec();
+        let cluster = Cluster::read(&folder.path().join("store"))
+            .unwrap()
+            .unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        put("authority.pem", &authority.pem());
+        for name in ["a", "b"] {
+            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            params.extended_key_usages = vec![
+                ExtendedKeyUsagePurpose::ServerAuth,
+                ExtendedKeyUsagePurpose::ClientAuth,
+            ];
+            let key = KeyPair::generate().unwrap();
+            let certificate = params.signed_by(&key, &authority).unwrap();
+            put(&format!("{name}.pem"), &certificate.pem());
+            put(&format!("{name}.key"), &key.serialize_pem());
+        }
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = free.map(|l| l.local_addr().unwrap().port());
+        Self {
+            folder,
+            cluster,
+            bases,
+            ports,
+        }
+    }
+
+    fn file(&self, fabric: &str, devices: Option<&str>) -> ClusterFile {
+        let mut text = format!(
+            "token = \"0123456789abcdef\"\nauthority = \"authority.pem\"\nfabric = \"{fabric}\"\n"
+        );
+        for ((name, port), shard) in ["a", "b"].iter().zip(self.ports).zip(0..) {
+            let _ = write!(
+                text,
+                "[[server]]\nname = \"{name}\"\naddress = \"127.0.0.1:{port}\"\nhttp = \"h:1\"\nshards = [{shard}]\n\
+                 certificate = \"{name}.pem\"\nkey = \"{name}.key\"\n"
+            );
+            if let Some(devices) = devices {
+                let _ = writeln!(text, "devices = \"{devices}\"");
+            }
+        }
+        let path: PathBuf = self.folder.path().join("cluster.toml");
+        ClusterFile::parse(&path, &text).unwrap()
+    }
+
+    fn start(&self, file: &ClusterFile, at: usize) -> Servers {
+        let mut own = vec![None; 2];
+        own[at] = Some(Arc::clone(&self.bases[at]));
+        let name = ["a", "b"][at];
+        Servers::start(file, name, &self.cluster, own, Some(Arc::new(Echo))).unwrap()
+    }
+
+    /// Both servers, each with a connection to the other one.
+    fn both(&self, files: [&ClusterFile; 2]) -> [Servers; 2] {
+        let both = [self.start(files[0], 0), self.start(files[1], 1)];
+        for (server, other) in both.iter().zip([1, 0]) {
+            until("a connection", || server.link(other).is_ok());
+        }
+        both
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+}
+
+fn until(what: &str, mut ready: impl FnMut() -> bool) {
+    let end = Instant::now() + WAIT;
+    while !ready() {
+        assert!(Instant::now() < end, "no {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn taken(servers: &Servers) -> Option<u64> {
+    servers.lanes()[0].1
+}
+
+fn with_lanes(both: &[Servers; 2]) {
+    for server in both {
+        until("lane", || taken(server).is_some());
+    }
+}
+
+/// Terms of the far shard, and messages of many lengths both ways.
+fn everything_comes_back(setup: &Setup, both: &[Servers; 2]) {
+    let near = open_shards(Path::new(&setup.store()), &setup.cluster).unwrap();
+    let token = CancelToken::with_deadline(WAIT);
+    for (server, far) in both.iter().zip([1, 0]) {
+        let owned = |id: &u32| {
+            let one = Request::Predicates {
+                direction: Direction::Out,
+                vertices: vec![*id],
+            };
+            near.ask(&[(far, one)], &token).is_ok()
+        };
+        let ids: Vec<u32> = (1..60).filter(owned).collect();
+        assert!(!ids.is_empty());
+        let requests = [
+            (far, Request::Terms { ids: ids.clone() }),
+            (
+                far,
+                Request::Predicates {
+                    vertices: ids,
+                    direction: Direction::Out,
+                },
+            ),
+        ];
+        let want = near.ask(&requests, &token).unwrap();
+        let got = server.ask(&requests, &token).unwrap();
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+        for (sent, wanted) in [
+            (0, 0),
+            (10, 100_000),
+            (1 << 20, (1 << 20) - 30),
+            (9 << 20, 3),
+            (1, 40 << 20),
+            (20 << 20, 20 << 20),
+        ] {
+            ask_echo(server, far, sent, wanted).unwrap();
+        }
+    }
+}
+
+#[test]
+fn over_shared_memory_all_comes_back_whole() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let file = setup.file("ucx", None);
+    let both = setup.both([&file, &file]);
+    with_lanes(&both);
+    let before = both.each_ref().map(|s| taken(s).unwrap());
+    everything_comes_back(&setup, &both);
+    for (server, before) in both.iter().zip(before) {
+        assert_eq!(taken(server), Some(before + 7), "all went over UCX");
+    }
+    // More at a time than a lane takes, of lengths that need parts now and then.
+    std::thread::scope(|s| {
+        for t in 0..24_usize {
+            let server = &both[t % 2];
+            s.spawn(move || {
+                for i in 0..30 {
+                    let [sent, wanted] = [t * 31 + i, t + i * 7].map(|n| match n % 10 {
+                        0 => n << 13,
+                        _ => n * 50,
+                    });
+                    ask_echo(server, 1 - (t % 2) as u32, sent, wanted).unwrap();
+                }
+            });
+        }
+    });
+    // What a shard cannot do is its own error, and not the lane's.
+    let token = CancelToken::with_deadline(WAIT);
+    let e = both[0].ask(&[(1, Request::Post(vec![1]))], &token);
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("server b at") && e.contains("no length"), "{e}");
+    assert!(taken(&both[0]).is_some());
+}
+
+#[test]
+fn over_named_devices_all_comes_back_whole() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let file = setup.file("ucx", Some("lo"));
+    let both = setup.both([&file, &file]);
+    with_lanes(&both);
+    everything_comes_back(&setup, &both);
+}
+
+#[test]
+fn without_a_lane_tls_is_used() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let (tls, ucx) = (setup.file("tls", None), setup.file("ucx", None));
+    // One without UCX, and one over another carrier, which cannot be connected.
+    for other in [tls, setup.file("ucx", Some("lo"))] {
+        let both = setup.both([&ucx, &other]);
+        everything_comes_back(&setup, &both);
+        assert_eq!(both.each_ref().map(taken), [None; 2]);
+    }
+}
+
+#[test]
+fn a_lane_that_breaks_gives_way_to_tls() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let file = setup.file("ucx", None);
+    let both = setup.both([&file, &file]);
+    with_lanes(&both);
+    let links = [both[0].link(1).unwrap(), both[1].link(0).unwrap()];
+    both[1].break_lanes();
+    until("end of the lanes", || {
+        both.iter().all(|s| taken(s).is_none())
+    });
+    everything_comes_back(&setup, &both);
+    assert_eq!(
+        [both[0].link(1).unwrap(), both[1].link(0).unwrap()],
+        links,
+        "the connections live"
+    );
+    // With a new server come a new connection and a new lane.
+    let [first, second] = both;
+    drop(second);
+    until("end of the connection", || first.link(1).is_err());
+    let begun = Instant::now();
+    let e = ask_echo(&first, 1, 1, 1).unwrap_err().to_string();
+    assert!(e.contains("server b at"), "{e}");
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let second = setup.start(&file, 1);
+    until("lane", || taken(&first).is_some());
+    ask_echo(&first, 1, 1 << 20, 5 << 20).unwrap();
+    drop(second);
+}
+
+#[test]
+fn noise_over_ucx_is_ignored() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let file = setup.file("ucx", None);
+    let both = setup.both([&file, &file]);
+    with_lanes(&both);
+    let states = Servers::states(&file, "a").unwrap();
+    let port = states[1].1.as_ref().unwrap().ucx;
+    let mut options = UcxOptions::loopback(Fabric::SharedMemory);
+    options.suspect_after = WAIT;
+    let stranger = UcxTransport::new(options).unwrap();
+    let deadline = || stranger.deadline(WAIT);
+    let peer = stranger
+        .connect(&format!("127.0.0.1:{port}"), deadline())
+        .unwrap();
+    for kind in 0..4 {
+        for len in [0, 1, 39, 40, 41, 5000, 3 << 20] {
+            let _ = peer.send(kind, Epoch(kind.into()), &pattern(len), deadline());
+            let mut reply = Vec::new();
+            let e = peer.call(kind, Epoch(0), &pattern(len), &mut reply, deadline());
+            assert!(e.is_err() && reply.is_empty(), "{kind} {len}");
+        }
+    }
+    // A part as it should be, of a lane that there is not.
+    let mut part = [5_u64, 1].map(u64::to_le_bytes).concat();
+    part.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+    let seal = xxhash_rust::xxh3::xxh3_64_with_seed(b"x", xxhash_rust::xxh3::xxh3_64(&part));
+    part.extend_from_slice(&seal.to_le_bytes());
+    part.push(b'x');
+    for kind in [1, 2] {
+        let e = peer.call(kind, Epoch(0), &part, &mut Vec::new(), deadline());
+        let e = e.unwrap_err().to_string();
+        assert!(e.contains("no such lane"), "{e}");
+    }
+    everything_comes_back(&setup, &both);
+    assert!(both.iter().all(|s| taken(s).is_some()));
+    stranger.close();
+}
