@@ -108,7 +108,7 @@ impl Drop for Running {
     }
 }
 
-fn start(folder: &Path, store: &str) -> (Running, Vec<Server>) {
+fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
     let mut child = jindou(folder)
         .args([
             "cluster",
@@ -119,6 +119,8 @@ fn start(folder: &Path, store: &str) -> (Running, Vec<Server>) {
             "2",
             "--port",
             "0",
+            "--fabric",
+            fabric,
         ])
         .stdout(Stdio::piped())
         .spawn()
@@ -191,7 +193,7 @@ fn servers_answer_together_and_fail_with_a_name() {
         &["generate", "lubm", "--universities", "1", "--out", "d.nt"],
     );
     good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
-    let (_cluster, servers) = start(folder, "s");
+    let (_cluster, servers) = start(folder, "s", "tls");
     let [one, two] = &servers[..] else {
         panic!("two servers")
     };
@@ -254,7 +256,7 @@ fn servers_answer_together_and_fail_with_a_name() {
         folder,
         &["load", "--shards", "4", "--store", "t", "d.nt", "e.nt"],
     );
-    let (other, _) = start(folder, "t");
+    let (other, _) = start(folder, "t", "tls");
     drop(other);
     fs::write(folder.join("t/cluster/forged.toml"), &text).unwrap();
     let (all, said) = status("t/cluster/forged.toml");
@@ -301,4 +303,112 @@ fn servers_answer_together_and_fail_with_a_name() {
         !o.status.success() && err.contains("cannot be changed yet"),
         "{err}"
     );
+}
+
+/// Seconds of processor time that a process has taken.
+fn processor_time(process: i32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(')').unwrap();
+    let ticks = |i: usize| {
+        rest.split_whitespace()
+            .nth(i)
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    };
+    // SAFETY: the call takes no memory.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    (ticks(11) + ticks(12)) / a_second as f64
+}
+
+#[test]
+fn servers_over_shared_memory_answer_fail_and_come_back() {
+    if let Err(e) = jindou::cluster::transport::ucx::available() {
+        println!("skipped: {e}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    good(
+        folder,
+        &["generate", "lubm", "--universities", "1", "--out", "d.nt"],
+    );
+    good(folder, &["load", "--shards", "4", "--store", "s", "d.nt"]);
+    let (cluster, servers) = start(folder, "s", "ucx");
+    let [one, two] = &servers[..] else {
+        panic!("two servers")
+    };
+    let right = |server: &Server| {
+        for q in &QUERIES {
+            if let Some(want) = q.rows(1) {
+                assert_eq!(server.rows(q.text), want, "{}", q.name);
+            }
+        }
+    };
+    for server in [one, two] {
+        wait_for_http(&server.url);
+        server.answers();
+        right(server);
+    }
+    let file = "s/cluster/cluster.toml";
+    let o = run(folder, &["cluster", "status", file]);
+    let said = String::from_utf8(o.stdout).unwrap();
+    assert!(
+        o.status.success() && said.matches("(UCX at port ").count() == 2,
+        "{said}"
+    );
+
+    // Stopped: silent, and back.
+    two.signal(libc::SIGSTOP);
+    one.fails(&["server-1"]);
+    two.signal(libc::SIGCONT);
+    one.answers();
+    right(one);
+
+    // Killed while it is asked.
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                let (status, body) = one.ask(ALL);
+                assert!(status == 200 || body.contains("server-1"), "{body}");
+            }
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        two.signal(libc::SIGKILL);
+        std::thread::sleep(Duration::from_millis(300));
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    one.fails(&["server-1"]);
+    // What is left of the lane costs nothing.
+    let before = processor_time(one.process);
+    std::thread::sleep(Duration::from_secs(2));
+    let took = processor_time(one.process) - before;
+    assert!(took < 0.5, "{took} s of processor time in 2 s of peace");
+    let _again = serve(folder, "s", file, &two.url);
+    one.answers();
+    wait_for_http(&two.url);
+    two.answers();
+    right(two);
+    right(one);
+    drop(cluster);
+
+    // A cluster file for TLS is not taken for one with UCX.
+    let text = fs::read_to_string(folder.join(file)).unwrap();
+    fs::write(folder.join(file), text.replace("\"ucx\"", "\"tls\"")).unwrap();
+    let o = run(
+        folder,
+        &[
+            "cluster",
+            "start",
+            "--store",
+            "s",
+            "--servers",
+            "2",
+            "--fabric",
+            "ucx",
+        ],
+    );
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(!o.status.success() && err.contains("made for TLS"), "{err}");
 }

@@ -1,6 +1,6 @@
 //! The command line of `jindou bench cluster`.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Measurements of several servers over the shards of one store.
@@ -33,6 +33,25 @@ pub struct ClusterSetup {
     pub dir: Option<PathBuf>,
 }
 
+/// Carrier of what servers ask one another.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricArg {
+    /// TLS on loopback.
+    Tls,
+    /// UCX's shared memory; needs libucx0.
+    Ucx,
+}
+
+impl FabricArg {
+    /// Its name in a cluster file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "tls",
+            Self::Ucx => "ucx",
+        }
+    }
+}
+
 #[derive(ClapArgs, Debug)]
 pub struct BenchFaults {
     #[command(flatten)]
@@ -52,6 +71,9 @@ pub struct BenchFaults {
     /// Chooses faults and queries.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Carrier of what servers ask one another. With UCX a cut link is that of the handshake and the signs of life.
+    #[arg(long, value_enum, default_value_t = FabricArg::Tls)]
+    pub fabric: FabricArg,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -61,6 +83,9 @@ pub struct BenchClusterLight {
     /// Times that each query is asked.
     #[arg(long, default_value_t = 2000)]
     pub repeat: usize,
+    /// Carriers of what servers ask one another: two servers for each.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "tls")]
+    pub fabric: Vec<FabricArg>,
 }
 
 #[derive(ClapArgs, Debug)]

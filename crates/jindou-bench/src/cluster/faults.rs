@@ -144,7 +144,13 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
     }
     let stores = stores(&a.setup)?;
     let known = known(&stores.whole, a.setup.universities)?;
-    let mut servers = Servers::start(&stores.cut, stores.folder.path(), a.servers, true)?;
+    let mut servers = Servers::start(
+        &stores.cut,
+        stores.folder.path(),
+        a.servers,
+        true,
+        a.fabric.name(),
+    )?;
     let names: Vec<String> = servers
         .known
         .iter()

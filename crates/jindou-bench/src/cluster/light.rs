@@ -1,5 +1,5 @@
 //! `jindou bench cluster light`: light queries over HTTP, of one server over the uncut store and of two over its shards, which ask one
-//! another over TLS on loopback. Each answer is compared with the other side's.
+//! another over TLS on loopback, over shared memory, or two and two over both. Each answer is compared with the other side's.
 
 use super::counting::counted;
 use super::servers::{Servers, alone};
@@ -22,25 +22,29 @@ pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
         .map(|home| counted(&stores.cut, home, &OpenOptions::default()))
         .collect::<Result<Vec<_>>>()?;
     let (_whole, url) = alone(&stores.whole)?;
-    let servers = Servers::start(&stores.cut, stores.folder.path(), 2, false)?;
     let mut one = Endpoint::new(url, &[]);
-    let mut two: Vec<Endpoint> = servers
-        .known
+    let clusters = a
+        .fabric
         .iter()
-        .map(|k| Endpoint::new(&k.2, &[]))
+        .map(|f| Servers::start(&stores.cut, stores.folder.path(), 2, false, f.name()))
+        .collect::<Result<Vec<_>>>()?;
+    let mut all: Vec<Vec<Endpoint>> = clusters
+        .iter()
+        .map(|c| c.known.iter().map(|k| Endpoint::new(&k.2, &[])).collect())
         .collect();
     println!(
         "LUBM({}), {} shards; medians of {} over HTTP, microseconds; rounds, messages and bytes with every shard on a server of its own, the most of any that is asked: of a query that is new, and of one whose plan is known",
         a.setup.universities, a.setup.shards, a.repeat
     );
     println!(
-        "query    rows  one server  two servers   ratio         rounds     messages          bytes"
+        "query  fabric    rows  one server  two servers   ratio         rounds     messages          bytes"
     );
-    let mut sums = [0.0; 2];
+    // Of one server, then of each fabric.
+    let mut sums = vec![0.0; 1 + all.len()];
     for name in ["L4", "L5", "L6"] {
         let q = query(name).ok_or_else(|| failed(name, &"no such query"))?;
         let want = one.check(q.text, LIMIT).map_err(|e| failed(name, &e))?;
-        for server in &mut two {
+        for server in all.iter_mut().flatten() {
             let got = server.check(q.text, LIMIT).map_err(|e| failed(name, &e))?;
             if got != want {
                 println!("{name}: {got:?} from two servers, {want:?} from one");
@@ -59,37 +63,41 @@ pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
                 *most = std::array::from_fn(|i| ran[i].max(most[i]));
             }
         }
-        let mut times = [Vec::new(), Vec::new()];
-        // In turn, so that the machine's moods hit both alike.
+        let mut times = vec![Vec::new(); sums.len()];
+        // In turn, so that the machine's moods hit all alike.
         for i in 0..a.repeat {
-            let other = &mut two[i % 2];
-            for (endpoint, times) in [&mut one, other].into_iter().zip(&mut times) {
+            let others = all.iter_mut().map(|two| &mut two[i % 2]);
+            for (endpoint, times) in [&mut one].into_iter().chain(others).zip(&mut times) {
                 let timed = endpoint.time(q.text, LIMIT).map_err(|e| failed(name, &e))?;
                 times.push(Duration::from_secs_f64(timed.seconds));
             }
         }
-        let [one, two] = times.map(|t| {
-            let sum = t.iter().sum::<Duration>().as_secs_f64();
-            (Times::of(t).median() * 1e3, sum)
-        });
-        sums[0] += one.1;
-        sums[1] += two.1;
-        println!(
-            "{name:<6} {:>6} {:>11.0} {:>12.0} {:>7.2} {:>14} {:>12} {:>14}",
-            want.rows,
-            one.0,
-            two.0,
-            two.0 / one.0,
-            format!("{} / {}", most[0][0], most[1][0]),
-            format!("{} / {}", most[0][1], most[1][1]),
-            format!("{} / {}", most[0][2], most[1][2]),
-        );
+        for (sum, times) in sums.iter_mut().zip(&times) {
+            *sum += times.iter().sum::<Duration>().as_secs_f64();
+        }
+        let mut medians = times.into_iter().map(|t| Times::of(t).median() * 1e3);
+        let alone = medians.next().unwrap_or_default();
+        for (fabric, two) in a.fabric.iter().zip(medians) {
+            println!(
+                "{name:<6} {:<6} {:>7} {:>11.0} {:>12.0} {:>7.2} {:>14} {:>12} {:>14}",
+                fabric.name(),
+                want.rows,
+                alone,
+                two,
+                two / alone,
+                format!("{} / {}", most[0][0], most[1][0]),
+                format!("{} / {}", most[0][1], most[1][1]),
+                format!("{} / {}", most[0][2], most[1][2]),
+            );
+        }
     }
     let asked = 3.0 * a.repeat as f64;
     println!(
-        "one client, L4 to L6 in turn: {:.0} answers/s from one server, {:.0} from two",
-        asked / sums[0],
-        asked / sums[1]
+        "one client, L4 to L6 in turn: {:.0} answers/s from one server",
+        asked / sums[0]
     );
+    for (fabric, sum) in a.fabric.iter().zip(&sums[1..]) {
+        println!("{:.0} from two over {}", asked / sum, fabric.name());
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -115,10 +115,16 @@ pub struct Servers {
 
 impl Servers {
     /// Makes certificates and a cluster file with `jindou cluster start`, and starts servers that reach one another through
-    /// relays, or directly.
-    pub fn start(store: &Path, folder: &Path, servers: usize, relayed: bool) -> Result<Self> {
+    /// relays, or directly, over the fabric of this name.
+    pub fn start(
+        store: &Path,
+        folder: &Path,
+        servers: usize,
+        relayed: bool,
+        fabric: &str,
+    ) -> Result<Self> {
         let program = jindou_program()?;
-        let files = folder.join("files");
+        let files = folder.join(format!("files-{fabric}"));
         // The command makes the files and starts servers of its own, which end with it.
         let mut made = Command::new(&program)
             .args([
@@ -128,6 +134,8 @@ impl Servers {
                 "0",
                 "--servers",
                 &servers.to_string(),
+                "--fabric",
+                fabric,
                 "--store",
             ])
             .arg(store)

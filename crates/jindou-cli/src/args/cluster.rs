@@ -1,6 +1,6 @@
 //! The command line of `jindou cluster`.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
@@ -30,4 +30,25 @@ pub struct StartCluster {
     /// The first server's port for clients; the others follow, and then the ports for peers. 0 takes free ones.
     #[arg(long, default_value_t = 7878)]
     pub port: u16,
+    /// Carrier of what servers ask one another; it is written into the cluster file.
+    #[arg(long, value_enum, default_value_t = FabricArg::Tls)]
+    pub fabric: FabricArg,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FabricArg {
+    /// TLS.
+    Tls,
+    /// UCX's shared memory, without encryption; needs libucx0.
+    Ucx,
+}
+
+impl FabricArg {
+    /// Its name in a cluster file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "tls",
+            Self::Ucx => "ucx",
+        }
+    }
 }

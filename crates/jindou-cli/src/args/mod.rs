@@ -6,7 +6,7 @@ mod query;
 mod rdf;
 mod serve;
 
-pub use cluster::{Cluster, StartCluster};
+pub use cluster::{Cluster, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
 pub use query::{Query, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};

@@ -1,8 +1,8 @@
 //! `jindou cluster`.
 
-use crate::args::{Cluster, StartCluster};
+use crate::args::{Cluster, FabricArg, StartCluster};
 use crate::say::say;
-use jindou::cluster::servers::{ClusterFile, Servers};
+use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
 use jindou::{Error, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -48,8 +48,13 @@ fn status(path: &Path) -> Result<ExitCode> {
     for ((name, state), entry) in states.iter().zip(&file.servers) {
         match state {
             Ok(s) => say!(
-                "{name}: alive at {}, http://{}, epoch {:016x}, store {:016x}, shards {:?}",
+                "{name}: alive at {}{}, http://{}, epoch {:016x}, store {:016x}, shards {:?}",
                 entry.address,
+                if s.ucx == 0 {
+                    String::new()
+                } else {
+                    format!(" (UCX at port {})", s.ucx)
+                },
                 entry.http,
                 s.epoch,
                 s.identity,
@@ -106,7 +111,13 @@ fn token() -> Result<String> {
 }
 
 /// Makes a cluster's authority, certificates and file; the last comes last, so that a folder with it has all.
-fn make(folder: &Path, shards: usize, servers: usize, ports: &[u16]) -> Result<PathBuf> {
+fn make(
+    folder: &Path,
+    shards: usize,
+    servers: usize,
+    ports: &[u16],
+    fabric: FabricArg,
+) -> Result<PathBuf> {
     fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     let cannot = |e: rcgen::Error| wrong(format!("no certificate could be made: {e}"));
     let mut params = CertificateParams::new(Vec::new()).map_err(cannot)?;
@@ -119,7 +130,11 @@ fn make(folder: &Path, shards: usize, servers: usize, ports: &[u16]) -> Result<P
     put(&folder.join("authority.key"), &key.serialize_pem())?;
     let authority = CertifiedIssuer::self_signed(params, key).map_err(cannot)?;
     put(&folder.join("authority.pem"), &authority.pem())?;
-    let mut text = format!("token = \"{}\"\nauthority = \"authority.pem\"\n", token()?);
+    let mut text = format!(
+        "token = \"{}\"\nauthority = \"authority.pem\"\nfabric = \"{}\"\n",
+        token()?,
+        fabric.name()
+    );
     for i in 0..servers {
         let name = format!("server-{i}");
         let mut params = CertificateParams::new(vec![name.clone()]).map_err(cannot)?;
@@ -191,10 +206,17 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     let folder = a.files.clone().unwrap_or_else(|| a.store.join("cluster"));
     let mut path = folder.join("cluster.toml");
     if !path.exists() {
-        path = make(&folder, cluster, a.servers, &ports(a.port, a.servers)?)?;
+        let ports = ports(a.port, a.servers)?;
+        path = make(&folder, cluster, a.servers, &ports, a.fabric)?;
     }
     let file = ClusterFile::read(&path)?;
     file.check(cluster)?;
+    if a.fabric == FabricArg::Ucx && file.fabric == Fabric::Tls {
+        return Err(wrong(format!(
+            "{} was made for TLS: add the line fabric = \"ucx\" above its servers, or give another folder as --files",
+            path.display()
+        )));
+    }
     if file.servers.len() != a.servers {
         return Err(wrong(format!(
             "{} is for {} servers: give --servers {0}, or another folder as --files",
