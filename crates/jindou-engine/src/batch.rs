@@ -73,6 +73,22 @@ impl<'a> View<'a> {
     }
 }
 
+/// Ids of the longest column that allocators hand out from what a thread has at hand.
+const AT_HAND: usize = 256;
+
+/// Lengthens a column to `room` ids, of which those before `kept` stay.
+pub(crate) fn widen(column: &mut Vec<u32>, kept: usize, room: usize) {
+    if room > AT_HAND {
+        column.resize(room, 0);
+        return;
+    }
+    // A block that grows in place is searched for, with some 500 instructions; a new short one is at hand.
+    let mut wider = Vec::with_capacity(room);
+    wider.extend_from_slice(column.get(..kept).unwrap_or(&[]));
+    wider.resize(room, 0);
+    *column = wider;
+}
+
 /// A step's output. Columns are kept at full length (`room`) so that loops write by index; `rows` says
 /// how much of them counts.
 pub(crate) struct Batch {
@@ -119,7 +135,7 @@ impl Batch {
         if rows > self.room {
             self.charge.set(rows * 4 * self.columns.len())?;
             for c in &mut self.columns {
-                c.resize(rows, 0);
+                widen(c, self.rows, rows);
             }
             self.room = rows;
         }

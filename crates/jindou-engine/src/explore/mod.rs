@@ -164,8 +164,8 @@ pub(crate) struct Emit<'e> {
     batch: &'e mut Batch,
     /// As long as the batch has room.
     index: &'e mut [u32],
-    /// Stands in for columns that nobody reads.
-    spare: &'e mut [u32],
+    /// Stands in for columns that nobody reads; long enough once there is one.
+    spare: &'e mut Vec<u32>,
 }
 
 impl Emit<'_> {
@@ -175,7 +175,12 @@ impl Emit<'_> {
         let room = self.index.len();
         let column = match to.and_then(|t| self.batch.columns.get_mut(t)) {
             Some(c) => &mut c[..room],
-            None => &mut self.spare[..room],
+            None => {
+                if self.spare.len() < room {
+                    self.spare.resize(room, 0);
+                }
+                &mut self.spare[..room]
+            }
         };
         (column, self.index, &mut self.batch.rows)
     }

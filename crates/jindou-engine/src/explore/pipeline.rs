@@ -52,7 +52,7 @@ impl<'a> Pipeline<'a> {
 
     pub fn new(exploration: &'a Exploration, run: &Run<'a>) -> Result<Self> {
         let mut layouts: Vec<Vec<Slot>> = Vec::with_capacity(exploration.steps.len());
-        let mut steps = Vec::with_capacity(exploration.steps.len());
+        let mut steps = Vec::with_capacity(exploration.steps.len().saturating_sub(1));
         let mut start_filters = None;
         for (i, step) in exploration.steps.iter().enumerate() {
             let input = layouts.last().map_or(&[][..], Vec::as_slice);

@@ -5,7 +5,7 @@ use super::check::{Check, Restrict};
 use super::expand::Expand;
 use super::scan::ScanAll;
 use super::{Emit, Plumb, Run, Source};
-use crate::batch::{Batch, Charge, View};
+use crate::batch::{Batch, Charge, View, widen};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
 use jindou_model::{Direction, Error, PredicateId, Result};
@@ -73,6 +73,7 @@ pub(super) struct StepState<'a> {
     filters: Filters<'a>,
     pub(super) out: Batch,
     index: Vec<u32>,
+    /// For columns that nobody reads; as long as such a column needed.
     spare: Vec<u32>,
     /// Rows of an output without columns.
     pub(super) bare: usize,
@@ -201,8 +202,8 @@ impl<'a> StepState<'a> {
     pub(super) fn grow(&mut self, room: usize) -> Result<()> {
         if room > self.index.len() {
             self.out.ensure(room)?;
-            self.index.resize(room, 0);
-            self.spare.resize(room, 0);
+            // Nothing in it counts from one filling to the next.
+            widen(&mut self.index, 0, room);
         }
         let op = match &self.op {
             Op::Expand(o) => o.bytes(),
