@@ -98,6 +98,7 @@ const ADVANCED_SHARE: u64 = 8;
 struct BudgetInner {
     limit: u64,
     used: AtomicU64,
+    /// Most that was taken before a release; the most of all may be `used` itself.
     peak: AtomicU64,
     /// Of `used`, by [`Holder`].
     held: [AtomicU64; Holder::ALL.len()],
@@ -247,7 +248,7 @@ impl MemoryBudget {
         let taken = loop {
             let after = before.checked_add(bytes);
             let Some(after) = after.filter(|after| *after <= self.inner.limit) else {
-                break None;
+                break false;
             };
             let owed = match &self.inner.whole {
                 Some(whole) => whole.charged(after) - whole.charged(before),
@@ -255,14 +256,14 @@ impl MemoryBudget {
             };
             if owed > paid {
                 if !self.charge_whole(owed - paid) {
-                    break None;
+                    break false;
                 }
                 paid = owed;
             }
             match used.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     paid -= owed;
-                    break Some(after);
+                    break true;
                 }
                 Err(now) => before = now,
             }
@@ -270,13 +271,7 @@ impl MemoryBudget {
         if paid > 0 {
             self.release_whole(paid);
         }
-        let Some(after) = taken else {
-            return false;
-        };
-        if after > self.inner.peak.load(Ordering::Relaxed) {
-            self.inner.peak.fetch_max(after, Ordering::Relaxed);
-        }
-        true
+        taken
     }
 
     fn charge_whole(&self, bytes: u64) -> bool {
@@ -301,6 +296,10 @@ impl MemoryBudget {
     /// Gives `bytes` back that were charged without a name.
     pub fn release(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
+        // What is taken only grows from one release to the next, so its peaks are seen here.
+        if before > self.inner.peak.load(Ordering::Relaxed) {
+            self.inner.peak.fetch_max(before, Ordering::Relaxed);
+        }
         if let Some(whole) = &self.inner.whole {
             let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));
             if surplus > 0 {
@@ -324,7 +323,8 @@ impl MemoryBudget {
     /// Most bytes ever taken at once.
     #[must_use]
     pub fn peak(&self) -> u64 {
-        self.inner.peak.load(Ordering::Relaxed)
+        let used = self.used();
+        used.max(self.inner.peak.load(Ordering::Relaxed))
     }
 }
 

@@ -200,7 +200,8 @@ impl Base {
         }
     }
 
-    fn are_files_whole(&self) -> bool {
+    /// True if [`Self::check_files`] has nothing to say.
+    pub(crate) fn are_files_whole(&self) -> bool {
         let is_set_whole = |set: &SegmentSet| {
             set.files.as_flattened().iter().all(SegmentFile::is_whole)
                 && set.classes.as_ref().is_none_or(IndexParts::is_whole)

@@ -142,6 +142,13 @@ impl Snapshot {
         self.base.check_files()
     }
 
+    /// True if [`Self::check_files`] has nothing to say.
+    #[inline]
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.far.as_ref().is_none_or(|s| s.check().is_ok()) && self.base.are_files_whole()
+    }
+
     /// The state that ends a query when something that it reads has failed.
     #[must_use]
     pub fn watch(&self) -> Arc<dyn Watch> {

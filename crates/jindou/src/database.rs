@@ -87,7 +87,16 @@ impl Inner {
     ///
     /// # Errors
     /// [`Error::Store`] with the file that is damaged, has shrunk or could not be read.
+    #[inline]
     pub(crate) fn check_files(&self, snapshot: &Snapshot) -> Result<()> {
+        if self.trust.0.damage().is_none() && snapshot.is_whole() {
+            return Ok(());
+        }
+        self.failed_files(snapshot)
+    }
+
+    #[cold]
+    fn failed_files(&self, snapshot: &Snapshot) -> Result<()> {
         self.trust.0.check()?;
         // The next query may have it answered.
         snapshot.check_shards()?;
