@@ -2,9 +2,12 @@
 
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
 use jindou_cluster::transport::{ByteRange, Epoch, Message, Transport, TransportError};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -249,4 +252,77 @@ fn closing(fabric: Fabric) {
     ));
     let e = client.connect("127.0.0.1:1", client.deadline(WAIT)).err();
     assert_eq!(e, Some(TransportError::Closed));
+}
+
+#[test]
+fn who_never_ends_a_greeting_does_not_hold_up_the_end() {
+    if !ucx() {
+        return;
+    }
+    let server = UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap();
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    let dripping = std::thread::spawn(move || {
+        for byte in b"JDCTRL1\n".iter().cycle().take(40) {
+            if slow.write_all(&[*byte]).is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    server.close();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(4), "closing took {took:?}");
+    dripping.join().unwrap();
+}
+
+/// What the child of the test below says before its address.
+const AT: &str = "listens at ";
+
+/// An end in a process of its own, until its standard input ends.
+#[test]
+fn child_that_listens() {
+    if std::env::var_os("JINDOU_TEST_CHILD").is_some() {
+        let server = UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap();
+        println!("\n{AT}{}", server.address());
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    }
+}
+
+#[test]
+fn too_many_open_files_end_no_port() {
+    if !ucx() {
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_listens", "--nocapture"])
+        .env("JINDOU_TEST_CHILD", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = lines.find_map(|l| Some(l.unwrap().strip_prefix(AT)?.to_owned()));
+    let address = address.unwrap();
+    let limit = |files| {
+        let limit = libc::rlimit {
+            rlim_cur: files,
+            rlim_max: 4096,
+        };
+        let id = child.id() as libc::pid_t;
+        // SAFETY: the call reads a limit from a local, and writes none.
+        let done = unsafe { libc::prlimit(id, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+        assert_eq!(done, 0);
+    };
+    limit(0);
+    let waits = TcpStream::connect(&address).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    limit(1024);
+    drop(waits);
+    let client = UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap();
+    let connected = client.connect(&address, client.deadline(WAIT));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert!(connected.is_ok(), "{:?}", connected.err());
 }

@@ -36,10 +36,14 @@ impl Hello {
         to.write_all(&out)
     }
 
-    pub(super) fn read(mut from: &TcpStream, options: &UcxOptions) -> Result<Self, String> {
+    /// Reads one from a stream whose reads end soon. After each of them `over` is asked for a reason to give up.
+    pub(super) fn read(
+        from: &TcpStream,
+        options: &UcxOptions,
+        over: impl Fn() -> Option<String>,
+    ) -> Result<Self, String> {
         let mut head = [0u8; 28];
-        let io = |e: std::io::Error| format!("the control connection broke: {e}");
-        from.read_exact(&mut head).map_err(io)?;
+        fill(from, &mut head, &over)?;
         let (magic, rest) = head.split_at(8);
         if magic != MAGIC {
             return Err("the other end is no jindou of this version".to_owned());
@@ -57,7 +61,7 @@ impl Hello {
             return Err("the other end's address is too long".to_owned());
         }
         let mut address = vec![0; len as usize];
-        from.read_exact(&mut address).map_err(io)?;
+        fill(from, &mut address, &over)?;
         Ok(Self {
             fabric,
             connection,
@@ -65,6 +69,31 @@ impl Hello {
             address,
         })
     }
+}
+
+fn fill(
+    mut from: &TcpStream,
+    mut buffer: &mut [u8],
+    over: impl Fn() -> Option<String>,
+) -> Result<(), String> {
+    while !buffer.is_empty() {
+        match from.read(buffer) {
+            Ok(0) => return Err("it closed the control connection".to_owned()),
+            Ok(n) => buffer = &mut buffer[n..],
+            Err(e) if passes(e.kind()) => {}
+            Err(e) => return Err(format!("the control connection broke: {e}")),
+        }
+        if let Some(why) = over() {
+            return Err(why);
+        }
+    }
+    Ok(())
+}
+
+/// True if the next read may succeed.
+fn passes(kind: ErrorKind) -> bool {
+    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(kind, Interrupted | TimedOut | WouldBlock)
 }
 
 /// Tells the other end our epoch. An error means that it is gone, which the reading side notices too.

@@ -22,6 +22,10 @@ use std::time::Duration;
 
 /// How long an accepted connection may take to say hello.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
+/// Longest wait for more of it between two looks at whether this end is closed.
+const HELLO_TURN: Duration = Duration::from_millis(50);
+/// Pause after a connection that could not be accepted.
+const NOT_ACCEPTED: Duration = Duration::from_millis(50);
 /// Connections at once, each of which has a thread.
 const CONNECTIONS: usize = 2048;
 
@@ -88,8 +92,11 @@ impl Shared {
     ) -> std::result::Result<Arc<Link>, String> {
         let io = |e: std::io::Error| e.to_string();
         let wait = wait.max(Duration::from_millis(1));
+        let began = self.core.now();
         stream.set_nodelay(true).map_err(io)?;
-        stream.set_read_timeout(Some(wait)).map_err(io)?;
+        // Short, as closing waits for whoever reads.
+        let turn = wait.min(HELLO_TURN);
+        stream.set_read_timeout(Some(turn)).map_err(io)?;
         stream.set_write_timeout(Some(wait)).map_err(io)?;
         let here = {
             let mut links = write(&self.links);
@@ -106,7 +113,13 @@ impl Shared {
         if first {
             hello.write(&stream).map_err(io)?;
         }
-        let theirs = Hello::read(&stream, &self.core.options)?;
+        let theirs = Hello::read(&stream, &self.core.options, || {
+            if self.core.is_closed() {
+                return Some("this end is closed".to_owned());
+            }
+            let late = self.core.now().since(began) >= wait;
+            late.then(|| format!("it did not introduce itself within {wait:?}"))
+        })?;
         let connected = self
             .core
             .worker()
@@ -162,10 +175,16 @@ impl Shared {
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener) {
-        while let Ok((stream, from)) = listener.accept() {
+        loop {
+            let accepted = listener.accept();
             if self.core.is_closed() {
                 return;
             }
+            let Ok((stream, from)) = accepted else {
+                // Such as too many open files: others may be closed meanwhile.
+                std::thread::sleep(NOT_ACCEPTED);
+                continue;
+            };
             if !self.has_room() {
                 continue;
             }

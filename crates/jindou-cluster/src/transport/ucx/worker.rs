@@ -124,7 +124,11 @@ impl Worker {
             // SAFETY: nothing uses the context.
             unsafe { lib.ucp_cleanup(context) };
         }
-        check(lib, status, "making a worker")?;
+        let call = match options.fabric {
+            Fabric::SharedMemory => "making a worker (has /dev/shm 8 MiB of room?)",
+            Fabric::Tcp | Fabric::Best => "making a worker",
+        };
+        check(lib, status, call)?;
         let callbacks = NonNull::from(Box::leak(Box::<Callbacks>::default()));
         let worker = Self {
             lib,
