@@ -302,6 +302,33 @@ fn a_lane_that_breaks_gives_way_to_tls() {
 }
 
 #[test]
+fn a_request_that_is_given_up_leaves_the_lane_to_others() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let file = setup.file("ucx", None);
+    let both = setup.both([&file, &file]);
+    with_lanes(&both);
+    let mut message = 5_u64.to_le_bytes().to_vec();
+    let short = Request::Post(message.clone());
+    message.resize(60 << 20, 7);
+    let long = Request::Post(message);
+    // Over before it is sent, in the middle of its parts, and while its reply is awaited.
+    for i in 0..16 {
+        let token = CancelToken::with_deadline(Duration::from_millis(i * 25));
+        let requests = [(1, if i == 0 { short.clone() } else { long.clone() })];
+        let got = both[0].ask(&requests, &token);
+        assert!(matches!(got, Ok(_) | Err(Error::Timeout(_))), "{got:?}");
+        assert!(i > 0 || got.is_err());
+        assert!(taken(&both[0]).is_some(), "the lane broke at {i}");
+    }
+    let before = taken(&both[0]).unwrap();
+    everything_comes_back(&setup, &both);
+    assert_eq!(taken(&both[0]), Some(before + 7), "all went over UCX");
+}
+
+#[test]
 fn noise_over_ucx_is_ignored() {
     if !ucx() {
         return;
@@ -316,17 +343,23 @@ fn noise_over_ucx_is_ignored() {
     options.suspect_after = WAIT;
     let stranger = UcxTransport::new(options).unwrap();
     let deadline = || stranger.deadline(WAIT);
-    let peer = stranger
-        .connect(&format!("127.0.0.1:{port}"), deadline())
-        .unwrap();
+    let connect = || stranger.connect(&format!("127.0.0.1:{port}"), deadline());
     for kind in 0..4 {
+        let peer = connect().unwrap();
         for len in [0, 1, 39, 40, 41, 5000, 3 << 20] {
             let _ = peer.send(kind, Epoch(kind.into()), &pattern(len), deadline());
             let mut reply = Vec::new();
             let e = peer.call(kind, Epoch(0), &pattern(len), &mut reply, deadline());
             assert!(e.is_err() && reply.is_empty(), "{kind} {len}");
         }
+        // Who waits for a part that came damaged has to learn that it will not come.
+        if [1, 2].contains(&kind) {
+            until("end of a connection with damaged parts", || {
+                peer.failure().is_some()
+            });
+        }
     }
+    let peer = connect().unwrap();
     // A part as it should be, of a lane that there is not.
     let mut part = [5_u64, 1].map(u64::to_le_bytes).concat();
     part.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);

@@ -7,13 +7,15 @@ use super::parts::{Assembly, Part};
 use super::{End, IN_WORK, secret};
 use crate::transport::Peer;
 use jindou_model::sync::lock;
-use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 /// Bytes of requests of which only parts came.
 const MAX_PARTIAL: usize = 2 * MAX_REQUEST;
+/// Such requests: parts may overtake one another, but not those of so many requests.
+const MAX_BEGUN: usize = 4;
 
 /// The lane of a connection on which a peer asks.
 pub struct Answering {
@@ -31,8 +33,21 @@ pub struct Answering {
 struct State {
     /// Requests that are being answered.
     in_work: usize,
-    partial: FxHashMap<u64, Assembly>,
+    /// The one that was begun last comes last.
+    partial: VecDeque<(u64, Assembly)>,
     has_ended: bool,
+}
+
+impl State {
+    /// Forgets parts of requests that the peer has given up: it sends one request in parts at a time.
+    fn forget_old(&mut self) {
+        let held = |all: &VecDeque<(u64, Assembly)>| all.iter().map(|p| p.1.bytes()).sum::<usize>();
+        while self.partial.len() > 1
+            && (self.partial.len() > MAX_BEGUN || held(&self.partial) > MAX_PARTIAL)
+        {
+            self.partial.pop_front();
+        }
+    }
 }
 
 /// A lane in its end's table, until it is dropped.
@@ -113,15 +128,20 @@ impl Answering {
         if part.kind != Kind::Requests {
             return Err("a part that belongs to no request");
         }
-        let mut assembly = state.partial.remove(&part.number).unwrap_or_default();
-        let Some(request) = assembly.put(part, MAX_REQUEST)? else {
-            state.partial.insert(part.number, assembly);
-            let held = state.partial.values().map(Assembly::bytes).sum::<usize>();
-            if held > MAX_PARTIAL || state.partial.len() > IN_WORK {
-                return Err("more requests in parts than are kept");
-            }
+        let known = state.partial.iter().position(|p| p.0 == part.number);
+        let at = known.unwrap_or_else(|| {
+            state.partial.push_back((part.number, Assembly::default()));
+            state.partial.len() - 1
+        });
+        let whole = match state.partial.get_mut(at) {
+            Some((_, assembly)) => assembly.put(part, MAX_REQUEST)?,
+            None => None,
+        };
+        let Some(request) = whole else {
+            state.forget_old();
             return Ok(None);
         };
+        state.partial.remove(at);
         if state.in_work == IN_WORK {
             return Err("more requests than are taken at once");
         }
@@ -139,7 +159,7 @@ impl Answering {
             state.has_ended
         };
         let to = (self.theirs, number, kind);
-        if !has_ended && end.send(peer, to, &body, SILENCE).is_ok() {
+        if !has_ended && end.send(peer, to, &body, || SILENCE).is_ok() {
             return;
         }
         for part in frame::parts(kind, number, body) {

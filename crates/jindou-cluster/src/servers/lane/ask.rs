@@ -4,17 +4,22 @@ use super::super::frame::Kind;
 use super::super::peer::{MAX_REPLY, Peer};
 use super::super::{BEAT, SILENCE};
 use super::parts::{Assembly, Part};
-use super::{End, IN_WORK, secret};
-use crate::transport;
+use super::{ALIVE, End, IN_WORK, secret};
+use crate::transport::{self, Epoch, Transport, TransportError};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Result};
 use rustc_hash::FxHashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Why a request that was handed over to UCX has no answer.
 pub const LOST: &str = "its lane over UCX broke";
+
+/// A peer that takes nothing over UCX for so long has no lane any more, however it is heard of over TLS.
+const DEAF: Duration = Duration::from_secs(5);
 
 /// The lane of the connection to a peer.
 pub struct Lane {
@@ -73,11 +78,17 @@ impl Lane {
             Some(all) if all.len() < IN_WORK => all.insert(number, UnderWay::default()),
             _ => return Ok(false),
         };
-        let patience = cancel.left().map_or(SILENCE, |left| left.min(SILENCE));
+        let patience = || match cancel.check() {
+            Ok(()) => cancel.left().map_or(SILENCE, |left| left.min(SILENCE)),
+            Err(_) => Duration::ZERO,
+        };
         let to = (theirs, number, Kind::Requests);
         if let Err(e) = self.end.send(&*self.link, to, message, patience) {
             self.forget(number);
-            self.peer.lane_ended(self, &e.to_string());
+            // That this query's time is over, or the peer is slow, must not fail the requests of others.
+            if !matches!(e, TransportError::Deadline { .. }) {
+                self.peer.lane_ended(self, &e.to_string());
+            }
             cancel.check()?;
             return Ok(false);
         }
@@ -144,6 +155,13 @@ impl Lane {
     fn has_ended(&self) -> bool {
         lock(&self.under_way).is_none()
     }
+
+    /// True if a request's reply has not come.
+    fn is_busy(&self) -> bool {
+        lock(&self.under_way)
+            .as_ref()
+            .is_some_and(|all| !all.is_empty())
+    }
 }
 
 /// A lane in its end's table, until it is dropped.
@@ -173,7 +191,7 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
     let ours = Arc::clone(end);
     let connecting = tokio::task::spawn_blocking(move || {
         let link = ours.connect(address)?;
-        Ok::<_, transport::TransportError>(Connected(Some(link)))
+        Ok::<_, TransportError>(Connected(Some(link)))
     });
     let link = match connecting.await {
         Ok(Ok(mut connected)) => connected.0.take(),
@@ -201,10 +219,147 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
     }));
     lock(&end.tables.asking).insert(own, Arc::clone(&open.0));
     peer.offer(&open.0, own);
-    while !open.0.has_ended() {
-        if let Some(why) = open.0.link.failure() {
-            peer.lane_ended(&open.0, &why);
+    watch(&open.0).await;
+}
+
+/// Ends a lane when its connection fails, and when nothing comes through it although the connection looks sound. Returns once it has ended.
+async fn watch(lane: &Arc<Lane>) {
+    let mut looked = Instant::now();
+    let mut asked: Option<JoinHandle<Result<(), TransportError>>> = None;
+    while !lane.has_ended() {
+        if let Some(why) = lane.link.failure() {
+            lane.peer.lane_ended(lane, &why);
+        }
+        if let Some(answer) = asked.take_if(|a| a.is_finished()) {
+            looked = Instant::now();
+            match answer.join() {
+                Ok(Err(e)) if !matches!(e, TransportError::Refused(_)) => {
+                    lane.peer.lane_ended(lane, &e.to_string());
+                }
+                _ => {}
+            }
+        }
+        if asked.is_none() && looked.elapsed() >= BEAT && lane.is_busy() {
+            let lane = Arc::clone(lane);
+            let call = move || {
+                let deadline = lane.end.transport.deadline(DEAF);
+                let mut nothing = Vec::new();
+                lane.link.call(ALIVE, Epoch(0), &[], &mut nothing, deadline)
+            };
+            // All of the runtime's threads may be waiting for replies of this lane.
+            asked = Builder::new().name("jindou-lane".into()).spawn(call).ok();
         }
         tokio::time::sleep(BEAT / 5).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tables;
+    use super::*;
+    use crate::servers::ServerEntry;
+    use crate::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
+    use crate::transport::{ByteRange, Moment, RegionDescriptor, RemoteRegion};
+
+    /// A connection that looks sound, and through which nothing comes.
+    struct Deaf;
+
+    impl transport::Peer for Deaf {
+        fn name(&self) -> &str {
+            "deaf"
+        }
+
+        fn epoch(&self) -> Epoch {
+            Epoch(0)
+        }
+
+        fn failure(&self) -> Option<String> {
+            None
+        }
+
+        fn attach(&self, _: &RegionDescriptor) -> transport::Result<RemoteRegion> {
+            Err(TransportError::Closed)
+        }
+
+        fn read_many(
+            &self,
+            _: RemoteRegion,
+            _: &[ByteRange],
+            _: &mut [u8],
+            _: Moment,
+        ) -> transport::Result<()> {
+            Err(TransportError::Closed)
+        }
+
+        fn call(
+            &self,
+            _: u16,
+            _: Epoch,
+            _: &[u8],
+            _: &mut Vec<u8>,
+            _: Moment,
+        ) -> transport::Result<()> {
+            Err(TransportError::Deadline {
+                peer: "deaf".into(),
+                waited: DEAF,
+            })
+        }
+
+        fn send(&self, _: u16, _: Epoch, _: &[u8], _: Moment) -> transport::Result<()> {
+            Ok(())
+        }
+
+        fn close(&self) {}
+    }
+
+    /// A lane over a deaf connection, of a peer for whose replies nobody waits, that took one request.
+    fn lane() -> Option<Arc<Lane>> {
+        if let Err(e) = available() {
+            println!("skipped: {e}");
+            return None;
+        }
+        let end = End {
+            transport: UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap(),
+            tables: Arc::<Tables>::default(),
+            port: 0,
+        };
+        let entry = ServerEntry {
+            name: "a".into(),
+            address: "127.0.0.1:1".into(),
+            http: "h:1".into(),
+            shards: vec![0],
+            authority: "a".into(),
+            certificate: "a".into(),
+            key: "a".into(),
+            devices: None,
+        };
+        let lane = Arc::new(Lane {
+            end: Arc::new(end),
+            peer: Arc::new(Peer::new(&entry)),
+            link: Arc::new(Deaf),
+            own: 1,
+            theirs: OnceLock::new(),
+            under_way: Mutex::new(Some(FxHashMap::default())),
+            taken: AtomicU64::new(0),
+            long: Mutex::new(()),
+        });
+        lane.accepted(2);
+        assert!(lane.send(9, b"some", &CancelToken::new()).unwrap());
+        Some(lane)
+    }
+
+    #[test]
+    fn a_lane_through_which_nothing_comes_ends() {
+        let Some(lane) = lane() else {
+            return;
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let ended = async { tokio::time::timeout(4 * DEAF, watch(&lane)).await };
+        runtime.block_on(ended).unwrap();
+        let again = lane.send(10, b"some", &CancelToken::new()).unwrap();
+        assert!(!again, "it goes over TLS");
     }
 }

@@ -5,7 +5,8 @@
 //! before all that is sent to them. From then on requests and replies go over UCX in one-way messages ([`parts`]).
 //!
 //! A lane only ever makes things quicker. What it has no room for goes over TLS, and when it breaks, all does until the next connection.
-//! Requests that were handed over and not yet answered fail then, as they might be worked off twice otherwise.
+//! Requests that were handed over and not yet answered fail then, as they might be worked off twice otherwise. Of a request that is given
+//! up, as its query ends, the other side may keep parts for a while, and the lane goes on.
 
 mod answer;
 mod ask;
@@ -33,6 +34,8 @@ const WINDOW: u32 = 4;
 /// The transport's kinds of messages.
 const REQUESTS: u16 = 1;
 const REPLIES: u16 = 2;
+/// Wants an empty answer.
+const ALIVE: u16 = 4;
 
 /// A server's end of the fabric.
 pub struct End {
@@ -83,7 +86,7 @@ impl End {
         });
         let (own, asked) = (Arc::downgrade(&end), Arc::clone(&tables));
         let requests = move |m: &Message<'_>, _: &mut Vec<u8>| {
-            let part = parts::read(m.payload).ok_or("a damaged part")?;
+            let part = whole(m)?;
             let lane = lock(&asked.answering).get(&part.lane).cloned();
             let (lane, peer) = lane.zip(m.peer).ok_or("there is no such lane")?;
             let end = own.upgrade().ok_or("the server ends")?;
@@ -93,13 +96,17 @@ impl End {
             .handle(REQUESTS, Arc::new(requests))
             .map_err(cannot)?;
         let replies = move |m: &Message<'_>, _: &mut Vec<u8>| {
-            let part = parts::read(m.payload).ok_or("a damaged part")?;
+            let part = whole(m)?;
             let lane = lock(&tables.asking).get(&part.lane).cloned();
             let lane = lane.ok_or("there is no such lane")?;
             lane.take(&part).map_err(str::to_owned)
         };
         end.transport
             .handle(REPLIES, Arc::new(replies))
+            .map_err(cannot)?;
+        let alive = |_: &Message<'_>, _: &mut Vec<u8>| Ok(());
+        end.transport
+            .handle(ALIVE, Arc::new(alive))
             .map_err(cannot)?;
         Ok(Some(end))
     }
@@ -120,13 +127,14 @@ impl End {
         self.transport.connect(&address.to_string(), deadline)
     }
 
-    /// Sends a message part by part, none of which waits for longer than `patience`. After an error the other side does not have all of it.
+    /// Sends a message part by part. `patience` is asked before each how long that part may wait. After an error the other side does not
+    /// have all of it.
     fn send(
         &self,
         to: &dyn Peer,
         (lane, number, kind): (u64, u64, Kind),
         message: &[u8],
-        patience: Duration,
+        patience: impl Fn() -> Duration,
     ) -> Result<(), TransportError> {
         let transport_kind = match kind {
             Kind::Requests => REQUESTS,
@@ -137,7 +145,7 @@ impl End {
         let count = all.len() as u32;
         for (index, body) in all {
             parts::write(lane, number, kind, (index, count), body, &mut bytes);
-            let deadline = self.transport.deadline(patience);
+            let deadline = self.transport.deadline(patience());
             // Else a long message would be all in UCX's queues. The last part never waits: when that wait ended, it might have come.
             if (index + 1).is_multiple_of(WINDOW) && index + 1 < count {
                 to.call(transport_kind, Epoch(0), &bytes, &mut Vec::new(), deadline)?;
@@ -147,6 +155,16 @@ impl End {
         }
         Ok(())
     }
+}
+
+/// The part in a message. One that came damaged ends its connection, and the lane with that: whoever waits for it would wait for ever.
+fn whole<'m>(m: &Message<'m>) -> Result<parts::Part<'m>, &'static str> {
+    parts::read(m.payload).ok_or_else(|| {
+        if let Some(peer) = m.peer {
+            peer.close();
+        }
+        "a damaged part"
+    })
 }
 
 /// A number that nobody can guess, and not 0.
