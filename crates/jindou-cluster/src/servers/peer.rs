@@ -248,6 +248,14 @@ impl Peer {
         }
     }
 
+    /// True if somebody waits for the reply of a request.
+    pub fn waits_for(&self, number: u64) -> bool {
+        match &*lock(&self.state) {
+            State::Up { waiting, .. } => waiting.contains_key(&number),
+            _ => false,
+        }
+    }
+
     fn slot(&self, number: u64) -> Option<Arc<Slot>> {
         match &*lock(&self.state) {
             State::Up { waiting, .. } => waiting.get(&number).cloned(),

@@ -114,6 +114,7 @@ impl Lane {
     /// # Errors
     /// For one that is none.
     pub(super) fn take(&self, part: &Part<'_>) -> Result<(), &'static str> {
+        let is_unwanted = !part.is_whole() && !self.peer.waits_for(part.number);
         let taken = {
             let mut under_way = lock(&self.under_way);
             let all = under_way.as_mut().ok_or("the lane has ended")?;
@@ -121,6 +122,9 @@ impl Lane {
             let Some(one) = all.get_mut(&part.number) else {
                 return Ok(());
             };
+            if is_unwanted {
+                one.reply.throw_away();
+            }
             let taken = one.reply.put(part, MAX_REPLY);
             if let Ok(Some(_)) = taken {
                 all.remove(&part.number);
@@ -256,6 +260,7 @@ async fn watch(lane: &Arc<Lane>) {
 #[cfg(test)]
 mod tests {
     use super::super::Tables;
+    use super::super::parts::{PART, parts, read, write};
     use super::*;
     use crate::servers::ServerEntry;
     use crate::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
@@ -346,6 +351,25 @@ mod tests {
         lane.accepted(2);
         assert!(lane.send(9, b"some", &CancelToken::new()).unwrap());
         Some(lane)
+    }
+
+    #[test]
+    fn a_reply_that_nobody_waits_for_is_not_kept() {
+        let Some(lane) = lane() else {
+            return;
+        };
+        let message = vec![7; 3 * PART + 1];
+        let all = parts(&message);
+        let count = all.len() as u32;
+        for (at, body) in all {
+            let mut bytes = Vec::new();
+            write(1, 9, Kind::Replies, (at, count), body, &mut bytes);
+            lane.take(&read(&bytes).unwrap()).unwrap();
+            let under_way = lock(&lane.under_way);
+            let one = under_way.as_ref().unwrap().get(&9);
+            assert_eq!(one.map(|one| one.reply.bytes()), (at < 3).then_some(0));
+        }
+        assert!(!lane.is_busy());
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub struct Part<'a> {
     body: &'a [u8],
 }
 
+impl Part<'_> {
+    /// True if it is all of its message.
+    pub fn is_whole(&self) -> bool {
+        self.count == 1
+    }
+}
+
 /// The parts of a message, each with its place; one without a body for an empty one.
 pub fn parts(message: &[u8]) -> impl ExactSizeIterator<Item = (u32, &[u8])> {
     let count = message.len().div_ceil(PART).max(1) as u32;
@@ -100,12 +107,21 @@ pub struct Assembly {
     next: u32,
     body: Vec<u8>,
     early: Vec<(u32, Vec<u8>)>,
+    /// No bytes are kept.
+    is_unwanted: bool,
 }
 
 impl Assembly {
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
         self.body.len() + self.early.iter().map(|e| e.1.len()).sum::<usize>()
+    }
+
+    /// Throws away what came and what comes. The parts are counted all the same, and make an empty message.
+    pub fn throw_away(&mut self) {
+        self.is_unwanted = true;
+        self.body = Vec::new();
+        self.early.iter_mut().for_each(|e| e.1 = Vec::new());
     }
 
     /// Takes a part; the message once it is whole.
@@ -123,11 +139,12 @@ impl Assembly {
         if part.count != self.count || known {
             return Err("a part that does not belong to its message");
         }
+        let body = if self.is_unwanted { &[] } else { part.body };
         if part.index != self.next {
-            self.early.push((part.index, part.body.to_vec()));
+            self.early.push((part.index, body.to_vec()));
             return Ok(None);
         }
-        self.add(part.body);
+        self.add(body);
         while let Some(at) = self.early.iter().position(|e| e.0 == self.next) {
             let (_, body) = self.early.swap_remove(at);
             self.add(&body);
@@ -183,6 +200,24 @@ mod tests {
                     assert_eq!(whole.is_some(), i + 1 == all.len());
                     assert!(whole.is_none_or(|w| w == message), "{len}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_is_counted_and_not_kept() {
+        let message = pattern(3 * PART + 5);
+        let all = written(&message);
+        for thrown_before in 0..4 {
+            let mut assembly = Assembly::default();
+            for (i, at) in [2, 0, 3, 1].into_iter().enumerate() {
+                if i == thrown_before {
+                    assembly.throw_away();
+                    assert_eq!(assembly.bytes(), 0);
+                }
+                let whole = assembly.put(&read(&all[at]).unwrap(), MOST).unwrap();
+                assert_eq!(whole, (i == 3).then(Vec::new));
+                assert!(i < thrown_before || assembly.bytes() == 0);
             }
         }
     }
