@@ -69,8 +69,13 @@ impl Slot {
         !matches!(&*lock(&self.state), SlotState::Coming(_))
     }
 
-    fn end(&self, state: SlotState) {
-        *lock(&self.state) = state;
+    /// Ends the wait. What came first stays: a reply that is there is no less good when its connection ends before it is taken.
+    fn end(&self, ended: SlotState) {
+        let mut state = lock(&self.state);
+        if matches!(*state, SlotState::Coming(_)) {
+            *state = ended;
+        }
+        drop(state);
         self.thread.unpark();
     }
 }
@@ -475,5 +480,42 @@ async fn talk(peer: &Arc<Peer>, stream: Stream, lanes: Option<(&Arc<lane::End>, 
     match ended {
         Ok(()) => "the connection ended".into(),
         Err(e) => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_that_came_outlives_its_lane_and_connection() {
+        let peer = Peer::new(&ServerEntry {
+            name: "a".into(),
+            address: "127.0.0.1:1".into(),
+            http: "h:1".into(),
+            shards: vec![0],
+            authority: "a".into(),
+            certificate: "a".into(),
+            key: "a".into(),
+            devices: None,
+        });
+        let (out, _parts) = unbounded_channel();
+        *lock(&peer.state) = State::Up {
+            link: 1,
+            out,
+            waiting: FxHashMap::default(),
+            lane: None,
+        };
+        let token = CancelToken::new();
+        let came = peer.send(0, vec![1], &token).unwrap();
+        let coming = peer.send(0, vec![2], &token).unwrap();
+        let (first, second) = (came.number, coming.number);
+        peer.finish(first, Kind::Replies, vec![7]).unwrap();
+        peer.lost(first, LOST);
+        peer.lost(second, LOST);
+        peer.down("it closed the connection");
+        assert_eq!(came.wait(0, &token).unwrap(), [7]);
+        let e = coming.wait(0, &token).unwrap_err().to_string();
+        assert!(e.contains(LOST), "{e}");
     }
 }
