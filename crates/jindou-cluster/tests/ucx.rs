@@ -277,7 +277,7 @@ fn who_never_ends_a_greeting_does_not_hold_up_the_end() {
     dripping.join().unwrap();
 }
 
-/// What the child of the test below says before its address.
+/// The words before the address of the test below's child.
 const AT: &str = "listens at ";
 
 /// An end in a process of its own, until its standard input ends.

@@ -103,7 +103,7 @@ pub fn read(bytes: &[u8]) -> Option<Part<'_>> {
 #[derive(Debug, Default)]
 pub struct Assembly {
     count: u32,
-    /// Those before this one are in `body`.
+    /// The first part that is not in `body`.
     next: u32,
     body: Vec<u8>,
     early: Vec<(u32, Vec<u8>)>,
