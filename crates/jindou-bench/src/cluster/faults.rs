@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// The promise of 3 s, and half a second for a loaded machine.
 const LATE: Duration = Duration::from_millis(3500);
-/// The silence after which a server is taken for lost.
-const MISSED: Duration = Duration::from_millis(2500);
 /// The client gives up: the query hangs.
 const HANGS: Duration = Duration::from_secs(20);
 
@@ -38,8 +36,6 @@ struct Counts {
     unnamed: AtomicU64,
     /// Errors that came later than they may.
     late: AtomicU64,
-    /// Errors that came as late, and whose queries had waited in an earlier fault.
-    met_two: AtomicU64,
     hanging: AtomicU64,
     slowest_answer: Mutex<Duration>,
     slowest_error: Mutex<Duration>,
@@ -79,57 +75,49 @@ fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str
     Ok(all)
 }
 
-/// The beginnings of all faults, and when each was made good.
+/// Whether a server's process is stopped or killed.
 #[derive(Default)]
-struct Faults(Mutex<Vec<(Instant, Option<Instant>)>>);
+struct Away(AtomicU64);
 
-impl Faults {
-    fn begins(&self) {
-        lock(&self.0).push((Instant::now(), None));
+impl Away {
+    fn goes(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn is_over(&self) {
-        if let Some(last) = lock(&self.0).last_mut() {
-            last.1 = Some(Instant::now());
-        }
+    fn is_back(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The time that a query may have waited for servers that came back before they were missed: that of all faults since its
-    /// begin but the newest, and of each no more than the silence after which a server is taken for lost.
-    fn waited_for(&self, begun: Instant) -> Duration {
-        let faults = lock(&self.0);
-        let mut met = faults.iter().rev();
-        met.next();
-        met.filter_map(|(from, to)| (*to)?.checked_duration_since(begun.max(*from)))
-            .map(|waited| waited.min(MISSED))
-            .sum()
+    /// How often it went and came back; odd while it is away.
+    fn moves(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// True if it was away at any time since it had made so many moves.
+    fn was_since(&self, moves: u64) -> bool {
+        !moves.is_multiple_of(2) || self.moves() != moves
     }
 }
 
-/// Of the whole run: until when clients ask, and its faults.
-struct Course {
-    end: AtomicBool,
-    faults: Faults,
-}
-
-/// Asks one server again and again. While its process is stopped or killed, nothing is expected of it.
+/// Asks one server again and again. Nothing is expected of it where its process is stopped or killed while it is asked, even if it is back
+/// before its answer is.
 fn ask(
     url: &str,
     names: &[String],
     known: &[(&str, Seen)],
     mut state: u64,
-    course: &Course,
-    away: &AtomicBool,
+    end: &AtomicBool,
+    away: &Away,
     counts: &Counts,
 ) {
     let mut endpoint = Endpoint::new(url, &[]);
-    while !course.end.load(Ordering::SeqCst) {
+    while !end.load(Ordering::SeqCst) {
         let (text, right) = &known[splitmix64(&mut state) as usize % known.len()];
-        let away_before = away.load(Ordering::SeqCst);
+        let moves = away.moves();
         let begun = Instant::now();
         let answer = endpoint.check(text, HANGS);
         let took = begun.elapsed();
-        let excused = away_before || away.load(Ordering::SeqCst);
+        let excused = away.was_since(moves);
         let (right_answer, said) = match &answer {
             Ok(_) => (true, String::new()),
             Err(e) => (false, e.to_string()),
@@ -165,16 +153,9 @@ fn ask(
         drop(slowest);
         // A right answer may take as long as its query's time limit.
         if took > LATE && !right_answer {
-            let waited = course.faults.waited_for(begun);
-            if took.saturating_sub(waited) > LATE {
-                counts.bad(&counts.late, || {
-                    format!(
-                        "{url}: an error after {took:?}, {waited:?} of it in earlier faults: {said}"
-                    )
-                });
-            } else {
-                counts.add(&counts.met_two);
-            }
+            counts.bad(&counts.late, || {
+                format!("{url}: an error after {took:?}: {said}")
+            });
         }
     }
 }
@@ -205,19 +186,15 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
         "LUBM({}) in {} shards, {} servers; {} kills, {} stops, {} cut links; seed {}",
         a.setup.universities, a.setup.shards, a.servers, a.kills, a.stops, a.cuts, a.seed
     );
-    let counts = Counts::default();
-    let course = Course {
-        end: AtomicBool::new(false),
-        faults: Faults::default(),
-    };
-    let away: Vec<AtomicBool> = urls.iter().map(|_| AtomicBool::new(false)).collect();
+    let (end, counts) = (AtomicBool::new(false), Counts::default());
+    let away: Vec<Away> = urls.iter().map(|_| Away::default()).collect();
     let mut state = a.seed;
     let begun = Instant::now();
     let faults = std::thread::scope(|scope| {
         for (i, url) in urls.iter().enumerate() {
             let seed = splitmix64(&mut state);
-            let (known, names, course, away, counts) = (&known, &names, &course, &away[i], &counts);
-            scope.spawn(move || ask(url, names, known, seed, course, away, counts));
+            let (known, names, end, away, counts) = (&known, &names, &end, &away[i], &counts);
+            scope.spawn(move || ask(url, names, known, seed, end, away, counts));
         }
         let done = (|| -> Result<()> {
             for (kind, times) in [
@@ -226,7 +203,7 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
                 ("cut links", a.cuts),
             ] {
                 for _ in 0..times {
-                    one_fault(kind, &mut servers, &away, &course.faults, &mut state)?;
+                    one_fault(kind, &mut servers, &away, &mut state)?;
                 }
                 println!(
                     "{times} {kind} after {:.0} s",
@@ -235,7 +212,7 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
             }
             Ok(())
         })();
-        course.end.store(true, Ordering::SeqCst);
+        end.store(true, Ordering::SeqCst);
         done
     });
     faults?;
@@ -255,7 +232,6 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
         ("wrong or partial answers", n(&counts.wrong)),
         ("errors without a server's name", n(&counts.unnamed)),
         ("errors after more than 3.5 s", n(&counts.late)),
-        ("… in more than one fault", n(&counts.met_two)),
         ("no answer in 20 s", n(&counts.hanging)),
         ("slowest right answer, s", seconds(&counts.slowest_answer)),
         ("slowest error, s", seconds(&counts.slowest_error)),
@@ -270,33 +246,24 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
 }
 
 /// One fault, and then the wait until every server answers.
-fn one_fault(
-    kind: &str,
-    servers: &mut Servers,
-    away: &[AtomicBool],
-    faults: &Faults,
-    state: &mut u64,
-) -> Result<()> {
+fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) -> Result<()> {
     let mut up_to = |most: u64| splitmix64(state) % most;
     let i = up_to(away.len() as u64) as usize;
     let pause = Duration::from_millis(up_to(4000));
-    faults.begins();
     match kind {
         "kills" => {
-            away[i].store(true, Ordering::SeqCst);
+            away[i].goes();
             servers.replace(i, pause / 4)?;
-            faults.is_over();
             super::servers::ready(&servers.known[i].2)?;
-            away[i].store(false, Ordering::SeqCst);
+            away[i].is_back();
         }
         "stops" => {
-            away[i].store(true, Ordering::SeqCst);
+            away[i].goes();
             servers.running[i].stop();
             std::thread::sleep(pause);
             servers.running[i].go_on();
-            faults.is_over();
             super::servers::ready(&servers.known[i].2)?;
-            away[i].store(false, Ordering::SeqCst);
+            away[i].is_back();
         }
         _ => {
             let others = away.len() as u64 - 1;
@@ -311,7 +278,6 @@ fn one_fault(
                 std::thread::sleep(pause);
                 relay.set(Link::Whole);
             }
-            faults.is_over();
         }
     }
     whole_again(servers)
