@@ -143,20 +143,25 @@ mod tests {
             for (&owner, &w) in owners.iter().zip(&weights) {
                 have[usize::from(owner)] += w;
             }
-            // A cluster's pieces differ by a block; a block that is heavier than a piece goes to the lightest.
-            let (most, least) = (have.iter().max().unwrap(), have.iter().min().unwrap());
-            let blocks: u64 = clusters.iter().map(|c| c.1 + 2).sum();
-            let heaviest = weights.iter().max().unwrap();
-            prop_assert!(most - least <= 2 * blocks + heaviest, "{have:?}");
-            // Out of the shards' order are only blocks that are not cut.
-            let mut from = 1;
-            for &(len, _) in &clusters {
-                let span = from..from + len as usize;
-                let down = owners[span.clone()].windows(2).filter(|w| w[0] > w[1]).count();
-                let few = weights[span].iter().filter(|&&w| w >= 1000).count();
-                prop_assert!(len < shards + 3 || down <= 2 * few, "{owners:?}");
-                from += len as usize;
+            // Block 0, before the first id, lies with the first cluster. Blocks heavier than a piece are not cut.
+            let (mut from, mut cut, n) = (0, 0, shards as usize);
+            for (number, &(len, _)) in clusters.iter().enumerate() {
+                let len = len as usize + usize::from(number == 0);
+                let (span, blocks) = (&owners[from..from + len], &weights[from..from + len]);
+                let pieces = if len >= 16 * n { 8 * n } else { n } as u64;
+                let all: u64 = blocks.iter().sum();
+                let light = blocks.iter().filter(|&&w| w * pieces <= all);
+                let uncut = len - light.clone().count();
+                cut += light.max().unwrap_or(&0);
+                // Out of the shards' order are only blocks that are not cut, and clusters with too few others.
+                let down = span.windows(2).filter(|w| w[0] > w[1]).count();
+                prop_assert!(len - uncut < n || down <= 2 * uncut, "{owners:?}");
+                from += len;
             }
+            // The pieces of a cluster differ by a block of those that are cut; one that is not goes to the lightest shard.
+            let (most, least) = (have.iter().max().unwrap(), have.iter().min().unwrap());
+            let heaviest = weights.iter().max().unwrap();
+            prop_assert!(most - least <= 2 * cut + heaviest, "{have:?}");
         }
     }
 
