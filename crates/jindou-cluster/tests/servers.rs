@@ -5,7 +5,10 @@ use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available
 use jindou_cluster::transport::{Epoch, Transport};
 use jindou_model::{CancelToken, Direction, Error, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Cluster, Far, Posts, Reply, Request, Sharding, open_shards};
+use jindou_store::shard::{
+    Blocks, Cluster, EVERYTHING, Far, Graphs, Near, Posts, Reply, Request, Session, Sharding,
+    open_shards,
+};
 use jindou_store::testing::{near_of_terms, varied_quads};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -141,6 +144,13 @@ impl Setup {
         both
     }
 
+    fn blocks(&self) -> Blocks {
+        let base = Arc::clone(&self.bases[0]);
+        let near = open_shards(&self.store(), &self.cluster).unwrap();
+        let session = Session::new(base, Arc::new(near)).unwrap();
+        session.placement().1.clone()
+    }
+
     fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
@@ -239,6 +249,135 @@ fn over_shared_memory_all_comes_back_whole() {
     let e = e.unwrap_err().to_string();
     assert!(e.contains("server b at") && e.contains("no length"), "{e}");
     assert!(taken(&both[0]).is_some());
+}
+
+/// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; whether edges are there; numbers of them.
+fn questions(near: &Near, far: u32) -> Vec<Request> {
+    let token = CancelToken::with_deadline(WAIT);
+    let mut all = Vec::new();
+    for (predicate, direction) in (0..5).flat_map(|p| [(p, Direction::Out), (p, Direction::In)]) {
+        for graphs in [Graphs::Default, Graphs::Union] {
+            let every = Request::Keys {
+                predicate,
+                direction,
+                graphs: graphs.clone(),
+                from: 0,
+                most: u32::MAX,
+            };
+            let found = near.ask(&[(far, every)], &token).unwrap().pop();
+            let Some(Reply::Ids { ids: keys, .. }) = found else {
+                panic!("{found:?}");
+            };
+            if keys.is_empty() {
+                continue;
+            }
+            for (within, most) in [(EVERYTHING, 1 << 20), ([4, 60], 1 << 20), (EVERYTHING, 3)] {
+                for merged in [false, true] {
+                    all.push(Request::Lists {
+                        predicate,
+                        direction,
+                        graphs: graphs.clone(),
+                        merged,
+                        keys: keys.clone(),
+                        within,
+                        most,
+                    });
+                }
+            }
+            let neighbours = (1..).take(keys.len()).collect();
+            all.push(Request::Contains {
+                predicate,
+                direction,
+                graphs: graphs.clone(),
+                keys: keys.clone(),
+                neighbours,
+            });
+            all.push(Request::Degrees {
+                predicate,
+                direction,
+                keys,
+            });
+        }
+    }
+    all
+}
+
+/// Lists out of the other server's memory are those that it would send; over shared memory without a message.
+#[test]
+fn lists_that_are_read_are_those_that_would_be_sent() {
+    if !ucx() {
+        return;
+    }
+    for devices in [None, Some("lo")] {
+        let setup = Setup::new();
+        let near = open_shards(&setup.store(), &setup.cluster).unwrap();
+        let file = setup.file("ucx", devices);
+        let both = setup.both([&file, &file]);
+        with_lanes(&both);
+        assert!(both.iter().all(|s| s.reads()[0].1.is_none()));
+        for server in &both {
+            server.serve_reads(&setup.store());
+        }
+        for server in &both {
+            until("reads", || server.reads()[0].1.is_some());
+        }
+        let token = CancelToken::with_deadline(WAIT);
+        let blocks = setup.blocks();
+        for (server, far) in both.iter().zip([1, 0]) {
+            let sent = taken(server).unwrap();
+            let mut read = 0;
+            let questions = questions(&near, far);
+            assert!(questions.len() > 20);
+            for question in &questions {
+                let want = near.ask(&[(far, question.clone())], &token).unwrap();
+                if let Some(got) = server.read(&blocks, far, question, &token) {
+                    assert_eq!([got], *want, "{question:?}");
+                    read += 1;
+                }
+                // Asked or read, as a session does it.
+                let got = server.ask(&[(far, question.clone())], &token).unwrap();
+                assert_eq!(got, want);
+            }
+            assert_eq!(taken(server), Some(sent + questions.len() as u64));
+            assert_eq!(server.reads()[0].1, Some(read));
+            if devices.is_none() {
+                assert!(server.reading().is_some());
+                assert!(read as usize * 3 > questions.len(), "{read} were read");
+            }
+            // Keys of nobody, and of the other shard.
+            for key in [0, u32::MAX] {
+                let foreign = Request::Degrees {
+                    predicate: 0,
+                    direction: Direction::Out,
+                    keys: vec![key],
+                };
+                assert_eq!(server.read(&blocks, far, &foreign, &token), None);
+            }
+        }
+        // With its lane, a server has no reads any more.
+        both[1].break_lanes();
+        until("end of the reads", || both[0].reads()[0].1.is_none());
+        assert_eq!(both[0].reading(), None);
+        everything_comes_back(&setup, &both);
+    }
+}
+
+#[test]
+fn a_cluster_file_can_say_that_nothing_is_read() {
+    if !ucx() {
+        return;
+    }
+    let setup = Setup::new();
+    let (reads, mut none) = (setup.file("ucx", None), setup.file("ucx", None));
+    none.reads = false;
+    let both = setup.both([&reads, &none]);
+    with_lanes(&both);
+    for server in &both {
+        server.serve_reads(&setup.store());
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(both.iter().all(|s| s.reads()[0].1.is_none()));
+    everything_comes_back(&setup, &both);
 }
 
 #[test]

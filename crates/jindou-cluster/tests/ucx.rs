@@ -1,7 +1,7 @@
 //! The UCX transport between two ends, over shared memory and TCP on loopback.
 
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
-use jindou_cluster::transport::{ByteRange, Epoch, Message, Transport, TransportError};
+use jindou_cluster::transport::{ByteRange, Epoch, Memory, Message, Transport, TransportError};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -325,4 +325,78 @@ fn too_many_open_files_end_no_port() {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     assert!(connected.is_ok(), "{:?}", connected.err());
+}
+
+/// A file that a server has mapped.
+struct MappedFile(jindou_store::directory::Bytes, std::path::PathBuf);
+
+// SAFETY: a file that is cut, but not written to, while it is mapped; reads of what is gone then give zeros.
+unsafe impl Memory for MappedFile {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
+    fn file(&self) -> Option<&std::path::Path> {
+        Some(&self.1)
+    }
+}
+
+/// A file's memory is mapped by its reader; one that is cut under it is an error and no signal, and one that was replaced is not mapped.
+#[test]
+fn files_are_read_where_they_are() {
+    if !ucx() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("segments");
+    let data = pattern(300_000);
+    std::fs::write(&path, &data).unwrap();
+    let file = || {
+        let bytes = jindou_store::directory::Bytes::map(&path).unwrap();
+        Arc::new(MappedFile(bytes, path.clone()))
+    };
+    for direct in [true, false] {
+        let new = || {
+            let mut options = UcxOptions::loopback(Fabric::SharedMemory);
+            options.direct = direct;
+            UcxTransport::new(options).unwrap()
+        };
+        let (server, client) = (new(), new());
+        let descriptor = server.register(file()).unwrap();
+        let is_named = descriptor.key.windows(8).any(|w| w == b"segments");
+        assert_eq!(is_named, direct);
+        let connect = || client.connect(&server.address(), client.deadline(WAIT));
+        let peer = connect().unwrap();
+        let region = peer.attach(&descriptor).unwrap();
+        let read = |at: u64, len: u32| {
+            let mut got = vec![0; len as usize];
+            let range = ByteRange { offset: at, len };
+            let read = peer.read_many(region, &[range], &mut got, client.deadline(WAIT));
+            read.map(|()| got)
+        };
+        for (at, len) in [(0, 300_000), (299_999, 1), (300_000, 0), (4095, 8192)] {
+            assert_eq!(read(at, len).unwrap(), data[at as usize..][..len as usize]);
+        }
+        let e = read(299_999, 2);
+        assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
+        // Each connection maps it for itself, and not for ever.
+        let other = connect().unwrap();
+        let attached = (0..300).filter(|_| other.attach(&descriptor).is_ok());
+        assert_eq!(attached.count(), if direct { 256 } else { 300 });
+        if direct {
+            let cut = std::fs::OpenOptions::new().write(true).open(&path);
+            cut.unwrap().set_len(4096).unwrap();
+            let e = read(200_000, 100);
+            assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
+            let e = connect().unwrap().attach(&descriptor);
+            assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
+            server.release(descriptor.region).unwrap();
+            std::fs::write(folder.path().join("new"), &data).unwrap();
+            std::fs::rename(folder.path().join("new"), &path).unwrap();
+            let e = connect().unwrap().attach(&descriptor);
+            assert!(matches!(e, Err(TransportError::Refused(_))), "{e:?}");
+        }
+        client.close();
+        server.close();
+    }
 }

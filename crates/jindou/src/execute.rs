@@ -191,8 +191,12 @@ fn measured(plan: &Plan, snapshot: &dyn Graph, options: &Options<'_>, ran: Ran) 
     let tree = ProfileNode::of(plan, &ran.profile);
     let why = ran.why_here;
     let traffic = snapshot.traffic().map_or(String::new(), |t| {
+        let reads = match t.reads {
+            0 => String::new(),
+            n => format!(", {n} reads of other servers' memory"),
+        };
         format!(
-            "shards: read in place, {} rounds, {} messages, {} bytes\n",
+            "shards: read in place, {} rounds, {} messages, {} bytes{reads}\n",
             t.rounds, t.messages, t.bytes
         )
     });

@@ -9,12 +9,13 @@ mod oracle;
 mod stores;
 
 use compare::{assert_equal, bag};
+use jindou::results::Collector;
 use jindou::{
     CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
 };
 use jindou_parse::{Format, Sources};
 use jindou_store::Snapshot;
-use jindou_store::shard::{Cluster, Far, Near, Reply, Request, open_shards};
+use jindou_store::shard::{Blocks, Cluster, Far, Near, Reply, Request, open_shards};
 use jindou_workloads::lubm::{Inferred, Lubm};
 use jindou_workloads::queries::lubm::QUERIES;
 use jindou_workloads::queries::lubm_official;
@@ -320,6 +321,70 @@ fn every_way_of_reading_is_right_over_shards() {
             .db
             .update("INSERT DATA { <a:a> <a:b> <a:c> }", &Default::default());
         assert!(e.unwrap_err().to_string().contains("several shards"));
+    }
+}
+
+/// Shards of which two requests of three are read, and need no message.
+struct Readable {
+    near: Near,
+    requests: AtomicUsize,
+}
+
+impl Far for Readable {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
+        self.near.ask(requests, cancel)
+    }
+
+    fn read(
+        &self,
+        _: &Blocks,
+        shard: u32,
+        request: &Request,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
+        let one = [(shard, request.clone())];
+        match number % 3 {
+            0 => None,
+            _ => self.near.ask(&one, cancel).ok()?.pop(),
+        }
+    }
+}
+
+#[test]
+fn what_is_read_and_what_is_asked_for_come_together() {
+    let text = varied_trig().into_bytes();
+    let sources = || {
+        let sources = Sources::builder().text("v.trig", text.clone(), Format::TriG);
+        sources.build().unwrap()
+    };
+    let whole = stores::load(&sources());
+    for shards in [2, 5] {
+        let store = stores::load_cut(&sources(), Some(sharding(shards, Placement::Hash)));
+        let cluster = Cluster::read(&store.dir).unwrap().unwrap();
+        let far = Arc::new(Readable {
+            near: open_shards(&store.dir, &cluster).unwrap(),
+            requests: AtomicUsize::new(0),
+        });
+        let base = Arc::clone(&far.near.shards()[0]);
+        let way = Arc::clone(&far) as Arc<dyn Far>;
+        let snapshot = Snapshot::of_shard(base, way).unwrap();
+        let db = Database::of_snapshot(snapshot);
+        for query in QUERIES_OF_ALL {
+            let query = full(query);
+            let got = compare::run(&db, &query);
+            assert_equal(&query, &got, &compare::run(&whole.db, &query));
+        }
+        assert!(far.requests.load(Ordering::SeqCst) > 100);
+        let options = QueryOptions::default().with_profile(true);
+        let query = full("SELECT ?c { :n1 :p ?a . ?a :p ?b . ?b :p ?c }");
+        let mut answer = Collector::new(db.runtime().memory().clone());
+        let ran = db.run(&query, &options, &mut answer).unwrap();
+        assert!(
+            ran.profile.contains("reads of other servers' memory"),
+            "{}",
+            ran.profile
+        );
     }
 }
 

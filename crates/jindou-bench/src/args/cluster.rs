@@ -40,14 +40,17 @@ pub enum FabricArg {
     Tls,
     /// UCX's shared memory; needs libucx0.
     Ucx,
+    /// The same, and servers read nothing out of one another's memory.
+    UcxAsking,
 }
 
 impl FabricArg {
-    /// Its name in a cluster file.
+    /// Its name at `jindou cluster start`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tls => "tls",
             Self::Ucx => "ucx",
+            Self::UcxAsking => "ucx-asking",
         }
     }
 }

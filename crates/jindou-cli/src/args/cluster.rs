@@ -41,14 +41,17 @@ pub enum FabricArg {
     Tls,
     /// UCX's shared memory, without encryption; needs libucx0.
     Ucx,
+    /// The same, and servers read nothing out of one another's memory.
+    UcxAsking,
 }
 
 impl FabricArg {
-    /// Its name in a cluster file.
-    pub fn name(self) -> &'static str {
+    /// Its lines in a cluster file.
+    pub fn settings(self) -> &'static str {
         match self {
-            Self::Tls => "tls",
-            Self::Ucx => "ucx",
+            Self::Tls => "fabric = \"tls\"",
+            Self::Ucx => "fabric = \"ucx\"",
+            Self::UcxAsking => "fabric = \"ucx\"\nreads = false",
         }
     }
 }

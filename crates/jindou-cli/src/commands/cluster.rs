@@ -131,9 +131,9 @@ fn make(
     let authority = CertifiedIssuer::self_signed(params, key).map_err(cannot)?;
     put(&folder.join("authority.pem"), &authority.pem())?;
     let mut text = format!(
-        "token = \"{}\"\nauthority = \"authority.pem\"\nfabric = \"{}\"\n",
+        "token = \"{}\"\nauthority = \"authority.pem\"\n{}\n",
         token()?,
-        fabric.name()
+        fabric.settings()
     );
     for i in 0..servers {
         let name = format!("server-{i}");
@@ -211,7 +211,7 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     }
     let file = ClusterFile::read(&path)?;
     file.check(cluster)?;
-    if a.fabric == FabricArg::Ucx && file.fabric == Fabric::Tls {
+    if a.fabric != FabricArg::Tls && file.fabric == Fabric::Tls {
         return Err(wrong(format!(
             "{} was made for TLS: add the line fabric = \"ucx\" above its servers, or give another folder as --files",
             path.display()

@@ -3,7 +3,7 @@
 use crate::transport::Memory;
 use jindou_model::{Direction, Result};
 use jindou_store::directory::{Bytes, SEGMENTS_IN, SEGMENTS_OUT, SegmentFile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The default graph's files, mapped a second time beside the store's own mapping (the pages are the same):
@@ -11,17 +11,17 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct StoreFiles {
     files: [SegmentFile; 2],
+    paths: [PathBuf; 2],
 }
 
 impl StoreFiles {
     /// Maps the files of a store directory. An error if one is missing, foreign, newer or truncated.
     pub fn open(directory: &Path) -> Result<Arc<Self>> {
-        let open = |name: &str| {
-            let path = directory.join(name);
-            SegmentFile::open(Bytes::map(&path)?, &path.display().to_string())
-        };
+        let paths = [SEGMENTS_OUT, SEGMENTS_IN].map(|name| directory.join(name));
+        let open = |path: &Path| SegmentFile::open(Bytes::map(path)?, &path.display().to_string());
         Ok(Arc::new(Self {
-            files: [open(SEGMENTS_OUT)?, open(SEGMENTS_IN)?],
+            files: [open(&paths[0])?, open(&paths[1])?],
+            paths,
         }))
     }
 
@@ -43,5 +43,9 @@ struct FileMemory(Arc<StoreFiles>, Direction);
 unsafe impl Memory for FileMemory {
     fn bytes(&self) -> &[u8] {
         self.0.file(self.1).bytes()
+    }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.0.paths[self.1 as usize])
     }
 }

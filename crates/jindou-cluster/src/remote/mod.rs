@@ -15,12 +15,15 @@
 //! memory limit, and patterns over named graphs, go to the server by message as well.
 
 pub mod blocks;
+mod exposed;
 mod files;
+mod plain;
 mod reader;
 mod server;
 pub mod summary;
 mod wire;
 
+pub use exposed::Exposed;
 pub use files::StoreFiles;
 pub use reader::{Access, Lists, Pattern, RemoteSnapshot, RemoteStore};
 pub use server::{Retired, StoreServer};

@@ -25,8 +25,8 @@ pub struct RemoteStore {
 }
 
 /// One direction of the served store.
-struct Served {
-    file: RemoteRegion,
+pub(super) struct Served {
+    pub(super) file: RemoteRegion,
     summaries: RemoteRegion,
     entries: Vec<SegmentEntry>,
     kept: Vec<Slot>,
@@ -171,7 +171,7 @@ enum Route<'a> {
     Ask,
 }
 
-fn damaged(what: &str) -> TransportError {
+pub(super) fn damaged(what: &str) -> TransportError {
     TransportError::Refused(format!("the peer sent a damaged {what}"))
 }
 
@@ -186,7 +186,19 @@ impl RemoteStore {
     ) -> Result<Arc<Self>> {
         let mut reply = Vec::new();
         peer.call(wire::OPEN, epoch, &[], &mut reply, deadline)?;
-        let mut rest = &reply[..];
+        Self::of_catalogue(peer, epoch, &reply, |_| memory_limit, deadline).map(Arc::new)
+    }
+
+    /// As [`Self::open`], with what [`Exposed::register`](super::Exposed::register) gave on the other side, and no message. The memory limit
+    /// may depend on the bytes of the segment files.
+    pub fn of_catalogue(
+        peer: Arc<dyn Peer>,
+        epoch: Epoch,
+        catalogue: &[u8],
+        memory_limit: impl FnOnce(u64) -> u64,
+        deadline: Moment,
+    ) -> Result<Self> {
+        let mut rest = catalogue;
         let predicates = wire::take(&mut rest).ok_or_else(|| damaged("catalogue"))?;
         let mut direction = || {
             let mut region = || {
@@ -214,13 +226,14 @@ impl RemoteStore {
             })
         };
         let directions = [direction()?, direction()?];
-        Ok(Arc::new(Self {
+        let bytes = directions.iter().map(|d| d.file.len);
+        Ok(Self {
             peer,
             epoch,
+            memory_limit: memory_limit(bytes.sum()),
             directions,
-            memory_limit,
             memory_used: AtomicU64::new(0),
-        }))
+        })
     }
 
     /// The newest snapshot there, with its dirty keys: one message.
@@ -288,8 +301,16 @@ impl RemoteStore {
             .map(|(at, n)| (served.file, at, n)))
     }
 
+    pub(super) fn peer(&self) -> &dyn Peer {
+        &*self.peer
+    }
+
+    pub(super) fn served(&self, direction: Direction) -> &Served {
+        &self.directions[direction as usize]
+    }
+
     /// The summary of a segment with edges; `None` if it is over the memory limit.
-    fn summary<'a>(
+    pub(super) fn summary<'a>(
         &'a self,
         served: &'a Served,
         p: PredicateId,

@@ -1,11 +1,9 @@
 //! Serving a store's lists: the memory that readers read, and answers for what they cannot.
 
+use super::exposed::Exposed;
 use super::files::StoreFiles;
-use super::summary::Summaries;
 use super::wire;
-use crate::transport::{
-    Epoch, MAX_MESSAGE, Memory, Message, RegionDescriptor, Result, Transport, TransportError,
-};
+use crate::transport::{Epoch, MAX_MESSAGE, Message, Result, Transport, TransportError};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
@@ -17,8 +15,7 @@ const KEPT: usize = 64;
 /// Serves one store over a transport until the transport is closed.
 pub struct StoreServer {
     transport: Arc<dyn Transport>,
-    files: Arc<StoreFiles>,
-    summaries: [Arc<Summaries>; 2],
+    exposed: Exposed,
     shared: Arc<Shared>,
 }
 
@@ -27,24 +24,6 @@ struct Shared {
     snapshots: RwLock<VecDeque<Snapshot>>,
     /// The reply to OPEN, and the regions it names.
     catalogue: RwLock<(Vec<u8>, Vec<u64>)>,
-}
-
-struct EntryMemory(Arc<Summaries>);
-
-// SAFETY: the summaries never change once they are made, and the `Arc` keeps them where they are.
-unsafe impl Memory for EntryMemory {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0.entries)
-    }
-}
-
-struct WordMemory(Arc<Summaries>);
-
-// SAFETY: the summaries never change once they are made, and the `Arc` keeps them where they are.
-unsafe impl Memory for WordMemory {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0.words)
-    }
 }
 
 /// Regions of a past epoch. Readers may still read them until the longest deadline given out under that
@@ -85,16 +64,18 @@ impl StoreServer {
                 "the files are another store's".to_owned(),
             ));
         }
-        let summaries =
-            [Direction::Out, Direction::In].map(|d| Arc::new(Summaries::of(&files, &snapshot, d)));
+        let named = |p| {
+            let view = snapshot.edges(PredicateId(p), Direction::Out);
+            view.named().edge_count()
+        };
+        let named: Vec<u64> = (0..snapshot.predicate_count()).map(named).collect();
         let shared = Arc::new(Shared {
             snapshots: RwLock::new(VecDeque::from([snapshot])),
             catalogue: RwLock::default(),
         });
         let server = Self {
             transport,
-            files,
-            summaries,
+            exposed: Exposed::new(files, &named),
             shared,
         };
         server.publish_regions()?;
@@ -121,10 +102,7 @@ impl StoreServer {
     /// Bytes of all summaries: what a reader keeps that uses every segment.
     #[must_use]
     pub fn summary_bytes(&self) -> u64 {
-        self.summaries
-            .iter()
-            .map(|s| s.words.len() as u64 * 8)
-            .sum()
+        self.exposed.summary_bytes()
     }
 
     /// Serves a later snapshot of the same base. Readers see it when they ask for a snapshot.
@@ -152,30 +130,13 @@ impl StoreServer {
 
     /// Registers all regions in the transport's present epoch; gives the earlier ones.
     fn publish_regions(&self) -> Result<Vec<u64>> {
-        let mut reply = Vec::new();
-        let mut regions = Vec::new();
-        wire::put(&mut reply, self.summaries[0].entries.len() as u32);
-        for (d, s) in [Direction::Out, Direction::In]
-            .into_iter()
-            .zip(&self.summaries)
-        {
-            let parts: [Arc<dyn Memory>; 3] = [
-                self.files.memory(d),
-                Arc::new(EntryMemory(Arc::clone(s))),
-                Arc::new(WordMemory(Arc::clone(s))),
-            ];
-            for memory in parts {
-                let descriptor: RegionDescriptor = self.transport.register(memory)?;
-                descriptor.encode(&mut reply);
-                regions.push(descriptor.region);
-            }
-        }
+        let published = self.exposed.register(&*self.transport)?;
         let mut catalogue = self
             .shared
             .catalogue
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        Ok(std::mem::replace(&mut *catalogue, (reply, regions)).1)
+        Ok(std::mem::replace(&mut *catalogue, published).1)
     }
 }
 

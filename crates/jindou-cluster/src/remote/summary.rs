@@ -22,8 +22,7 @@
 use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;
 use bytemuck::{Pod, Zeroable};
-use jindou_model::{Direction, PredicateId};
-use jindou_store::Snapshot;
+use jindou_model::Direction;
 use jindou_store::segment::{KeyFinder, Segment, prefetch};
 
 /// The reader's table of contents: one a predicate and direction.
@@ -81,16 +80,12 @@ pub struct Summaries {
 
 impl Summaries {
     /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment beside the
-    /// result.
+    /// result. `named_edges` has the number of edges in named graphs, by dense predicate id.
     #[must_use]
-    pub fn of(files: &StoreFiles, snapshot: &Snapshot, direction: Direction) -> Self {
+    pub fn of(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
         let file = files.file(direction);
         let mut all = Self::default();
-        for p in 0..snapshot.predicate_count() {
-            let named = snapshot
-                .edges(PredicateId(p), direction)
-                .named()
-                .edge_count();
+        for (p, &named) in (0..).zip(named_edges) {
             let mut entry = SegmentEntry {
                 named_edges: u32::try_from(named).unwrap_or(u32::MAX),
                 ..SegmentEntry::default()

@@ -4,6 +4,7 @@
 //! token = "…"                      # the same secret on all servers
 //! authority = "authority.pem"      # the cluster's own certificate authority
 //! fabric = "tls"                   # or "ucx", without encryption: only for a network that strangers cannot reach
+//! reads = true                     # with "ucx": servers read lists out of each other's memory, where that is quicker than asking
 //!
 //! [[server]]
 //! name = "one"                     # its certificate is for this name
@@ -33,6 +34,8 @@ pub struct ClusterFile {
     pub token: String,
     /// The carrier of requests and replies.
     pub fabric: Fabric,
+    /// Whether servers read lists out of each other's memory.
+    pub reads: bool,
     /// The servers in the file's order.
     pub servers: Vec<ServerEntry>,
 }
@@ -91,7 +94,7 @@ impl ClusterFile {
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let wrong = |what: String| Error::Store(format!("{}: {what}", path.display()));
         let table: Table = text.parse().map_err(|e| wrong(format!("not TOML: {e}")))?;
-        only(&table, &["token", "authority", "fabric", "server"]).map_err(wrong)?;
+        only(&table, &["token", "authority", "fabric", "reads", "server"]).map_err(wrong)?;
         let token = text_of(&table, "token").map_err(wrong)?;
         if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
             return Err(wrong(format!(
@@ -118,10 +121,17 @@ impl ClusterFile {
             servers.push(server);
         }
         let fabric = fabric(&table, &servers).map_err(wrong)?;
+        let reads = match table.get("reads") {
+            None => fabric == Fabric::Ucx,
+            Some(Value::Boolean(reads)) if fabric == Fabric::Ucx || !reads => *reads,
+            Some(Value::Boolean(_)) => return Err(wrong("reads are for fabric = \"ucx\"".into())),
+            Some(_) => return Err(wrong("reads has to be true or false".into())),
+        };
         Ok(Self {
             path: path.to_owned(),
             token: token.to_owned(),
             fabric,
+            reads,
             servers,
         })
     }
@@ -326,7 +336,11 @@ mod tests {
         let one = format!("{key}\ndevices = \"mlx5_0:1\"");
         let other = "key = \"two.key\"\ndevices = \"eth0\"";
         let both = ucx.replace(key, &one).replace("key = \"two.key\"", other);
-        assert_eq!(parse(TEXT).unwrap().fabric, Fabric::Tls);
+        let parsed = parse(TEXT).unwrap();
+        assert_eq!((parsed.fabric, parsed.reads), (Fabric::Tls, false));
+        assert!(parse(&here).unwrap().reads);
+        let asking = here.replace("authority =", "reads = false\nauthority =");
+        assert!(!parse(&asking).unwrap().reads);
         assert_eq!(parse(&here).unwrap().fabric, Fabric::Ucx);
         let file = parse(&both).unwrap();
         assert_eq!(file.servers[1].devices.as_deref(), Some("eth0"));
@@ -335,6 +349,11 @@ mod tests {
             (here.replace(key, &one), "server two needs devices"),
             (both.replace("\"ucx\"", "\"tls\""), "devices are for"),
             (ucx.replace("\"ucx\"", "\"rdma\""), "fabric has to be"),
+            (asking.replace("false", "\"no\""), "true or false"),
+            (
+                TEXT.replace("authority =", "reads = true\nauthority ="),
+                "reads are for",
+            ),
         ] {
             let e = parse(&text).unwrap_err().to_string();
             assert!(e.contains(says), "{e}");

@@ -51,6 +51,12 @@ impl Own {
         self.bases.get(shard as usize).is_some_and(Option::is_some)
     }
 
+    /// The shards that the server holds.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Arc<Base>)> {
+        let all = (0..).zip(&*self.bases);
+        all.filter_map(|(shard, base)| Some((shard, base.as_ref()?)))
+    }
+
     /// The answer of one of the shards.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 //! peer     the asking side: one connection that is kept up, and what waits on it
 //! listen   the answering side
 //! lane     requests and replies of a connection over UCX, where the network is trusted
+//! reads    lists read out of a peer's memory, there
 //! ```
 
 mod file;
@@ -18,6 +19,7 @@ mod frame;
 mod lane;
 mod listen;
 mod peer;
+mod reads;
 mod tls;
 
 pub use file::{ClusterFile, Fabric, ServerEntry};
@@ -25,7 +27,7 @@ pub use file::{ClusterFile, Fabric, ServerEntry};
 use frame::Hello;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Cluster, Far, Posts, Reply, Request, wire};
+use jindou_store::shard::{Blocks, Cluster, Far, Posts, Reply, Request, shard_folder, wire};
 use listen::{Listener, Own};
 use peer::{Peer, Waiting};
 use std::net::SocketAddr;
@@ -123,7 +125,11 @@ impl Servers {
         };
         let own = Own::new(own, posts);
         let (listener, address) = runtime.block_on(Listener::bind(entry, &tls))?;
-        let lanes = lane::End::of(file, name, address.ip())?;
+        let predicates = own
+            .all()
+            .next()
+            .map_or(0, |(_, base)| base.statistics().predicates.len());
+        let lanes = lane::End::of(file, name, address.ip(), predicates as u32)?;
         let state = ServerState {
             name: name.to_owned(),
             identity: cluster.identity(),
@@ -179,6 +185,45 @@ impl Servers {
         self.peers
             .iter()
             .map(|p| (p.name(), p.over_lane()))
+            .collect()
+    }
+
+    /// Lets peers with UCX read the segments of the shards that this server holds, which lie in the folder of the cut store: from some time
+    /// later on, about a second for 50 million keys. Where the cluster file says no, or that fails, they ask.
+    pub fn serve_reads(&self, store: &Path) {
+        let Some(lanes) = self.lanes.as_ref().filter(|l| l.shelf().is_some()) else {
+            return;
+        };
+        let (lanes, own, store) = (Arc::downgrade(lanes), self.own.clone(), store.to_owned());
+        let serve = move || {
+            for (shard, base) in own.all() {
+                let Some(lanes) = lanes.upgrade() else {
+                    return;
+                };
+                let folder = store.join(shard_folder(shard));
+                let put =
+                    |shelf: &Arc<reads::Shelf>| shelf.put(lanes.transport(), shard, &folder, base);
+                if let Some(Err(e)) = lanes.shelf().map(put) {
+                    tracing::warn!("other servers have to ask for the lists of shard {shard}: {e}");
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("jindou-summaries".into());
+        if let Err(e) = thread.spawn(serve) {
+            tracing::warn!("other servers have to ask for lists: {e}");
+        }
+    }
+
+    /// By peer: its name, and the requests for lists that were read out of its memory; `None` while it cannot be read.
+    #[must_use]
+    pub fn reads(&self) -> Vec<(&str, Option<u64>)> {
+        self.peers
+            .iter()
+            .map(|p| {
+                let lane = p.lane();
+                let count = lane.as_ref().and_then(|l| l.reads()).map(|r| r.count());
+                (p.name(), count)
+            })
             .collect()
     }
 
@@ -253,6 +298,26 @@ impl Far for Servers {
             return Ok(0);
         }
         self.peer(shard)?.link(shard)
+    }
+
+    fn read(
+        &self,
+        blocks: &Blocks,
+        shard: u32,
+        request: &Request,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        // In a cluster over TLS, at once.
+        self.lanes.as_ref()?.shelf()?;
+        let lane = self.peer(shard).ok()?.lane()?;
+        lane.reads()?.reply(blocks, shard, request, cancel)
+    }
+
+    fn reading(&self) -> Option<f64> {
+        self.lanes.as_ref()?.shelf()?;
+        let one = |peer: &Arc<Peer>| peer.lane()?.reads()?.one();
+        let all = self.peers.iter().map(one).collect::<Option<Vec<f64>>>()?;
+        all.into_iter().reduce(f64::max)
     }
 
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {

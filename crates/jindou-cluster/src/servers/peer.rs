@@ -224,7 +224,13 @@ impl Peer {
         self.lane().and_then(|lane| lane.taken())
     }
 
-    fn lane(&self) -> Option<Arc<Lane>> {
+    /// The shards that it holds.
+    pub fn shards(&self) -> &[u32] {
+        &self.entry.shards
+    }
+
+    /// Its lane.
+    pub fn lane(&self) -> Option<Arc<Lane>> {
         match &*lock(&self.state) {
             State::Up { lane, .. } => lane.clone(),
             _ => None,

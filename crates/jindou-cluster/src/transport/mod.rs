@@ -22,6 +22,7 @@ pub mod ucx;
 
 pub use error::{Result, TransportError};
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,11 @@ impl Moment {
 pub unsafe trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
+
+    /// The file that all of it is mapped from; `None` if it is no file. Readers on the same machine may map it themselves.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
 }
 
 // SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it behind a shared `Arc`, through

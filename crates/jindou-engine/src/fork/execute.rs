@@ -65,7 +65,7 @@ impl ForkExecutor {
         if self.mode != ShardMode::Dynamic {
             return (Way::Fork(starts), Why::Demanded);
         }
-        let [here, parts] = costs(graph, blocks.shards(), all, self.hub.round());
+        let [here, parts] = costs(graph, blocks.shards(), all, self.hub.waits());
         let way = match starts {
             _ if parts < here => Way::Fork(starts),
             Starts::On(shard) if shard != own => Way::There(shard),

@@ -96,6 +96,13 @@ impl Inner {
         self.round.load(Ordering::Relaxed) as f64
     }
 
+    /// Nanoseconds of a round to another shard, and of getting a list that another server has.
+    pub fn waits(&self) -> [f64; 2] {
+        let round = self.round();
+        let reading = self.far().ok().and_then(|far| far.reading());
+        [round, reading.map_or(round, |list| list.min(round))]
+    }
+
     fn measured(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.round.load(Ordering::Relaxed);

@@ -70,13 +70,13 @@ pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
 }
 
 impl<'a> Line<'a> {
-    /// For the steps after the first one. `round` is the time of a request to another shard, in nanoseconds.
+    /// For the steps after the first one. A request to another shard takes `round` nanoseconds, and getting a list of its `list`.
     pub fn new(
         steps: &'a [Step],
         layouts: &'a [Vec<Slot>],
         run: Run<'a>,
         mode: ShardMode,
-        round: f64,
+        [round, list]: [f64; 2],
     ) -> Result<Self> {
         let (own, blocks) = run.snapshot.placement().ok_or_else(|| {
             Error::Internal("a part of a query over a store that is whole".into())
@@ -89,6 +89,7 @@ impl<'a> Line<'a> {
             choice: Choice {
                 mode,
                 round,
+                list,
                 expected: two[0].rows / shards,
                 elsewhere: 1.0 - 1.0 / shards,
             },

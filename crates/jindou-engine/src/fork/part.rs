@@ -310,8 +310,8 @@ impl Part {
             pool: &Spawned,
             stop: &stop,
         };
-        let round = self.hub.round();
-        let mut line = Line::new(&self.steps, &self.layouts, run, self.program.mode, round)?;
+        let waits = self.hub.waits();
+        let mut line = Line::new(&self.steps, &self.layouts, run, self.program.mode, waits)?;
         let mut out = Outbox::new(self);
         let mut chunk = Batch::new(0, &self.memory);
         let mut values: Option<Values<'_>> = None;

@@ -148,8 +148,14 @@ const ROUNDS_OF_PARTS: f64 = 4.0;
 /// Nanoseconds of a part's threads and tables.
 const A_PART: f64 = 50_000.0;
 
-/// Nanoseconds of an exploration here, where the lists of others are asked for, and in parts at all shards.
-pub(crate) fn costs(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) -> [f64; 2] {
+/// Nanoseconds of an exploration here, where the lists of others are asked for, and in parts at all shards. A request to another server takes
+/// `round`, and getting lists from it `reading`.
+pub(crate) fn costs(
+    graph: &dyn Graph,
+    shards: u32,
+    steps: &[Step],
+    [round, reading]: [f64; 2],
+) -> [f64; 2] {
     let shards = f64::from(shards);
     let far = 1.0 - 1.0 / shards;
     let work: f64 = steps.iter().map(|s| s.cost).sum();
@@ -180,7 +186,7 @@ pub(crate) fn costs(graph: &dyn Graph, shards: u32, steps: &[Step], round: f64) 
             .filter(|l| matches!(l.anchor, Operand::Slot(_)));
         for list in slots {
             here +=
-                round + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list, within));
+                reading + far * two[0].rows * (A_LIST + A_NEIGHBOUR * degree(graph, list, within));
         }
     }
     [
@@ -195,6 +201,8 @@ pub(crate) struct Choice {
     pub mode: ShardMode,
     /// Nanoseconds of a request to another server and its answer.
     pub round: f64,
+    /// Nanoseconds of getting a list that another server has: as long, or less where its memory can be read.
+    pub list: f64,
     /// Rows that the step is estimated to get on one shard.
     pub expected: f64,
     /// The share of ids that another shard owns.
@@ -233,7 +241,7 @@ impl Choice {
         }
         let asked = |route: &Route, keys: f64| match keys {
             0.0 => 0.0,
-            _ => self.round + keys * (A_LIST * route.lists + A_NEIGHBOUR * route.degree),
+            _ => self.list + keys * (A_LIST * route.lists + A_NEIGHBOUR * route.degree),
         };
         let each = || routes.iter().zip(far);
         let others = |at: usize| -> f64 {
@@ -382,6 +390,7 @@ mod tests {
             mode: ShardMode::Dynamic,
             round,
             expected,
+            list: round,
             elsewhere: 0.5,
         };
         let far = |rows| FarRows {
@@ -432,6 +441,7 @@ mod tests {
             let choice = Choice {
                 mode,
                 round: 100_000.0,
+                list: 100_000.0,
                 expected: 1e5,
                 elsewhere: 0.8,
             };

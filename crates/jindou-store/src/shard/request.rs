@@ -1,5 +1,6 @@
 //! Requests of shards to one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
 
+use super::Blocks;
 use crate::segment::Scope;
 use jindou_model::{CancelToken, Direction, Result};
 
@@ -277,6 +278,24 @@ pub trait Far: Send + Sync {
     /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why; the token's
     /// [`Error::Cancelled`](jindou_model::Error::Cancelled) and [`Error::Timeout`](jindou_model::Error::Timeout).
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>>;
+
+    /// The reply to a request, without asking the shard for it: where its memory can be read from here, and that is quicker. `None` where
+    /// it has to be asked. `blocks` are the store's.
+    fn read(
+        &self,
+        blocks: &Blocks,
+        shard: u32,
+        request: &Request,
+        cancel: &CancelToken,
+    ) -> Option<Reply> {
+        let _ = (blocks, shard, request, cancel);
+        None
+    }
+
+    /// Nanoseconds of [`Self::read`] for a list, if those of all other shards can be read.
+    fn reading(&self) -> Option<f64> {
+        None
+    }
 
     /// The number of the connection to a shard: another one after the shard's server was away, even for a moment. Always the same for
     /// shards in this process.

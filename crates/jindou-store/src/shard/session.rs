@@ -27,8 +27,10 @@ pub struct Traffic {
     pub rounds: u64,
     /// Messages to a shard, each with all requests of a round.
     pub messages: u64,
-    /// Bytes of requests and replies.
+    /// Bytes of requests and replies, and of what was read.
     pub bytes: u64,
+    /// Requests for lists that were read out of other servers' memory, without a message.
+    pub reads: u64,
 }
 
 /// The reason why a session reads no more.
@@ -59,6 +61,7 @@ pub struct Session {
     rounds: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
+    reads: AtomicU64,
 }
 
 impl fmt::Debug for Session {
@@ -93,6 +96,7 @@ impl Session {
             rounds: AtomicU64::new(0),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
         })
     }
 
@@ -126,6 +130,7 @@ impl Session {
             rounds: self.rounds.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            reads: self.reads.load(Ordering::Relaxed),
         }
     }
 
@@ -219,11 +224,38 @@ impl Session {
             self.end(failure_of(e, requests[0].0));
             return Vec::new();
         }
+        let read = |(shard, request): &(u32, Request)| {
+            let blocks = &self.shard().blocks;
+            self.far.read(blocks, *shard, request, &cancel)
+        };
+        let mut found: Vec<Option<Reply>> = requests.iter().map(read).collect();
+        let bytes = found.iter().flatten().map(Reply::bytes).sum();
+        let count = found.iter().flatten().count();
+        if count == 0 {
+            return self.send(requests, &cancel);
+        }
+        self.reads.fetch_add(count as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if count < requests.len() {
+            let rest = requests.iter().zip(&found).filter(|(_, f)| f.is_none());
+            let rest: Vec<(u32, Request)> = rest.map(|(r, _)| r.clone()).collect();
+            let replies = self.send(&rest, &cancel);
+            if replies.is_empty() {
+                return replies;
+            }
+            let missing = found.iter_mut().filter(|f| f.is_none());
+            missing.zip(replies).for_each(|(f, r)| *f = Some(r));
+        }
+        found.into_iter().flatten().collect()
+    }
+
+    /// Replies to requests, of which there is one at least, by messages.
+    fn send(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Vec<Reply> {
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
         self.rounds.fetch_add(1, Ordering::Relaxed);
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
-        match self.far.ask(requests, &cancel) {
+        match self.far.ask(requests, cancel) {
             Ok(replies) if replies.len() == requests.len() => {
                 let got: u64 = replies.iter().map(Reply::bytes).sum();
                 self.bytes.fetch_add(sent + got, Ordering::Relaxed);

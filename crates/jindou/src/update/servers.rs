@@ -56,7 +56,9 @@ pub(crate) fn open_server(
     let home = entry.shards.first().copied().unwrap_or(0);
     let hub = hub_of(own.clone(), home, options);
     let posts = Arc::new(hub.0.clone());
-    let far: Arc<dyn Far> = Arc::new(Servers::start(file, name, &cluster, own, Some(posts))?);
+    let servers = Servers::start(file, name, &cluster, own, Some(posts))?;
+    servers.serve_reads(dir);
+    let far: Arc<dyn Far> = Arc::new(servers);
     hub.connect(&far);
     let snapshot = Snapshot::of_shard(first, far)?;
     Ok(Opened {

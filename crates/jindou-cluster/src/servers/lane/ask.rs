@@ -2,6 +2,7 @@
 
 use super::super::frame::Kind;
 use super::super::peer::{MAX_REPLY, Peer};
+use super::super::reads::Reads;
 use super::super::{BEAT, SILENCE};
 use super::parts::{Assembly, Part};
 use super::{ALIVE, End, IN_WORK, secret};
@@ -36,6 +37,8 @@ pub struct Lane {
     taken: AtomicU64,
     /// Held while a request of several parts is sent.
     long: Mutex<()>,
+    /// The peer's shards, once they can be read.
+    reads: OnceLock<Reads>,
 }
 
 #[derive(Default)]
@@ -156,6 +159,30 @@ impl Lane {
         sent.map(|(number, _)| number).collect()
     }
 
+    /// The way to read the peer's shards, while the lane lives.
+    pub fn reads(&self) -> Option<&Reads> {
+        let reads = self.reads.get()?;
+        (!self.has_ended()).then_some(reads)
+    }
+
+    /// Opens the peer's shards for reading; true if there is nothing more to try.
+    fn open_reads(&self) -> bool {
+        match Reads::open(&self.end, &self.link, self.peer.shards()) {
+            Ok(Some(reads)) => {
+                let _ = self.reads.set(reads);
+                true
+            }
+            Ok(None) => false,
+            Err(e) => {
+                tracing::debug!(
+                    server = self.peer.name(),
+                    "its lists are asked for, and not read: {e}"
+                );
+                true
+            }
+        }
+    }
+
     fn has_ended(&self) -> bool {
         lock(&self.under_way).is_none()
     }
@@ -220,9 +247,20 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
         under_way: Mutex::new(Some(FxHashMap::default())),
         taken: AtomicU64::new(0),
         long: Mutex::new(()),
+        reads: OnceLock::new(),
     }));
     lock(&end.tables.asking).insert(own, Arc::clone(&open.0));
     peer.offer(&open.0, own);
+    // A thread, since it waits for the peer; it ends with the lane at the latest.
+    if end.shelf().is_some() {
+        let lane = Arc::clone(&open.0);
+        let opening = move || {
+            while !lane.has_ended() && !lane.open_reads() {
+                std::thread::sleep(BEAT / 5);
+            }
+        };
+        let _ = Builder::new().name("jindou-reads".into()).spawn(opening);
+    }
     watch(&open.0).await;
 }
 
@@ -326,6 +364,7 @@ mod tests {
         let end = End {
             transport: UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap(),
             tables: Arc::<Tables>::default(),
+            shelf: None,
             port: 0,
         };
         let entry = ServerEntry {
@@ -347,6 +386,7 @@ mod tests {
             under_way: Mutex::new(Some(FxHashMap::default())),
             taken: AtomicU64::new(0),
             long: Mutex::new(()),
+            reads: OnceLock::new(),
         });
         lane.accepted(2);
         assert!(lane.send(9, b"some", &CancelToken::new()).unwrap());

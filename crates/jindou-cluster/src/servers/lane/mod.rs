@@ -17,6 +17,7 @@ pub use ask::{LOST, Lane, keep};
 
 use super::file::{ClusterFile, Fabric};
 use super::frame::Kind;
+use super::reads::Shelf;
 use super::{BEAT, SILENCE};
 use crate::transport::ucx::{self, UcxOptions, UcxTransport};
 use crate::transport::{Epoch, Message, Peer, Transport, TransportError};
@@ -35,12 +36,16 @@ const WINDOW: u32 = 4;
 const REQUESTS: u16 = 1;
 const REPLIES: u16 = 2;
 /// Wants an empty answer.
-const ALIVE: u16 = 4;
+pub const ALIVE: u16 = 4;
+/// Asks what a reader has to know of a shard.
+pub const CATALOGUE: u16 = 5;
 
 /// A server's end of the fabric.
 pub struct End {
     transport: Arc<UcxTransport>,
     tables: Arc<Tables>,
+    /// Shards that peers may read; `None` where they may not.
+    shelf: Option<Arc<Shelf>>,
     port: u16,
 }
 
@@ -52,11 +57,17 @@ struct Tables {
 }
 
 impl End {
-    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only.
+    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has so many
+    /// predicates.
     ///
     /// # Errors
     /// [`Error::Store`] when UCX cannot be used here.
-    pub fn of(file: &ClusterFile, name: &str, ip: IpAddr) -> Result<Option<Arc<Self>>> {
+    pub fn of(
+        file: &ClusterFile,
+        name: &str,
+        ip: IpAddr,
+        predicates: u32,
+    ) -> Result<Option<Arc<Self>>> {
         if file.fabric == Fabric::Tls {
             return Ok(None);
         }
@@ -79,9 +90,11 @@ impl End {
         let port = transport.address().parse::<SocketAddr>();
         let port = port.map_or(0, |a| a.port());
         let tables = Arc::<Tables>::default();
+        let shelf = file.reads.then(|| Arc::new(Shelf::new(predicates)));
         let end = Arc::new(Self {
             transport,
             tables: Arc::clone(&tables),
+            shelf: shelf.clone(),
             port,
         });
         let (own, asked) = (Arc::downgrade(&end), Arc::clone(&tables));
@@ -108,7 +121,24 @@ impl End {
         end.transport
             .handle(ALIVE, Arc::new(alive))
             .map_err(cannot)?;
+        let catalogue = move |m: &Message<'_>, reply: &mut Vec<u8>| {
+            let shelf = shelf.as_ref().ok_or("nothing is to be read here")?;
+            shelf.answer(m.payload, reply).map_err(str::to_owned)
+        };
+        end.transport
+            .handle(CATALOGUE, Arc::new(catalogue))
+            .map_err(cannot)?;
         Ok(Some(end))
+    }
+
+    /// The end of the fabric itself.
+    pub fn transport(&self) -> &UcxTransport {
+        &self.transport
+    }
+
+    /// The shards that peers may read, if they may.
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
     }
 
     /// The port of its control connections.

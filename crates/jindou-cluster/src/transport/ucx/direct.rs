@@ -1,25 +1,38 @@
 //! Regions of a peer that this process sees: read with plain loads.
 
+use jindou_store::directory::Bytes;
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Regions of one connection that can be seen; those attached later are read by calls of UCX. (A store has
-/// six, and a connection lives about as long as an epoch.)
+/// Regions of one connection that can be seen, and files of it that are mapped; of those attached later the first are read by calls of UCX,
+/// and the others not at all. (A store has six, and a connection lives about as long as an epoch.)
 const WINDOWS: usize = 256;
+/// Set in the slot of a file, of which UCX knows nothing.
+const FILE: u32 = 1 << 31;
 
 /// A mapped region.
 #[derive(Debug)]
 pub(super) struct Window {
     pointer: *const u8,
     len: u64,
+    /// Keeps the memory mapped, where it was mapped here.
+    file: Option<Bytes>,
 }
 
-// SAFETY: the memory behind `pointer` is only read, never changes, and belongs to no thread.
+// SAFETY: the memory behind `pointer` is only read, never changes (but for a file that fails, which [`Window::is_whole`] tells), and
+// belongs to no thread.
 unsafe impl Send for Window {}
 // SAFETY: as above.
 unsafe impl Sync for Window {}
 
 impl Window {
+    /// False if what was read may not be what the owner of a file put there.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.file.as_ref().is_none_or(Bytes::is_whole)
+    }
+
     /// Copies the bytes from `offset` on; false if they are not all in the region.
     #[inline]
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> bool {
@@ -27,7 +40,7 @@ impl Window {
         if end.is_none_or(|end| end > self.len) {
             return false;
         }
-        // SAFETY: in bounds (just checked) of memory that `Windows::open` was promised to be readable; `into`
+        // SAFETY: in bounds (just checked) of memory that `Windows::open` was promised to be readable, or of a file's; `into`
         // is ours alone and in no mapping of the peer.
         unsafe {
             let from = self.pointer.add(offset as usize);
@@ -63,27 +76,61 @@ impl Window {
 
 /// Windows by a region's slot; looked up without a lock.
 #[derive(Debug, Default)]
-pub(super) struct Windows(OnceLock<Box<[OnceLock<Window>]>>);
+pub(super) struct Windows {
+    /// Regions that UCX knows, by its slots; then files.
+    all: OnceLock<Box<[OnceLock<Window>]>>,
+    files: AtomicU32,
+}
 
 impl Windows {
+    fn all(&self) -> &[OnceLock<Window>] {
+        self.all
+            .get_or_init(|| (0..2 * WINDOWS).map(|_| OnceLock::new()).collect())
+    }
+
     /// Notes a window; without effect beyond [`WINDOWS`].
     ///
     /// # Safety
     ///
     /// `len` bytes from `pointer` on must be readable and not change as long as `self` lives.
     pub(super) unsafe fn open(&self, slot: u32, pointer: *const u8, len: u64) {
-        let windows = self
-            .0
-            .get_or_init(|| (0..WINDOWS).map(|_| OnceLock::new()).collect());
-        if let Some(w) = windows.get(slot as usize) {
+        if let Some(w) = self.all().get(..WINDOWS).and_then(|w| w.get(slot as usize)) {
             // A slot is given out once.
-            let _ = w.set(Window { pointer, len });
+            let _ = w.set(Window {
+                pointer,
+                len,
+                file: None,
+            });
         }
+    }
+
+    /// Keeps a file; gives its slot, or `None` beyond [`WINDOWS`].
+    pub(super) fn map(&self, file: Bytes) -> Option<u32> {
+        let at = self.files.fetch_add(1, Ordering::Relaxed);
+        let place = self.all().get(WINDOWS..)?.get(at as usize);
+        let Some(place) = place else {
+            self.files.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        };
+        let bytes = file.as_slice();
+        // The mapping stays where it is when its owner is moved.
+        let window = Window {
+            pointer: bytes.as_ptr(),
+            len: bytes.len() as u64,
+            file: Some(file),
+        };
+        let _ = place.set(window);
+        Some(FILE | at)
     }
 
     /// The window of a slot.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&Window> {
-        self.0.get()?.get(slot as usize)?.get()
+        let at = match slot & FILE {
+            0 if slot as usize >= WINDOWS => return None,
+            0 => slot as usize,
+            _ => WINDOWS + (slot & !FILE) as usize,
+        };
+        self.all.get()?.get(at)?.get()
     }
 }

@@ -4,6 +4,7 @@ use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPOR
 use super::core::Core;
 use super::direct::{Window, Windows};
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
+use super::mapped::FileName;
 use super::worker::{LANDING, Part};
 use crate::transport::{
     ByteRange, Epoch, MAX_MESSAGE, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
@@ -300,6 +301,16 @@ impl Peer for Link {
     }
 
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion> {
+        if let Some(file) = FileName::of_key(&descriptor.key) {
+            let mapped = file.map().map_err(TransportError::Refused)?;
+            return Ok(RemoteRegion {
+                slot: self.windows.map(mapped).ok_or_else(|| {
+                    TransportError::Refused("too many files of one peer are mapped".into())
+                })?,
+                epoch: descriptor.epoch,
+                len: descriptor.len,
+            });
+        }
         let mut worker = self.core.worker();
         let slot = worker
             .attach(self.endpoint, &descriptor.key, descriptor.base)
@@ -344,7 +355,13 @@ impl Peer for Link {
         }
         check_read(self, region, ranges, into)?;
         if let Some(window) = self.windows.get(region.slot) {
-            return self.read_window(window, ranges, into, deadline);
+            self.read_window(window, ranges, into, deadline)?;
+            return match window.is_whole() {
+                true => Ok(()),
+                false => Err(TransportError::Refused(
+                    "the peer's file has changed or cannot be read".into(),
+                )),
+            };
         }
         // The clock is read only by those who must wait: a read of shared memory is done when it is started.
         if let [r] = ranges

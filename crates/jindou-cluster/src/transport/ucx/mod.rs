@@ -15,8 +15,8 @@
 //! - **Gathering**: over TCP, UCX emulates each read by a message of its own, so that 64 reads cost 34 times
 //!   one. There `read_many` sends one message with all ranges, which the peer's progress thread answers with
 //!   one; the peer checks epoch and bounds.
-//! - **Direct reads**: where UCX maps the peer's segment into this process (shared memory), a read is a copy,
-//!   without a lock or a call of UCX, after the same checks as any other.
+//! - **Direct reads**: where UCX maps the peer's segment into this process (shared memory), or a region is a file that this
+//!   process maps as well, a read is a copy, without a lock or a call of UCX, after the same checks as any other.
 //! - **Devices** are always named (UCX's default is every interface it finds).
 //!
 //! Nothing here is authenticated; see [`crate::transport`] for the trust boundary.
@@ -29,6 +29,7 @@ mod direct;
 mod frame;
 mod library;
 mod link;
+mod mapped;
 mod operation;
 mod parts;
 mod progress;
@@ -46,7 +47,7 @@ use std::time::Duration;
 pub enum Fabric {
     /// Shared memory: both ends on one machine, under one user. UCX reads other processes' memory directly
     /// only in segments that it made itself, so registered memory is **copied** into one, and takes its room
-    /// twice (a mapped file's pages can be dropped by the system, a segment's cannot).
+    /// twice. Memory that is a whole file is not: its readers map the file themselves, if they find it.
     SharedMemory,
     /// TCP.
     Tcp,

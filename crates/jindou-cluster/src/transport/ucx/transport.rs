@@ -4,6 +4,7 @@ use super::control::{Hello, beat, unreachable, watch};
 use super::core::Core;
 use super::frame::what;
 use super::link::Link;
+use super::mapped::FileName;
 use super::progress;
 use super::worker::MemoryHandle;
 use super::{UcxOptions, bare};
@@ -30,7 +31,8 @@ const NOT_ACCEPTED: Duration = Duration::from_millis(50);
 const CONNECTIONS: usize = 2048;
 
 struct Registered {
-    handle: MemoryHandle,
+    /// UCX's; `None` for a file that readers map themselves.
+    handle: Option<MemoryHandle>,
     memory: Arc<dyn Memory>,
 }
 
@@ -301,8 +303,17 @@ impl Transport for UcxTransport {
     fn register(&self, memory: Arc<dyn Memory>) -> Result<RegionDescriptor> {
         self.open()?;
         let bytes = memory.bytes();
-        let copy = self.shared.core.options.fabric.copies_memory();
-        let (handle, base, key) = self.shared.core.worker().register(bytes, copy)?;
+        let options = &self.shared.core.options;
+        let copy = options.fabric.copies_memory();
+        let file = memory.file().filter(|_| copy && options.direct);
+        let file = file.and_then(|path| FileName::of(path, bytes.len() as u64));
+        let (handle, base, key) = match file {
+            Some(file) => (None, 0, file.to_key()),
+            None => {
+                let (handle, base, key) = self.shared.core.worker().register(bytes, copy)?;
+                (Some(handle), base, key)
+            }
+        };
         let region = self.shared.next_region.fetch_add(1, Ordering::Relaxed);
         let descriptor = RegionDescriptor {
             region,
@@ -319,7 +330,9 @@ impl Transport for UcxTransport {
         self.open()?;
         match write(&self.shared.regions).remove(&region) {
             Some(r) => {
-                self.shared.core.worker().unregister(&r.handle);
+                if let Some(handle) = r.handle {
+                    self.shared.core.worker().unregister(&handle);
+                }
                 Ok(())
             }
             None => Err(TransportError::Refused(format!(
@@ -404,7 +417,9 @@ impl Transport for UcxTransport {
         let regions = std::mem::take(&mut *write(&self.shared.regions));
         let (handles, kept): (Vec<_>, Vec<_>) =
             regions.into_values().map(|r| (r.handle, r.memory)).unzip();
-        self.shared.core.shut(handles);
+        self.shared
+            .core
+            .shut(handles.into_iter().flatten().collect());
         // Only now may the memory go: UCX knows of it no more.
         drop(kept);
         write(&self.shared.handlers).clear();
