@@ -131,6 +131,9 @@ pub trait PulledRows: Send + Sync {
     /// Those of the task's token; that what makes the rows is gone.
     fn wait(&self) -> Result<()>;
 
+    /// Says that nobody wants more of the rows: they are made no further, and those that are there are given out no more.
+    fn end(&self) {}
+
     /// True if the last column says how many rows each row stands for. Bare rows have no such column.
     fn is_counted(&self) -> bool {
         false

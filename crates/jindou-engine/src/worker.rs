@@ -419,6 +419,11 @@ fn take_morsels<'p, 'a, 's>(
                 run.stop.store(true, Ordering::Relaxed);
             }
         })?;
+        if let Work::Pulled(rows) = &job.work
+            && is_done(shared, at, job)
+        {
+            rows.end();
+        }
         if let Some(p) = pipeline {
             explored.push((at, p.stats()));
         }
@@ -464,6 +469,11 @@ fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> 
     }
 }
 
+/// True if nobody wants more of a leaf's rows.
+fn is_done(shared: &Shared<'_, '_, '_, '_>, at: usize, job: &Job<'_>) -> bool {
+    job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
+}
+
 /// Takes morsels of one leaf until there are no more.
 fn take_job<'p>(
     shared: &Shared<'_, 'p, '_, '_>,
@@ -484,7 +494,7 @@ fn take_job<'p>(
         _ => Batch::new(0, run.budget),
     };
     loop {
-        if job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done()) {
+        if is_done(shared, at, job) {
             return Ok(());
         }
         if !between()? {

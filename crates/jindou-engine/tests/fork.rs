@@ -1,6 +1,8 @@
 //! Fork-join over shards that are open in this process: random queries against `spareval`, with rows sent to their data always, by cost, or
 //! never; shards that fail, vanish or forget a query; cancellation, limits, early ends. No part is left behind.
 
+#[path = "fork/early.rs"]
+mod early;
 #[path = "fork/faults.rs"]
 mod faults;
 #[path = "fork/odd_steps.rs"]

@@ -211,7 +211,7 @@ impl ForkExecutor {
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on the parts are told when it is dropped.
-        let gathered = Gathered(gathering);
+        let gathered = Gathered::new(gathering);
         let begin = Message::Begin(self.program(task, repeats)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;

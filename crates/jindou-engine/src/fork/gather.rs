@@ -9,6 +9,7 @@ use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -273,12 +274,26 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`], for the engine; the parts end when it is dropped.
-pub(crate) struct Gathered(pub Arc<Gathering>);
+/// The rows of [`Gathering`], for the engine; the parts end when nobody wants more of them, and when it is dropped.
+pub(crate) struct Gathered {
+    gathering: Arc<Gathering>,
+    /// The parts were told.
+    has_ended: AtomicBool,
+}
 
-impl Drop for Gathered {
-    fn drop(&mut self) {
-        let g = &self.0;
+impl Gathered {
+    pub fn new(gathering: Arc<Gathering>) -> Self {
+        Self {
+            gathering,
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    fn end_parts(&self) {
+        if self.has_ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let g = &self.gathering;
         g.hub.forget(g.query);
         // Whoever is away has no part any more.
         let cancel = CancelToken::with_deadline(GOODBYE);
@@ -286,9 +301,18 @@ impl Drop for Gathered {
     }
 }
 
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        self.end_parts();
+    }
+}
+
 impl PulledRows for Gathered {
     fn poll(&self) -> Result<Poll> {
-        let g = &self.0;
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Ok(Poll::Done);
+        }
+        let g = &self.gathering;
         let mut state = lock(&g.state);
         if let Some(failure) = &state.failure {
             let error = failure.error();
@@ -314,7 +338,10 @@ impl PulledRows for Gathered {
     }
 
     fn wait(&self) -> Result<()> {
-        let g = &self.0;
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let g = &self.gathering;
         let look = {
             let state = lock(&g.state);
             if !state.rows.is_empty() || state.failure.is_some() || state.ledger.is_even() {
@@ -336,12 +363,23 @@ impl PulledRows for Gathered {
         Ok(())
     }
 
+    fn end(&self) {
+        self.end_parts();
+        let g = &self.gathering;
+        let mut state = lock(&g.state);
+        state.rows.clear();
+        // Giving back never fails.
+        let _ = state.charge.set(0);
+        // Another thread may wait for more.
+        g.wake.notify_all();
+    }
+
     fn is_counted(&self) -> bool {
-        self.0.is_counted
+        self.gathering.is_counted
     }
 
     fn steps(&self) -> Vec<StepProfile> {
-        let g = &self.0;
+        let g = &self.gathering;
         let mut all = vec![StepProfile::default(); g.steps];
         for c in &lock(&g.state).counts {
             for (sum, s) in all.iter_mut().zip(&c.steps) {
@@ -352,7 +390,7 @@ impl PulledRows for Gathered {
     }
 
     fn details(&self) -> String {
-        self.0.shards()
+        self.gathering.shards()
     }
 
     fn work(&self) -> Vec<ShardWork> {
@@ -361,6 +399,6 @@ impl PulledRows for Gathered {
             sent: c.steps.iter().map(|s| s.sent).sum::<u64>() + c.given,
             time: c.time,
         };
-        lock(&self.0.state).counts.iter().map(of).collect()
+        lock(&self.gathering.state).counts.iter().map(of).collect()
     }
 }
