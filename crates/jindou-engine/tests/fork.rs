@@ -5,6 +5,8 @@
 mod early;
 #[path = "fork/faults.rs"]
 mod faults;
+#[path = "fork/heavy.rs"]
+mod heavy;
 #[path = "fork/odd_steps.rs"]
 mod odd_steps;
 #[path = "fork/peers.rs"]

@@ -1,5 +1,7 @@
 //! Statistics for the planner: counts per predicate and class, and characteristic sets with counts.
 
+use bytemuck::{Pod, Zeroable};
+use jindou_model::Direction;
 use rustc_hash::FxHashMap;
 
 /// Counts of one predicate.
@@ -33,6 +35,41 @@ pub struct PlannerSet {
     pub predicates: Vec<(u32, u64, u64)>,
 }
 
+/// A key of the default graph with so many neighbours that rows go to its list sooner than the list goes to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub struct HeavyKey {
+    /// Twice the dense predicate id, and 1 for edges that enter.
+    segment: u32,
+    /// The vertex.
+    pub key: u32,
+    /// Its neighbours.
+    pub edges: u32,
+}
+
+impl HeavyKey {
+    /// Fewest neighbours: a list of 32 KiB.
+    pub const LEAST: u32 = 1 << 13;
+    /// Keys that are kept at most, of those with most neighbours: 768 KiB.
+    pub const MOST: usize = 1 << 16;
+
+    /// The key of an edge list.
+    #[must_use]
+    pub fn new(predicate: u32, direction: Direction, key: u32, edges: u32) -> Self {
+        Self {
+            segment: predicate << 1 | direction as u32,
+            key,
+            edges,
+        }
+    }
+
+    /// Dense id of its predicate.
+    #[must_use]
+    pub fn predicate(self) -> u32 {
+        self.segment >> 1
+    }
+}
+
 /// At most this many sets; rarer ones are merged. Keeps every estimate well under a millisecond.
 pub const MAX_PLANNER_SETS: usize = 10_000;
 
@@ -51,6 +88,8 @@ pub struct Statistics {
     pub classes: FxHashMap<u32, u64>,
     /// Characteristic sets of subjects, most frequent first.
     pub sets: Vec<PlannerSet>,
+    /// By predicate, direction and key, ascending; only of stores that are cut into shards.
+    pub heavy: Vec<HeavyKey>,
     /// For each predicate the ascending numbers of the sets that have it.
     pub sets_of_predicate: Vec<Vec<u32>>,
     /// For each class the ascending numbers of the sets that have it.
@@ -58,6 +97,16 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// The heavy keys of a predicate in one direction, ascending. O(log of all of them).
+    #[must_use]
+    pub fn heavy_keys(&self, predicate: u32, direction: Direction) -> &[HeavyKey] {
+        let segment = predicate << 1 | direction as u32;
+        let from = self.heavy.partition_point(|h| h.segment < segment);
+        let rest = self.heavy.get(from..).unwrap_or(&[]);
+        let len = rest.partition_point(|h| h.segment == segment);
+        rest.get(..len).unwrap_or(&[])
+    }
+
     /// Fills the two indexes from `sets`. O(total size).
     pub fn index(&mut self) {
         self.sets_of_predicate = vec![Vec::new(); self.predicates.len()];

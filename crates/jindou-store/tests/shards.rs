@@ -185,3 +185,50 @@ fn kept_lists_are_charged_to_the_query() {
         other => panic!("{other:?}"),
     }
 }
+
+/// Keys with long lists are known on every shard, with their lengths, and on no store that is whole.
+#[test]
+fn heavy_keys_are_those_with_long_lists() {
+    let term = |s: &str, i: usize| format!("<http://e/{s}{i}").into_bytes();
+    let mut quads = Vec::new();
+    for (hub, len) in [(0, 8191), (1, 8192), (2, 9000)] {
+        for i in 0..len {
+            quads.push([
+                term("s", i),
+                b"<http://e/p".to_vec(),
+                term("hub", hub),
+                Vec::new(),
+            ]);
+        }
+    }
+    for i in 0..8500 {
+        quads.push([
+            term("hub", 1),
+            b"<http://e/q".to_vec(),
+            term("s", i),
+            Vec::new(),
+        ]);
+    }
+    let (_folder, snapshot, near) = cut(&quads, 3, Placement::Hash);
+    let known = |name: &[u8]| {
+        snapshot
+            .predicate_of(snapshot.lookup(name).unwrap())
+            .unwrap()
+            .0
+    };
+    let (p, q) = (known(b"<http://e/p"), known(b"<http://e/q"));
+    let hub = |i| id(&snapshot, &term("hub", i));
+    let mut want = [(hub(1), 8192), (hub(2), 9000)];
+    want.sort_unstable();
+    for base in near.shards() {
+        let found = |p, direction| {
+            let keys = base.statistics().heavy_keys(p, direction).iter();
+            keys.map(|h| (h.key, h.edges)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(p, Direction::In), want);
+        assert_eq!(found(q, Direction::Out), [(hub(1), 8500)]);
+        assert!(found(p, Direction::Out).is_empty() && found(q, Direction::In).is_empty());
+    }
+    let (_folder, whole) = jindou_store::testing::store_of_terms(&quads);
+    assert!(whole.statistics().heavy.is_empty());
+}

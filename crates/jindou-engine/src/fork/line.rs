@@ -35,7 +35,7 @@ struct Common<'a> {
 struct Hop<'a> {
     /// Made when the first rows come.
     pipeline: Option<Pipeline<'a>>,
-    routes: Vec<Route>,
+    routes: Vec<Route<'a>>,
     choice: Choice,
     /// By route, of a batch.
     far: Vec<FarRows>,
@@ -47,6 +47,8 @@ struct Hop<'a> {
     /// By shard: rows that wait for a full message.
     waiting: Vec<Columns>,
     charge: Charge,
+    /// Rows that came, wherever they went.
+    seen: u64,
     sent: u64,
     stayed: u64,
     /// Counts that were given out.
@@ -99,6 +101,7 @@ impl<'a> Line<'a> {
             stay: Batch::new(layout.len(), run.budget),
             waiting: Vec::new(),
             charge: Charge::of(Holder::Shards, run.budget),
+            seen: 0,
             sent: 0,
             stayed: 0,
             told: StepCounts::default(),
@@ -309,9 +312,12 @@ impl Hop<'_> {
             return Ok(false);
         }
         let (blocks, own) = (common.blocks, common.own);
-        let far = |route: &Route| far_rows(blocks, own, rows, route.column);
+        let far = |route: &Route<'_>| far_rows(blocks, own, rows, route);
         self.far.clear();
         self.far.extend(self.routes.iter().map(far));
+        // Where more rows came than were expected, as many will come again.
+        self.seen += rows.rows as u64;
+        self.choice.expected = self.choice.expected.max(self.seen as f64);
         let width = rows.columns.len();
         let chosen = match (self.choice.mode, self.routes.len()) {
             (ShardMode::Fork, 1) => Some(0),

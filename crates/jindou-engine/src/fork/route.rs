@@ -7,6 +7,7 @@ use jindou_model::{Direction, Error, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 use jindou_store::Graph;
 use jindou_store::shard::Blocks;
+use jindou_store::statistics::HeavyKey;
 
 /// Rows of a message to another part, where there are so many.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
@@ -20,13 +21,15 @@ const A_NEIGHBOUR: f64 = 6.0;
 const WAITS: f64 = 2.0;
 
 /// A column whose ids' owners have lists that a step reads: rows may go to them before it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Route {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Route<'g> {
     pub column: usize,
     /// Lists that the step reads there.
     pub lists: f64,
     /// Their mean length, all of a row's together.
     pub degree: f64,
+    /// By list with any: its heavy keys, and the part of their neighbours that the step's condition lets through.
+    pub heavy: Vec<(&'g [HeavyKey], f64)>,
 }
 
 /// Where an exploration's first rows are made.
@@ -55,18 +58,23 @@ fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     }
 }
 
-/// Mean length of a key's list; of neighbours that a step's condition lets through, as far as it can be told without looking.
+/// The part of a list's neighbours that a step's condition lets through, as far as it can be told without looking.
+fn passing(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
+    let [_, neighbours] = ends(graph, list);
+    within.map_or(1.0, |w| (size(w) / neighbours).min(1.0))
+}
+
+/// Mean length of a key's list, of neighbours that are let through.
 fn degree(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let s = graph.predicate_statistics(list.predicate);
-    let [keys, neighbours] = ends(graph, list);
-    let passing = within.map_or(1.0, |w| (size(w) / neighbours).min(1.0));
-    (s.edges + s.named_edges) as f64 / keys * passing
+    let [keys, _] = ends(graph, list);
+    (s.edges + s.named_edges) as f64 / keys * passing(graph, list, within)
 }
 
 /// The ways that rows with these columns may take before a step; none before one that reads no shard's edges, or only those of constants.
-pub(crate) fn routes(graph: &dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route> {
-    let mut routes: Vec<Route> = Vec::new();
-    let mut reads = |anchor: Operand, degree: f64| {
+pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route<'g>> {
+    let mut routes: Vec<Route<'g>> = Vec::new();
+    let mut reads = |anchor: Operand, degree: f64, heavy: Option<(&'g [HeavyKey], f64)>| {
         let Operand::Slot(slot) = anchor else {
             return;
         };
@@ -77,22 +85,31 @@ pub(crate) fn routes(graph: &dyn Graph, layout: &[Slot], step: &Step) -> Vec<Rou
             Some(r) => {
                 r.lists += 1.0;
                 r.degree += degree;
+                r.heavy.extend(heavy);
             }
             None => routes.push(Route {
                 column,
                 lists: 1.0,
                 degree,
+                heavy: heavy.into_iter().collect(),
             }),
         }
+    };
+    let mut read = |list: &EdgeList, within| {
+        let heavy = graph
+            .statistics()
+            .heavy_keys(list.predicate.0, list.direction);
+        let heavy = (!heavy.is_empty()).then(|| (heavy, passing(graph, list, within)));
+        reads(list.anchor, degree(graph, list, within), heavy);
     };
     match &step.kind {
         StepKind::Expand { lists, within, .. } => {
             for list in lists {
-                reads(list.anchor, degree(graph, list, within.as_ref()));
+                read(list, within.as_ref());
             }
         }
-        StepKind::Check { list, .. } => reads(list.anchor, degree(graph, list, None)),
-        StepKind::ExpandAny { anchor, .. } => reads(*anchor, 8.0),
+        StepKind::Check { list, .. } => read(list, None),
+        StepKind::ExpandAny { anchor, .. } => reads(*anchor, 8.0, None),
         StepKind::Start { .. }
         | StepKind::Restrict { .. }
         | StepKind::ScanAll { .. }
@@ -203,14 +220,14 @@ pub(crate) struct Choice {
     pub round: f64,
     /// Nanoseconds of getting a list that another server has: as long, or less where its memory can be read.
     pub list: f64,
-    /// Rows that the step is estimated to get on one shard.
+    /// Rows that the step is expected to get on one shard.
     pub expected: f64,
     /// The share of ids that another shard owns.
     pub elsewhere: f64,
 }
 
 /// The far rows of a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FarRows {
     pub rows: usize,
     /// Their keys, each once where equal ones follow one another.
@@ -219,6 +236,8 @@ pub(crate) struct FarRows {
     pub all_keys: usize,
     /// Shards that own them.
     pub owners: usize,
+    /// Neighbours of those keys that are heavy.
+    pub heavy: f64,
 }
 
 impl Choice {
@@ -229,7 +248,7 @@ impl Choice {
         &self,
         rows: usize,
         width: usize,
-        routes: &[Route],
+        routes: &[Route<'_>],
         far: &[FarRows],
     ) -> Option<usize> {
         if self.mode == ShardMode::InPlace || far.iter().all(|f| f.rows == 0) {
@@ -239,18 +258,22 @@ impl Choice {
         if self.mode == ShardMode::Fork && near {
             return None;
         }
-        let asked = |route: &Route, keys: f64| match keys {
+        // A row's own key is heavy wherever the row is: its list is asked for whole.
+        let asked = |route: &Route<'_>, keys: f64, heavy: f64| match keys {
             0.0 => 0.0,
-            _ => self.list + keys * (A_LIST * route.lists + A_NEIGHBOUR * route.degree),
+            _ => {
+                let lists = keys * (A_LIST * route.lists + A_NEIGHBOUR * route.degree);
+                self.list + lists + A_NEIGHBOUR * heavy
+            }
         };
         let each = || routes.iter().zip(far);
         let others = |at: usize| -> f64 {
             let others = each().enumerate().filter(|(i, _)| *i != at);
             others
-                .map(|(_, (r, f))| asked(r, f.all_keys as f64 * self.elsewhere))
+                .map(|(_, (r, f))| asked(r, f.all_keys as f64 * self.elsewhere, f.heavy))
                 .sum()
         };
-        let send = |(at, (_, f)): (usize, (&Route, &FarRows))| {
+        let send = |(at, (_, f)): (usize, (&Route<'_>, &FarRows))| {
             (at, self.send(rows, width, *f) + others(at))
         };
         let (at, cost) = each()
@@ -258,7 +281,7 @@ impl Choice {
             .filter(|(_, (_, f))| f.rows > 0)
             .map(send)
             .min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let stay: f64 = each().map(|(r, f)| asked(r, f.keys as f64)).sum();
+        let stay: f64 = each().map(|(r, f)| asked(r, f.keys as f64, f.heavy)).sum();
         (self.mode == ShardMode::Fork || cost < stay).then_some(at)
     }
 
@@ -293,8 +316,8 @@ const RUNS: usize = 16;
 const RUN: usize = 16;
 
 /// The far rows of a batch by one route, estimated from runs of rows here and there in it.
-pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, column: usize) -> FarRows {
-    let ids = rows.column(column);
+pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<'_>) -> FarRows {
+    let ids = rows.column(route.column);
     let mut far = FarRows::default();
     let mut seen = [0u64; 4];
     let mut looked = 0;
@@ -307,6 +330,9 @@ pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, column: usize)
             if let Some(owner) = blocks.owner(v).filter(|&o| u32::from(o) != own) {
                 far.rows += 1;
                 far.keys += usize::from(new);
+                if new && !route.heavy.is_empty() {
+                    far.heavy += neighbours_of(v, &route.heavy);
+                }
                 seen[usize::from(owner >> 6)] |= 1 << (owner & 63);
             }
         }
@@ -315,7 +341,17 @@ pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, column: usize)
     for n in [&mut far.rows, &mut far.keys, &mut far.all_keys] {
         *n = *n * ids.len() / looked.max(1);
     }
+    far.heavy *= ids.len() as f64 / looked.max(1) as f64;
     far
+}
+
+/// Neighbours of a key in the lists in which it is heavy.
+fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
+    let one = |&(keys, passing): &(&[HeavyKey], f64)| {
+        let at = keys.binary_search_by_key(&v, |h| h.key).ok()?;
+        Some(f64::from(keys.get(at)?.edges) * passing)
+    };
+    heavy.iter().filter_map(one).sum()
 }
 
 /// Numbers of rows, sorted by the shards that own them.
@@ -398,11 +434,13 @@ mod tests {
             keys: rows,
             all_keys: rows,
             owners: 1,
+            heavy: 0.0,
         };
         let route = |column, degree| Route {
             column,
             lists: 1.0,
             degree,
+            ..Route::default()
         };
         let sends = |choice: Choice, rows, width, degree, n| {
             let at = choice.choose(rows, width, &[route(0, degree)], &[far(n)]);
@@ -413,6 +451,13 @@ mod tests {
         assert!(!sends(choice(1_000.0, 10.0), 10, 2, 1.0, 5));
         // Long lists are not asked for.
         assert!(sends(choice(1_000.0, 1e6), 2048, 3, 1000.0, 245));
+        // Nor is one of a heavy key among a few short ones.
+        let heavy = FarRows {
+            heavy: 1e6,
+            ..far(5)
+        };
+        let chosen = |far| choice(100_000.0, 10.0).choose(10, 2, &[route(0, 1.0)], &[far]);
+        assert_eq!([chosen(far(5)), chosen(heavy)], [None, Some(0)]);
         // The mode decides where it is given.
         for (mode, expected) in [(ShardMode::Fork, true), (ShardMode::InPlace, false)] {
             let fixed = Choice {
@@ -430,12 +475,14 @@ mod tests {
             column,
             lists: 1.0,
             degree: 500.0,
+            ..Route::default()
         };
         let far = |rows, keys| FarRows {
             rows,
             keys,
             all_keys: keys,
             owners: 5,
+            heavy: 0.0,
         };
         for mode in [ShardMode::Fork, ShardMode::Dynamic] {
             let choice = Choice {

@@ -1,7 +1,7 @@
 //! `statistics.jd`: the planner's statistics on disk.
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::statistics::{PlannerSet, PredicateStatistics, Statistics};
+use crate::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result};
 use std::io::{Seek, Write};
@@ -13,6 +13,8 @@ const CLASSES: u32 = 3;
 const SETS: u32 = 4;
 const SET_CLASSES: u32 = 5;
 const SET_PREDICATES: u32 = 6;
+/// Only where there are any.
+const HEAVY: u32 = 7;
 
 /// No `rdf:type` in the store.
 const NO_PREDICATE: u64 = u64::MAX;
@@ -58,7 +60,8 @@ struct SetPredicate {
 
 /// Writes the file; the two indexes are made again when it is read.
 pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Result<W> {
-    let mut w = SectionWriter::new(out, MAGIC, 6)?;
+    let sections = 6 + u32::from(!s.heavy.is_empty());
+    let mut w = SectionWriter::new(out, MAGIC, sections)?;
     w.section(
         TOTALS,
         &[
@@ -117,6 +120,9 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
     w.section(SETS, &sets)?;
     w.section(SET_CLASSES, &set_classes)?;
     w.section(SET_PREDICATES, &set_predicates)?;
+    if !s.heavy.is_empty() {
+        w.section(HEAVY, &s.heavy)?;
+    }
     w.finish()
 }
 
@@ -202,6 +208,11 @@ fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
     if !members_known(all_classes) {
         return Err(damaged());
     }
+    let heavy: &[HeavyKey] = file.array(HEAVY);
+    let is_known = |h: &HeavyKey| known(h.predicate().into());
+    if heavy.len() > HeavyKey::MOST || !heavy.is_sorted() || !heavy.iter().all(is_known) {
+        return Err(damaged());
+    }
     let mut s = Statistics {
         vertices: u32::try_from(vertices).map_err(|_| damaged())?,
         quads,
@@ -209,6 +220,7 @@ fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
         predicates,
         classes: all_classes.iter().map(|c| (c.class, c.members)).collect(),
         sets,
+        heavy: heavy.to_vec(),
         ..Statistics::default()
     };
     s.index();
@@ -218,6 +230,7 @@ fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jindou_model::Direction;
 
     #[test]
     fn statistics_come_back_and_damage_is_an_error_or_other_numbers() {
@@ -243,11 +256,27 @@ mod tests {
         };
         s.predicates[2].max_in = 77;
         s.index();
-        let file = write_statistics(&s, std::io::Cursor::new(Vec::new()))
-            .unwrap()
-            .into_inner();
-        let got = read_statistics(Bytes::copy_of(&file), "x").unwrap();
-        assert_eq!(format!("{got:?}"), format!("{s:?}"));
+        let written = |s: &Statistics| {
+            let file = write_statistics(s, std::io::Cursor::new(Vec::new())).unwrap();
+            file.into_inner()
+        };
+        let came_back = |s: &Statistics| {
+            let got = read_statistics(Bytes::copy_of(&written(s)), "x").unwrap();
+            assert_eq!(format!("{got:?}"), format!("{s:?}"));
+        };
+        came_back(&s);
+        let key = |p, d, key| HeavyKey::new(p, d, key, 10_000 + key);
+        s.heavy = vec![
+            key(0, Direction::In, 5),
+            key(2, Direction::Out, 3),
+            key(2, Direction::Out, 4),
+        ];
+        came_back(&s);
+        assert_eq!(s.heavy_keys(2, Direction::Out), &s.heavy[1..]);
+        assert_eq!(s.heavy_keys(0, Direction::In), &s.heavy[..1]);
+        assert!(s.heavy_keys(0, Direction::Out).is_empty());
+        assert!(s.heavy_keys(2, Direction::In).is_empty());
+        let file = written(&s);
         for at in 0..file.len() {
             for bit in [0, 3, 7] {
                 let mut bad = file.clone();

@@ -6,11 +6,12 @@ use crate::directory::{IndexBuilder, SegmentFile};
 use crate::segment::{EdgeView, Rows, Scope};
 use crate::sets::SetRun;
 use crate::shard::Blocks;
-use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use crate::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
-use jindou_model::{Error, Result};
+use jindou_model::{Direction, Error, Result};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -215,8 +216,43 @@ pub(super) fn statistics(
         }
     }
     s.sets = merge_sets(sets, &frequency);
+    // Who has one store reads no list from elsewhere.
+    if written.parts.len() > 1 {
+        s.heavy = heavy_keys(written, terms.len() as u32);
+    }
     s.index();
     s
+}
+
+/// The keys with the most neighbours, if these are at least [`HeavyKey::LEAST`]. O(keys of the predicates that have one).
+fn heavy_keys(written: &Written, predicates: u32) -> Vec<HeavyKey> {
+    let mut all = Vec::new();
+    for (shard, part) in written.parts.iter().enumerate() {
+        for p in 0..predicates {
+            for direction in [Direction::Out, Direction::In] {
+                let file = &part[0][direction as usize];
+                let longest = file.records().get(p as usize).map_or(0, |r| r.max_degree);
+                if longest < HeavyKey::LEAST {
+                    continue;
+                }
+                let segment = file.segment(p);
+                segment.for_each_key(|k, key| {
+                    let (from, to) = segment.range(k);
+                    let edges = (to - from) as u32;
+                    if edges >= HeavyKey::LEAST {
+                        let key = written.id(shard, key);
+                        all.push(HeavyKey::new(p, direction, key, edges));
+                    }
+                });
+            }
+        }
+    }
+    if all.len() > HeavyKey::MOST {
+        all.sort_unstable_by_key(|h| (Reverse(h.edges), *h));
+        all.truncate(HeavyKey::MOST);
+    }
+    all.sort_unstable();
+    all
 }
 
 /// Clusters whose subjects share a list of out-predicates, as planner's sets without edges yet.

@@ -1,0 +1,85 @@
+//! Rows go to the list of a heavy key; the list does not come to them.
+
+use super::Shards;
+use jindou_engine::{CollectSink, ExecOptions, ShardMode};
+use jindou_model::Direction;
+use jindou_store::shard::{Placement, Request, Sharding};
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// So many that getting their list takes longer than a message and its report.
+const HEAVY: usize = 60_000;
+
+fn node(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{name}"))
+}
+
+/// Two of twelve nodes are at the hub, which many are near; the others are at places of their own. All that is near something leads on.
+fn data() -> Vec<Quad> {
+    let mut all = Vec::new();
+    let mut put = |s: String, p: &str, o: String| {
+        all.push(Quad::new(
+            node(&s),
+            node(p),
+            node(&o),
+            GraphName::DefaultGraph,
+        ));
+    };
+    for i in 0..12 {
+        let place = match i % 6 {
+            0 => "hub".to_owned(),
+            _ => format!("place{i}"),
+        };
+        put("all".to_owned(), "has", format!("n{i}"));
+        put(format!("n{i}"), "at", place);
+    }
+    for i in 0..HEAVY {
+        put(format!("x{i}"), "near", "hub".to_owned());
+        put(format!("x{i}"), "next", format!("x{}", (i + 1) % HEAVY));
+    }
+    for i in 0..70_000 {
+        put(format!("y{i}"), "near", format!("place{i}"));
+        put(format!("y{i}"), "next", format!("y{}", (i + 1) % 70_000));
+    }
+    all
+}
+
+#[test]
+fn rows_go_to_the_list_of_a_heavy_key() {
+    let data = data();
+    let sharding = Sharding::new(3).with_placement(Placement::Hash);
+    let shards = Shards::new(&data, sharding.with_block_shift(Some(0)), 1, 2);
+    let hub = shards.snapshot.lookup(b"<http://e/hub").unwrap().0;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    *shards.wire.look.lock().unwrap() = Some(Arc::new(move |requests| {
+        for (_, request) in requests {
+            if let Request::Lists {
+                keys, direction, ..
+            } = request
+            {
+                let is_heavy = *direction == Direction::In && keys.contains(&hub);
+                seen.fetch_add(usize::from(is_heavy), Ordering::SeqCst);
+            }
+        }
+        Ok(())
+    }));
+    // As many steps as make it worth while to run them where the data is, although few rows are expected.
+    let plan = shards.plan(
+        "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { :all :has ?a . ?a :at ?h . ?x :near ?h . ?x :next ?b . ?b :next ?c . \
+         ?c :next ?d . ?d :next ?e . ?e :next ?f . ?f :next ?g . ?g :next ?i . ?i :next ?j . ?j :next ?k }",
+    );
+    let ran = |mode| {
+        asked.store(0, Ordering::SeqCst);
+        let mut sink = CollectSink::default();
+        let options = ExecOptions::default();
+        let ran = shards.run(&plan, mode, &options, &mut sink).unwrap();
+        (asked.load(Ordering::SeqCst), sink.rows, ran)
+    };
+    let [in_place, dynamic] = [ShardMode::InPlace, ShardMode::Dynamic].map(ran);
+    assert!(in_place.0 > 0);
+    assert_eq!(dynamic.0, 0, "{:?}", dynamic.2.details);
+    assert_eq!([in_place.1, dynamic.1], [1, 1]);
+    shards.is_left_clean();
+}
