@@ -106,6 +106,30 @@ pub enum Repeats {
     Counted,
 }
 
+/// The rows of an exploration that can be among those that an ORDER BY with LIMIT above it shows.
+///
+/// Each row of the exploration becomes at least one of those that are sorted, with the same term in `slot`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Top {
+    /// The slot that is sorted by first.
+    pub slot: Slot,
+    /// The greatest terms come first.
+    pub is_descending: bool,
+    /// Nothing else is sorted by, so that of rows with equal terms any may be shown.
+    pub is_alone: bool,
+    /// Rows that are shown, and those that are skipped before them.
+    pub most: u64,
+}
+
+/// The rows of an exploration that are needed above it: others may come all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// How often rows that are the same are needed.
+    pub repeats: Repeats,
+    /// The first in some order, if only these are.
+    pub top: Option<Top>,
+}
+
 /// The next of the rows that an executor makes while they are taken.
 #[derive(Debug)]
 pub enum Poll {
@@ -242,7 +266,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// As [`Self::run`].
-    fn pull(&self, _task: &Task<'_>, _repeats: Repeats) -> Result<Option<Box<dyn PulledRows>>> {
+    fn pull(&self, _task: &Task<'_>, _needs: Needs) -> Result<Option<Box<dyn PulledRows>>> {
         Ok(None)
     }
 

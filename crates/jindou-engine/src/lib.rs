@@ -48,7 +48,8 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{
-    CpuExecutor, Executor, OperatorTask, Poll, PulledRows, ShardWork, Table, Task, columns_after,
+    CpuExecutor, Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Table, Task,
+    Top, columns_after,
 };
 pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;

@@ -11,6 +11,10 @@ mod heavy;
 mod odd_steps;
 #[path = "fork/peers.rs"]
 mod peers;
+#[path = "fork/top.rs"]
+mod top;
+#[path = "fork/top_costs.rs"]
+mod top_costs;
 
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Hub, LocalShards, QueryTerms, Ran, ShardMode,

@@ -142,6 +142,52 @@ fn rows_are_ordered_as_one_store_orders_them() {
     }
 }
 
+/// Rows of ORDER BY with LIMIT, of which shards give only those that may be shown: each order is that of all columns, so one answer is right.
+#[test]
+fn the_first_rows_are_those_of_one_store() {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for i in 0..1500u32 {
+        let (a, b, v) = ((i * 7 + 3) % 1500, (i * 11 + 5) % 1500, i * 37 % 501);
+        text += &format!(":n{i} :p :n{a}, :n{b} ; :v {v}, {v}.5, \"t{v}\"@en, \"{v}\" .\n");
+        if i % 3 == 0 {
+            text += &format!(":n{i} :w :n{} .\n", i % 100);
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.ttl");
+    std::fs::write(&path, text).unwrap();
+    let source = || Sources::builder().path(&path).build().unwrap();
+    let whole = stores::load(&source());
+    let queries = [
+        "SELECT ?v ?a ?b { ?a :p ?b . ?b :v ?v } ORDER BY ?v ?a ?b LIMIT 20",
+        "SELECT ?v ?a ?b { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a ?b LIMIT 20 OFFSET 35",
+        "SELECT ?v ?a ?b { ?a :p ?b . ?b :v ?v } ORDER BY ?b DESC(?v) ?a OFFSET 11000 LIMIT 600",
+        "SELECT ?v ?a ?b ?w { ?a :p ?b . ?b :v ?v OPTIONAL { ?a :w ?w } } ORDER BY DESC(?a) ?v ?b LIMIT 15",
+        "SELECT ?w ?a ?b { ?a :p ?b . ?b :v ?v OPTIONAL { ?a :w ?w } FILTER(?v < 9) } ORDER BY ?w ?a ?b ?v LIMIT 15",
+    ];
+    let queries = queries.map(full);
+    let want = queries.each_ref().map(|q| whole.db.query(q).unwrap());
+    for (shards, placement) in [
+        (2, Placement::Range),
+        (3, Placement::Hash),
+        (6, Placement::Range),
+        (12, Placement::Hash),
+    ] {
+        let cut = stores::load_cut(&source(), Some(sharding(shards, placement)));
+        for (query, want) in queries.iter().zip(&want) {
+            for mode in [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace] {
+                let options = QueryOptions::default().with_shard_mode(mode);
+                let got = cut.db.query_with(query, &options).unwrap();
+                assert_eq!(
+                    got.solutions(),
+                    want.solutions(),
+                    "{shards}, {mode:?}: {query}"
+                );
+            }
+        }
+    }
+}
+
 /// Queries that read in each way there is: lists, checks, keys, degrees, paths, graphs, terms.
 const QUERIES_OF_ALL: [&str; 14] = [
     "SELECT * { ?a :p ?b . ?b :p ?c . ?c :p ?a }",

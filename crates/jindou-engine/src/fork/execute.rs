@@ -1,6 +1,9 @@
 //! The coordinator's executor: where an exploration is run, and how it is begun.
 
 use super::*;
+use crate::executor::Top;
+use crate::fork::message::First;
+use crate::fork::sieve::MOST;
 use jindou_plan::{Operator, Plan, Walk};
 use std::fmt::{self, Write};
 
@@ -130,7 +133,7 @@ impl ForkExecutor {
         out
     }
 
-    fn program(&self, task: &Task<'_>, repeats: Repeats) -> Result<Program> {
+    fn program(&self, task: &Task<'_>, needs: Needs) -> Result<Program> {
         let mut steps = Vec::new();
         jindou_plan::wire::put_steps(task.steps, &mut steps)
             .map_err(|e| Error::Internal(e.to_string()))?;
@@ -139,7 +142,8 @@ impl ForkExecutor {
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
             mode: self.mode,
-            repeats,
+            repeats: needs.repeats,
+            first: needs.top.and_then(|top| first(top, task.steps)),
             profile: task.options.profile,
         })
     }
@@ -150,7 +154,7 @@ impl ForkExecutor {
             home: self.hub.home,
             number: self.hub.number(),
         };
-        let message = Message::Run(self.program(task, Repeats::Each)?);
+        let message = Message::Run(self.program(task, Needs::default())?);
         let way = [self.hub.home, shard];
         let cancel = &task.options.cancel;
         let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
@@ -179,7 +183,7 @@ impl ForkExecutor {
         &self,
         task: &Task<'_>,
         starts: Starts,
-        (repeats, why): (Repeats, Why),
+        (needs, why): (Needs, Why),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
         let (own, blocks) = task
@@ -205,14 +209,14 @@ impl ForkExecutor {
             cancel,
             &task.options.memory,
             links,
-            (task.steps.len(), width_after(task.steps), repeats),
+            (task.steps.len(), width_after(task.steps), needs.repeats),
             why.to_string(),
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on the parts are told when it is dropped.
         let gathered = Gathered::new(gathering);
-        let begin = Message::Begin(self.program(task, repeats)?);
+        let begin = Message::Begin(self.program(task, needs)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         let alone = starts != Starts::Everywhere;
@@ -227,6 +231,19 @@ impl ForkExecutor {
 
 fn width_after(steps: &[Step]) -> usize {
     layouts(steps).last().map_or(0, Vec::len)
+}
+
+/// The rows that are needed, as parts are told; `None` if these are too many, or all.
+fn first(top: Top, steps: &[Step]) -> Option<First> {
+    let columns = layouts(steps).pop()?;
+    let column = columns.iter().position(|slot| *slot == top.slot)?;
+    let most = (1..=MOST).contains(&top.most).then_some(top.most)?;
+    Some(First {
+        column: u32::try_from(column).ok()?,
+        is_descending: top.is_descending,
+        is_alone: top.is_alone,
+        most: u32::try_from(most).ok()?,
+    })
 }
 
 fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {
@@ -262,12 +279,12 @@ impl Executor for ForkExecutor {
         true
     }
 
-    fn pull(&self, task: &Task<'_>, repeats: Repeats) -> Result<Option<Box<dyn PulledRows>>> {
+    fn pull(&self, task: &Task<'_>, needs: Needs) -> Result<Option<Box<dyn PulledRows>>> {
         let (way, why) = self.way(task.snapshot, task.steps, task.steps);
         match way {
             Way::Here => Ok(None),
             Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts) => self.fork(task, starts, (repeats, why)).map(Some),
+            Way::Fork(starts) => self.fork(task, starts, (needs, why)).map(Some),
         }
     }
 

@@ -212,6 +212,13 @@ impl Gathering {
                 c.time.as_secs_f64() * 1e3
             );
         }
+        let held: u64 = state.counts.iter().map(|c| c.held).sum();
+        if held > 0 {
+            let _ = writeln!(
+                out,
+                "after the last step: {held} rows held back, since enough others come before them"
+            );
+        }
         for step in 0..self.steps {
             let of = |f: fn(&super::message::StepCounts) -> u64| -> u64 {
                 state
@@ -260,6 +267,7 @@ fn add(sum: &mut Counts, news: &Counts, steps: usize) {
     more(&mut sum.messages, news.messages);
     more(&mut sum.bytes, news.bytes);
     more(&mut sum.given, news.given);
+    more(&mut sum.held, news.held);
     for (s, m) in sum.asked.iter_mut().zip(news.asked) {
         more(s, m);
     }

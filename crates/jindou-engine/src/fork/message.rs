@@ -88,8 +88,22 @@ pub(crate) struct Program {
     pub mode: ShardMode,
     /// How often finished rows that are the same are given.
     pub repeats: Repeats,
+    /// The finished rows that are needed, if these are the first in some order.
+    pub first: Option<First>,
     /// Time of the steps is measured.
     pub profile: bool,
+}
+
+/// The first of the finished rows by one of their columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    pub column: u32,
+    /// The greatest terms come first.
+    pub is_descending: bool,
+    /// Of rows with equal terms any may be left out.
+    pub is_alone: bool,
+    /// Rows that are needed; at least one.
+    pub most: u32,
 }
 
 /// Counts of one part since its last report.
@@ -102,6 +116,8 @@ pub(crate) struct Counts {
     pub bytes: u64,
     /// Rows that were given to a coordinator on another shard.
     pub given: u64,
+    /// Finished rows that were held back, since others come before them.
+    pub held: u64,
     /// Rounds and messages of what was asked for in place, and their bytes.
     pub asked: [u64; 3],
     /// Time in which the part's threads computed.
@@ -273,6 +289,16 @@ fn put_program(p: &Program, out: &mut Vec<u8>) {
     put_u64(p.memory, out);
     out.push(p.mode as u8);
     out.push(p.repeats as u8);
+    match &p.first {
+        None => out.push(0),
+        Some(first) => {
+            out.push(1);
+            put_u32(first.column, out);
+            out.push(u8::from(first.is_descending));
+            out.push(u8::from(first.is_alone));
+            put_u32(first.most, out);
+        }
+    }
     out.push(u8::from(p.profile));
 }
 
@@ -294,7 +320,7 @@ fn put_counts(c: &Counts, out: &mut Vec<u8>) {
         }
     }
     for n in [
-        c.messages, c.bytes, c.given, c.asked[0], c.asked[1], c.asked[2],
+        c.messages, c.bytes, c.given, c.held, c.asked[0], c.asked[1], c.asked[2],
     ] {
         put_u64(n, out);
     }
@@ -519,6 +545,15 @@ impl<'a> Reader<'a> {
                 2 => Repeats::Counted,
                 _ => return None,
             },
+            first: match self.bool()? {
+                false => None,
+                true => Some(First {
+                    column: self.u32()?,
+                    is_descending: self.bool()?,
+                    is_alone: self.bool()?,
+                    most: self.u32().filter(|&most| most > 0)?,
+                }),
+            },
             profile: self.bool()?,
         })
     }
@@ -544,6 +579,7 @@ impl<'a> Reader<'a> {
             messages: self.u64()?,
             bytes: self.u64()?,
             given: self.u64()?,
+            held: self.u64()?,
             asked: [self.u64()?, self.u64()?, self.u64()?],
             time: Duration::from_nanos(self.u64()?),
         })

@@ -14,6 +14,7 @@ fn program() -> Program {
         memory: 1 << 40,
         mode: ShardMode::Fork,
         repeats: Repeats::Counted,
+        first: None,
         profile: false,
     }
 }
@@ -39,12 +40,23 @@ fn messages() -> Vec<Message> {
             messages: 1,
             bytes: 2,
             given: 9,
+            held: 6,
             asked: [3, 4, 5],
             time: Duration::from_nanos(8),
         },
     };
     vec![
         Message::Begin(program()),
+        Message::Begin(Program {
+            repeats: Repeats::Each,
+            first: Some(First {
+                column: 3,
+                is_descending: true,
+                is_alone: false,
+                most: 10,
+            }),
+            ..program()
+        }),
         Message::Start {
             number: 1,
             alone: true,
@@ -126,6 +138,23 @@ fn damaged_messages_are_refused_or_mean_themselves() {
             }
         }
     }
+}
+
+/// The first of no rows are asked for by nobody.
+#[test]
+fn no_rows_are_not_the_first() {
+    let query = QueryName { home: 1, number: 2 };
+    let first = |most| {
+        let first = Some(First {
+            column: 0,
+            is_descending: false,
+            is_alone: true,
+            most,
+        });
+        Message::Begin(Program { first, ..program() })
+    };
+    assert_eq!(read(&put(query, &first(1))), Some((query, first(1))));
+    assert_eq!(read(&put(query, &first(0))), None);
 }
 
 #[test]

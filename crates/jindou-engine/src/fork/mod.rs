@@ -14,12 +14,14 @@
 //! | `line` | one worker's way through the steps |
 //! | `start` | the first rows that a shard makes |
 //! | `part`, `outbox` | a query at one shard: what waits, workers, and what they have for others |
+//! | `sieve`, `beyond` | finished rows that cannot be among the first |
 //! | `ledger` | when all messages are worked off |
 //! | `gather` | the coordinator's side |
 //! | `run_now` | light explorations, run as a whole at one shard |
 //! | `hub`, `execute` | all parts and coordinated queries of a process; the executor |
 //! | `observe` | reports of what threads do, for measurements |
 
+mod beyond;
 mod gather;
 mod hub;
 mod ledger;
@@ -28,6 +30,7 @@ mod message;
 mod part;
 mod route;
 mod run_now;
+mod sieve;
 mod start;
 
 pub use hub::{ForkExecutor, Hub, LocalShards, Observer, Told, Work};

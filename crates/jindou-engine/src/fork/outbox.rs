@@ -1,6 +1,8 @@
 //! One worker's news and rows for others, until they are sent.
 
 use super::*;
+use crate::fork::beyond::Runs;
+use jindou_store::TermDecoding;
 
 /// News and rows that one worker has for others.
 pub(super) struct Outbox<'p> {
@@ -17,6 +19,13 @@ pub(super) struct Outbox<'p> {
     /// Memory that `known` may use.
     share: MemoryBudget,
     tuple: Vec<u32>,
+    /// Where only the first rows are needed.
+    sieve: Option<Sieve>,
+    terms: TermDecoding<'p>,
+    runs: Runs<'p>,
+    /// Of `rows`, those that passed.
+    sifted: usize,
+    held: u64,
     pub(super) completed: Vec<u64>,
     pub(super) spawned: Vec<u64>,
     /// Pages of the start that were worked off.
@@ -43,6 +52,11 @@ impl<'p> Outbox<'p> {
             counted: 0,
             share,
             tuple: Vec::with_capacity(width),
+            sieve: part.sieves.as_ref().filter(|_| !merges).map(Sieves::take),
+            terms: part.graph.vocabulary().decoding(),
+            runs: Runs::of(&*part.graph),
+            sifted: 0,
+            held: 0,
             completed: Vec::new(),
             spawned: Vec::new(),
             pages: 0,
@@ -70,6 +84,7 @@ impl<'p> Outbox<'p> {
     /// Tells the coordinator all that is new.
     pub(super) fn tell(&mut self, steps: Vec<StepCounts>, inside: bool) -> Result<()> {
         self.give_counted()?;
+        self.sift();
         let first = StepCounts {
             profile: std::mem::take(&mut self.first),
             ..StepCounts::default()
@@ -80,6 +95,7 @@ impl<'p> Outbox<'p> {
             bytes: std::mem::take(&mut self.bytes)
                 + u64::from(self.goes_home()) * self.rows.bytes(),
             given: std::mem::take(&mut self.given) + u64::from(self.goes_home()) * self.rows.rows,
+            held: std::mem::take(&mut self.held),
             asked: self.part.newly_asked(),
             time: std::mem::take(&mut self.time),
         };
@@ -90,6 +106,7 @@ impl<'p> Outbox<'p> {
             rows: std::mem::take(&mut self.rows),
             counts,
         };
+        self.sifted = 0;
         self.charge.set(0)?;
         self.part.report(report, inside)?;
         // The start is worked off when the news of its last page have been told.
@@ -252,6 +269,15 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
+    /// Takes the rows out that are not needed.
+    fn sift(&mut self) {
+        if let (Some(sieve), Some(all)) = (&mut self.sieve, &self.part.sieves) {
+            let terms = (&mut self.terms, &self.runs);
+            self.held += sieve.sift(&mut self.rows, self.sifted, terms, all);
+            self.sifted = self.rows.rows as usize;
+        }
+    }
+
     /// Gives the rows that there are, and nothing else: what they came from is not worked off yet.
     fn give(&mut self) -> Result<()> {
         let report = Report {
@@ -262,8 +288,18 @@ impl<'p> Outbox<'p> {
         self.messages += u64::from(self.goes_home());
         self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
         self.given += u64::from(self.goes_home()) * report.rows.rows;
+        self.sifted = 0;
         self.charge.set(0)?;
         self.part.report(report, self.part.hub.pool.is_inside())
+    }
+}
+
+impl Drop for Outbox<'_> {
+    fn drop(&mut self) {
+        // The next worker goes on with it.
+        if let (Some(sieve), Some(all)) = (self.sieve.take(), &self.part.sieves) {
+            all.give_back(sieve);
+        }
     }
 }
 
@@ -275,7 +311,12 @@ impl Out for Outbox<'_> {
         }
         self.push(rows)?;
         self.charge.set(self.rows.bytes())?;
-        if self.rows.rows as usize >= ROWS_A_MESSAGE {
+        if self.rows.rows as usize >= self.sifted + ROWS_A_MESSAGE {
+            self.sift();
+        }
+        // Rows that are still to be sifted wait until they are as many as in a message.
+        let is_sifted = self.sieve.is_none() || self.sifted == self.rows.rows as usize;
+        if is_sifted && self.rows.rows as usize >= ROWS_A_MESSAGE {
             self.give()?;
         }
         Ok(())

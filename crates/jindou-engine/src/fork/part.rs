@@ -13,6 +13,7 @@ use super::message::{
     Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
 };
 use super::route::ROWS_A_MESSAGE;
+use super::sieve::{Sieve, Sieves};
 use super::start::{Page, Start, Values};
 use crate::batch::{Batch, View};
 use crate::executor::Repeats;
@@ -88,6 +89,8 @@ pub(crate) struct Part {
     enough: u64,
     /// Counts of what was asked for in place, as last told.
     asked: Mutex<[u64; 3]>,
+    /// Where only the first rows are needed.
+    sieves: Option<Sieves>,
 }
 
 /// Something to do.
@@ -106,7 +109,7 @@ impl Part {
     /// A part that has nothing to do yet.
     ///
     /// # Errors
-    /// `Internal` for steps that cannot be run.
+    /// `Internal` for steps that cannot be run, or a column that they do not give.
     pub fn new(
         query: QueryName,
         shard: u32,
@@ -120,14 +123,24 @@ impl Part {
         })?;
         let memory = hub.memory.part(program.memory);
         graph.charge_to(&memory);
+        let layouts = layouts(&steps);
+        let width = layouts.last().map_or(0, Vec::len);
+        if program
+            .first
+            .is_some_and(|first| first.column as usize >= width)
+        {
+            let why = "the first rows by a column that the steps do not give";
+            return Err(Error::Internal(why.into()));
+        }
         let full = (0..blocks.shards()).map(|_| AtomicU64::new(0)).collect();
         let mut queue = Vec::new();
         queue.resize_with(steps.len(), VecDeque::new);
         Ok(Self {
             query,
             shard,
-            layouts: layouts(&steps),
+            layouts,
             steps,
+            sieves: program.first.map(|first| Sieves::new(first, &memory)),
             enough: ENOUGH.min(program.memory / ENOUGH_SHARE),
             program,
             graph,

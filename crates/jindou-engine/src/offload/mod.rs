@@ -9,7 +9,7 @@ pub use fall_back::{Choice, Execution, Ran};
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
 use crate::executor::{
-    Executor, OperatorTask, PulledRows, Repeats, ShardWork, Task, columns_after,
+    Executor, Needs, OperatorTask, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
 use crate::explore::{Halt, Run};
 use crate::operators::StageStats;
@@ -19,6 +19,7 @@ use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Holder, Result};
+use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
 use jindou_store::Graph;
 use std::sync::{Arc, Mutex};
@@ -44,8 +45,8 @@ pub fn execute_on(
 /// The share of a node that another executor runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Share {
-    /// A number of steps of its exploration, from the start on, which may be none; and how often rows that are the same come.
-    Steps(usize, Repeats),
+    /// A number of steps of its exploration, from the start on, which may be none; and which of the rows are needed.
+    Steps(usize, Needs),
     /// All, with all below it; so many rows are wanted at most.
     All(Option<u64>),
 }
@@ -82,10 +83,10 @@ impl<'a> Offload<'a> {
         executor: &'a dyn Executor,
     ) -> Result<Self> {
         let mut shares = Vec::new();
-        // Operators, whether they are run for each row of others, how often the one above needs rows that are the same, and whether the
-        // executor runs it with those above it.
-        let mut open = vec![(&plan.root, false, Repeats::Each, false)];
-        while let Some((op, nested, repeats, covered)) = open.pop() {
+        // Operators, whether they are run for each row of others, what the one above needs, and whether the executor runs it with those
+        // above it.
+        let mut open = vec![(&plan.root, false, Above::default(), false)];
+        while let Some((op, nested, above, covered)) = open.pop() {
             let most = (shares.is_empty() && plan.is_ask()).then_some(1);
             let task = OperatorTask {
                 op,
@@ -108,15 +109,21 @@ impl<'a> Offload<'a> {
                     // A start alone is not worth the way.
                     let n = if n < e.steps.len().min(2) { 0 } else { n };
                     let whole = n == e.steps.len();
-                    Share::Steps(n, if whole { repeats } else { Repeats::Each })
+                    let needs = if whole { above.needs } else { Needs::default() };
+                    Share::Steps(n, needs)
                 }
-                _ => Share::Steps(0, Repeats::Each),
+                _ => Share::Steps(0, Needs::default()),
             };
             shares.push(share);
-            let (repeats, covered) = (needed(op), covered || all);
+            let (below, covered) = (above.below(op), covered || all);
             let from = open.len();
             op.each_input(&mut |role, i| {
-                open.push((i, nested || role.is_dependent(), repeats, covered));
+                // The order of rows is that of the first input's.
+                let below = match open.len() == from {
+                    true => below,
+                    false => Above::of(below.needs.repeats),
+                };
+                open.push((i, nested || role.is_dependent(), below, covered));
             });
             open[from..].reverse();
         }
@@ -135,11 +142,11 @@ impl<'a> Offload<'a> {
         })
     }
 
-    /// The steps of a node's exploration that the executor runs, and how often rows that are the same come.
-    fn first(&self, node: usize) -> (usize, Repeats) {
+    /// The steps of a node's exploration that the executor runs, and which of the rows are needed.
+    fn first(&self, node: usize) -> (usize, Needs) {
         match self.shares.get(node) {
-            Some(Share::Steps(n, repeats)) => (*n, *repeats),
-            _ => (0, Repeats::Each),
+            Some(Share::Steps(n, needs)) => (*n, *needs),
+            _ => (0, Needs::default()),
         }
     }
 
@@ -229,13 +236,12 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<Pulled>> {
-        let (_, repeats) = self.first(node);
+        let (_, mut needs) = self.first(node);
         // Without a count of its own, a row is one.
-        let repeats = match repeats {
-            Repeats::Counted => Repeats::Each,
-            other => other,
-        };
-        self.begin(snapshot, e, node, repeats)
+        if needs.repeats == Repeats::Counted {
+            needs.repeats = Repeats::Each;
+        }
+        self.begin(snapshot, e, node, needs)
     }
 
     /// As [`Self::pull`], for who takes rows that say how many they are; `None` also where the rows do not come so.
@@ -245,8 +251,9 @@ impl<'a> Offload<'a> {
         e: &Exploration,
         node: usize,
     ) -> Result<Option<Pulled>> {
-        match self.first(node) {
-            (_, Repeats::Counted) => self.begin(snapshot, e, node, Repeats::Counted),
+        let (_, needs) = self.first(node);
+        match needs.repeats {
+            Repeats::Counted => self.begin(snapshot, e, node, needs),
             _ => Ok(None),
         }
     }
@@ -256,7 +263,7 @@ impl<'a> Offload<'a> {
         snapshot: &dyn Graph,
         e: &Exploration,
         node: usize,
-        repeats: Repeats,
+        needs: Needs,
     ) -> Result<Option<Pulled>> {
         let (first, _) = self.first(node);
         if first == 0 || !self.executor.is_pulled() || lock(&self.declined).contains(&node) {
@@ -268,7 +275,7 @@ impl<'a> Offload<'a> {
             steps: there,
             options: self.options,
         };
-        let Some(rows) = self.executor.pull(&task, repeats)? else {
+        let Some(rows) = self.executor.pull(&task, needs)? else {
             lock(&self.declined).push(node);
             return Ok(None);
         };
@@ -371,6 +378,57 @@ impl<'a> Offload<'a> {
         };
         exec.did_there(node, &stats, &steps, self.executor.place());
         Ok(Some((keep.held, columns, first)))
+    }
+}
+
+/// Knowledge of an operator's rows from the operators above it.
+#[derive(Clone, Copy, Default)]
+struct Above {
+    needs: Needs,
+    /// Rows of an ORDER BY that are shown or skipped, where that is what comes next.
+    sliced: Option<u64>,
+}
+
+impl Above {
+    fn of(repeats: Repeats) -> Self {
+        Self {
+            needs: Needs { repeats, top: None },
+            sliced: None,
+        }
+    }
+
+    /// The same below the operator, for its first input.
+    fn below(self, op: &Operator) -> Self {
+        let mut below = Self::of(needed(op));
+        // Of these each row of the input gives a row at least, with all that it has.
+        let keeps = |slot: Slot| match op {
+            Operator::Extend(e) => e.to != slot,
+            Operator::Apply(a) => a.kind == ApplyKind::Left,
+            Operator::Join(j) => {
+                // Unbound there, it would be what the other side has.
+                let is_own = j.on.iter().all(|k| k.slot != slot || k.left_bound);
+                j.kind == JoinKind::Left && is_own
+            }
+            _ => false,
+        };
+        match op {
+            Operator::Slice(s) => {
+                let most = s.limit.map(|limit| s.offset.saturating_add(limit));
+                below.sliced = most.filter(|_| matches!(*s.input, Operator::OrderBy(_)));
+            }
+            Operator::OrderBy(o) => {
+                let top = |most, &(slot, is_descending): &(Slot, bool)| Top {
+                    slot,
+                    is_descending,
+                    is_alone: o.keys.len() == 1,
+                    most,
+                };
+                let first = self.sliced.zip(o.keys.first());
+                below.needs.top = first.map(|(most, key)| top(most, key));
+            }
+            _ => below.needs.top = self.needs.top.filter(|top| keeps(top.slot)),
+        }
+        below
     }
 }
 

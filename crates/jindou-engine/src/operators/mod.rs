@@ -31,7 +31,7 @@ mod union;
 pub(crate) use each::OuterRow;
 pub(crate) use end::{End, EndSpec};
 pub(crate) use order::Sorter;
-pub(crate) use order_keys::Places;
+pub(crate) use order_keys::{Added, Places, each_term};
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{END, Link, Spec, Stage, StageStats, finish, push};
 

@@ -7,15 +7,21 @@
 use crate::explore::Run;
 use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey};
-use jindou_model::VertexId;
-use jindou_store::Vocabulary;
+use jindou_model::{FIRST_QUERY_ID, VertexId};
+use jindou_store::{TermDecoding, Vocabulary};
 use jindou_values::{DurationKey, Number, Value, value};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 
 /// Bits of a key that are 0 in every base term's.
 pub(super) const PLACE_BITS: u32 = 23;
+/// Bytes of terms that are fetched at once, about.
+const FETCHED: usize = 1 << 20;
+/// Terms that are fetched at once: the first ones, and at most.
+const FEW: usize = 256;
+const MANY: usize = 1 << 14;
 
 /// Sort keys of ids.
 pub(super) struct Keys<'r> {
@@ -46,19 +52,30 @@ impl<'r> Keys<'r> {
 
     /// Finds the keys of added terms, which compare with those of base terms and with each other: to be called once, with all.
     pub fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) {
-        let mut terms: Vec<(u32, Added)> = Vec::new();
+        let mut terms: Vec<(u32, Added<'_>)> = Vec::new();
+        // Where the graph has no ranks, its terms may be on other shards.
+        let mut fetched: Vec<u32> = Vec::new();
+        let ranks = self.vocabulary.ranks();
         for id in ids {
             if let Entry::Vacant(e) = self.added.entry(id) {
                 e.insert(u64::MAX);
-                terms.push((id, Added::new(self.vocabulary.ranks(), added_term(run, id))));
+                if ranks.is_none() && id < FIRST_QUERY_ID {
+                    fetched.push(id);
+                } else {
+                    terms.push((id, Added::new(ranks, added_term(run, id).into())));
+                }
             }
         }
+        each_term(&mut self.vocabulary.decoding(), &fetched, |at, term| {
+            let term = term.unwrap_or(&[]).to_vec();
+            terms.push((fetched[at], Added::new(None, term.into())));
+        });
         if terms.is_empty() {
             return;
         }
         terms.sort_by(|a, b| a.1.order(&b.1));
         let mut place = 1u64;
-        let mut last: Option<&Added> = None;
+        let mut last: Option<&Added<'_>> = None;
         for (id, term) in &terms {
             // Equal values share a place; so does everything beyond 2^23 of them.
             if last.is_some_and(|l| l.order(term) != Ordering::Equal) {
@@ -72,6 +89,30 @@ impl<'r> Keys<'r> {
     }
 }
 
+/// Calls `take` with each id's place and its term, if it has one. Terms of other shards are fetched many at once, about a mebibyte of them.
+pub(crate) fn each_term(
+    terms: &mut TermDecoding<'_>,
+    ids: &[u32],
+    mut take: impl FnMut(usize, Option<&[u8]>),
+) {
+    let (mut at, mut many) = (0, FEW);
+    while let Some(now) = ids.get(at..(at + many).min(ids.len()))
+        && !now.is_empty()
+    {
+        terms.prefetch(now);
+        let mut bytes = 0;
+        for &id in now {
+            let term = terms.term(VertexId(id));
+            bytes += term.map_or(0, <[u8]>::len);
+            take(at, term);
+            at += 1;
+        }
+        // As many as fit if the next ones are as long; long ones among them must not be very many.
+        let fit = FETCHED * now.len() / bytes.max(1);
+        many = fit.clamp(1, MANY).min(many * 4);
+    }
+}
+
 fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
     u64::from(class) << 56 | (u64::from(rank) * 2 + u64::from(on)) << PLACE_BITS | place
 }
@@ -80,7 +121,7 @@ fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
 #[derive(Default)]
 pub(crate) struct Places {
     /// Of ids that were compared with a term that the base does not have.
-    known: FxHashMap<u32, Added>,
+    known: FxHashMap<u32, Added<'static>>,
 }
 
 /// Remembered places; beyond, all are forgotten.
@@ -99,7 +140,7 @@ impl Places {
         for id in [a, b] {
             self.known
                 .entry(id)
-                .or_insert_with(|| Added::new(run.vocabulary.ranks(), added_term(run, id)));
+                .or_insert_with(|| Added::new(run.vocabulary.ranks(), added_term(run, id).into()));
         }
         match (self.known.get(&a), self.known.get(&b)) {
             (Some(a), Some(b)) => a.order(b),
@@ -109,24 +150,25 @@ impl Places {
 }
 
 /// A term that the base does not have: where it lies between the base's.
-struct Added {
+pub(crate) struct Added<'b> {
     /// The first of the base's that is not before it.
     key: SortKey,
     /// True if the value of that term is equal.
     equal: bool,
-    by: By,
+    by: By<'b>,
 }
 
 /// Key that sorts a term among others between the same two terms of the base.
-enum By {
+enum By<'b> {
     Number(Number),
     Instant(i128),
     Duration(DurationKey),
-    Bytes(Vec<u8>),
+    Bytes(Cow<'b, [u8]>),
 }
 
-impl Added {
-    fn new(ranks: Option<&Dictionary>, bytes: Vec<u8>) -> Self {
+impl<'b> Added<'b> {
+    /// The place of a term, given its canonical bytes, between those that have these ranks. Terms without ranks compare by what they say.
+    pub fn new(ranks: Option<&Dictionary>, bytes: Cow<'b, [u8]>) -> Self {
         let (key, equal) = match ranks {
             Some(d) => d.place(&bytes),
             None => SortKey::alone(&bytes),
@@ -140,7 +182,20 @@ impl Added {
         Self { key, equal, by }
     }
 
-    fn order(&self, other: &Self) -> Ordering {
+    /// The same without the bytes that it was made of.
+    pub fn into_owned(self) -> Added<'static> {
+        let Self { key, equal, by } = self;
+        let by = match by {
+            By::Number(n) => By::Number(n),
+            By::Instant(t) => By::Instant(t),
+            By::Duration(d) => By::Duration(d),
+            By::Bytes(b) => By::Bytes(Cow::Owned(b.into_owned())),
+        };
+        Added { key, equal, by }
+    }
+
+    /// The order of ORDER BY between two of the same ranks.
+    pub fn order(&self, other: &Added<'_>) -> Ordering {
         (self.key, self.equal)
             .cmp(&(other.key, other.equal))
             .then_with(|| {

@@ -8,7 +8,7 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many that getting their list takes longer than a message and its report.
+/// Neighbours of the hub: getting their list takes longer than a message and its report.
 const HEAVY: usize = 60_000;
 
 fn node(name: &str) -> NamedNode {

@@ -179,6 +179,8 @@ impl Fetched<'_> {
         let (bytes, places) = (&mut self.bytes, &mut self.places);
         bytes.clear();
         places.clear();
+        // One that has no term is not asked for again. No term is empty.
+        places.extend(ids.iter().map(|&id| (id, 0..0)));
         self.source.terms_many(ids, &mut |at, term| {
             let start = bytes.len();
             bytes.extend_from_slice(term);
@@ -206,7 +208,7 @@ impl TermDecoding<'_> {
                     fetched.fetch(&[id.0]);
                 }
                 let place = fetched.places.get(&id.0)?.clone();
-                fetched.bytes.get(place)
+                fetched.bytes.get(place).filter(|term| !term.is_empty())
             }
         }
     }

@@ -1,0 +1,148 @@
+//! Ids whose terms are surely beyond a bound, so that nobody need look at the terms.
+//!
+//! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by their bytes. So the ids
+//! between two of one such run, whose terms are texts of one kind and beyond the bound, have texts of that kind that are beyond it as well.
+
+use jindou_model::term;
+use jindou_store::Graph;
+use jindou_store::sets::CharacteristicSets;
+use rustc_hash::FxHashMap;
+
+/// Runs of which intervals are known at most.
+const RUNS: usize = 1 << 12;
+
+/// The runs of ids in which terms ascend by their bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'g> {
+    sets: CharacteristicSets<'g>,
+    /// Vertices with this predicate may be in a run with those of other classes, which begin anew.
+    rdf_type: Option<u32>,
+    /// The first id after all runs.
+    end: u32,
+}
+
+impl<'g> Runs<'g> {
+    pub fn of(graph: &'g dyn Graph) -> Self {
+        let is_as_loaded = graph.is_as_loaded();
+        Self {
+            sets: graph.predicates().sets(),
+            rdf_type: graph.statistics().rdf_type,
+            end: if is_as_loaded {
+                graph.dense_ids() + 1
+            } else {
+                0
+            },
+        }
+    }
+
+    /// No runs.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self {
+            sets: CharacteristicSets::default(),
+            rdf_type: None,
+            end: 0,
+        }
+    }
+
+    /// The first id of the run that an id is in, and the first one behind it. O(log runs).
+    pub fn run(&self, id: u32) -> Option<[u32; 2]> {
+        if id >= self.end {
+            return None;
+        }
+        let next = self.sets.runs.partition_point(|r| r.start <= id);
+        let run = self.sets.runs.get(next.checked_sub(1)?)?;
+        let has_class = |p: u32| self.sets.list(run.out_set).binary_search(&p).is_ok();
+        if self.rdf_type.is_some_and(has_class) {
+            return None;
+        }
+        let end = self.sets.runs.get(next).map_or(self.end, |r| r.start);
+        Some([run.start, end])
+    }
+}
+
+/// Ids from `first` to `last` have texts with this tag.
+struct Interval {
+    tag: u8,
+    first: u32,
+    last: u32,
+}
+
+/// A run, and its intervals: one a tag.
+struct Known {
+    run: [u32; 2],
+    intervals: Vec<Interval>,
+}
+
+/// Intervals of ids beyond a bound, which may become better.
+#[derive(Default)]
+pub(crate) struct Beyond {
+    known: Vec<Known>,
+    /// By the first id of a run: its place in `known`.
+    places: FxHashMap<u32, usize>,
+    /// The place that was looked at last.
+    last: usize,
+}
+
+impl Beyond {
+    /// Notes that an id's term, which has this tag, is beyond the bound.
+    pub fn insert(&mut self, runs: &Runs<'_>, id: u32, tag: u8) {
+        if tag >= term::FIRST_DATATYPE {
+            return;
+        }
+        let Some(known) = self.known(runs, id, true) else {
+            return;
+        };
+        match known.intervals.iter_mut().find(|i| i.tag == tag) {
+            Some(interval) => {
+                interval.first = interval.first.min(id);
+                interval.last = interval.last.max(id);
+            }
+            None => known.intervals.push(Interval {
+                tag,
+                first: id,
+                last: id,
+            }),
+        }
+    }
+
+    /// True if the id's term is surely beyond the bound.
+    #[inline]
+    pub fn has(&mut self, runs: &Runs<'_>, id: u32) -> bool {
+        if self.known.is_empty() {
+            return false;
+        }
+        let known = self.known(runs, id, false);
+        known.is_some_and(|k| k.intervals.iter().any(|i| (i.first..=i.last).contains(&id)))
+    }
+
+    fn known(&mut self, runs: &Runs<'_>, id: u32, makes: bool) -> Option<&mut Known> {
+        let is_in = |k: &Known| (k.run[0]..k.run[1]).contains(&id);
+        if !self.known.get(self.last).is_some_and(is_in) {
+            let run = runs.run(id)?;
+            self.last = match self.places.get(&run[0]) {
+                Some(&place) => place,
+                None if makes && self.known.len() < RUNS => {
+                    self.places.insert(run[0], self.known.len());
+                    self.known.push(Known {
+                        run,
+                        intervals: Vec::with_capacity(1),
+                    });
+                    self.known.len() - 1
+                }
+                None => return None,
+            };
+        }
+        self.known.get_mut(self.last)
+    }
+
+    /// Bytes that it holds, about.
+    pub fn bytes(&self) -> usize {
+        self.known.capacity() * (size_of::<Known>() + 2 * size_of::<Interval>())
+            + self.places.capacity() * 24
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/beyond.rs"]
+mod tests;

@@ -1,0 +1,554 @@
+//! ORDER BY with LIMIT, at the parts: rows that cannot be among the first are held back.
+//!
+//! A sieve knows, of the rows that it let through, the first `most` by the first sort column, and the last of these is its *bound*. The
+//! coordinator has `most` rows up to the bound by then, so it needs none that comes strictly after it, and none that is equal to it where
+//! nothing else is sorted by. Terms compare as they do there, by what they say ([`Added`]); those of other shards are fetched, unless their
+//! ids say enough ([`Beyond`]). Rows whose term is not known pass, and count for nothing.
+
+use super::beyond::{Beyond, Runs};
+use super::message::{Columns, First};
+use crate::batch::Charge;
+use crate::operators::{Added, each_term};
+use jindou_model::sync::lock;
+use jindou_model::{FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, term};
+use jindou_store::TermDecoding;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// Rows that a part may hold back rows for: more have their terms compared in one place.
+pub(crate) const MOST: u64 = 1 << 16;
+/// Rows that pass before terms are looked at: this many, and this many times those that are shown. With fewer there is little to win.
+const EARLY: usize = 256;
+const EARLY_TIMES: usize = 4;
+/// Of these rows the last ones are looked at: this many times those that are shown, so that half of what comes then is held back.
+const COMPARED_TIMES: usize = 2;
+/// Ids of a batch whose terms are compared first: with what they say, the ids of others may say enough.
+const SAMPLE: usize = 512;
+/// Rows that are not worth a look at their terms.
+const FEW: usize = 32;
+/// Compared terms after which a sieve looks whether it was worth it: if it held back less than a row for [`WORTH`] of them, it ends.
+const TRIED: u64 = 1 << 15;
+const WORTH: u64 = 4;
+/// Ids whose place is remembered; a power of two.
+const SEEN: usize = 1 << 14;
+/// The version of ids whose rows are never needed.
+const BEYOND: u32 = u32::MAX;
+/// Rows of an id that pass where all do.
+const ALL: u64 = u64::MAX;
+/// The tag of a term that is no text.
+const NO_TEXT: u8 = term::FIRST_DATATYPE;
+/// Bytes that are charged for at once.
+const STEP: usize = 1 << 16;
+
+/// The sieves of a part's workers.
+pub(crate) struct Sieves {
+    first: First,
+    budget: MemoryBudget,
+    /// Of workers that ended.
+    spare: Mutex<Vec<Sieve>>,
+    /// The best bound of any.
+    bound: Mutex<Option<Arc<Added<'static>>>>,
+}
+
+impl Sieves {
+    pub fn new(first: First, budget: &MemoryBudget) -> Self {
+        Self {
+            first,
+            budget: budget.clone(),
+            spare: Mutex::default(),
+            bound: Mutex::default(),
+        }
+    }
+
+    /// A sieve for a worker: one that another one gave back, which knows what passed, if there is one.
+    pub fn take(&self) -> Sieve {
+        let spare = lock(&self.spare).pop();
+        spare.unwrap_or_else(|| Sieve::new(self.first, &self.budget))
+    }
+
+    pub fn give_back(&self, sieve: Sieve) {
+        lock(&self.spare).push(sieve);
+    }
+}
+
+/// Rows of one id that passed and are among the first.
+struct Entry {
+    key: Arc<Added<'static>>,
+    /// Bytes of the term.
+    bytes: usize,
+    rows: u64,
+    /// The place of the id among those of a batch; `None` for one before it.
+    at: Option<usize>,
+    is_descending: bool,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        directed(&self.key, &other.key, self.is_descending)
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
+    match is_descending {
+        true => b.order(a),
+        false => a.order(b),
+    }
+}
+
+/// The first rows of those that passed, the last of them on top.
+struct Best {
+    first: First,
+    heap: BinaryHeap<Entry>,
+    /// Rows of the entries.
+    rows: u64,
+    /// Bytes of their terms.
+    bytes: usize,
+}
+
+impl Best {
+    fn most(&self) -> u64 {
+        u64::from(self.first.most)
+    }
+
+    fn order(&self, a: &Added<'_>, b: &Added<'_>) -> Ordering {
+        directed(a, b, self.first.is_descending)
+    }
+
+    /// Takes rows in, and gives out those of the batch that are not among the first any more.
+    fn push(&mut self, entry: Entry, out: &mut Vec<Entry>) {
+        self.rows += entry.rows;
+        self.bytes += entry.bytes;
+        self.heap.push(entry);
+        let most = self.most();
+        while let Some(mut last) = self.heap.peek_mut() {
+            let before = self.rows - last.rows;
+            if before < most {
+                // Of equal rows some may be left out where nothing else is sorted by.
+                if self.first.is_alone && self.rows > most {
+                    last.rows = most - before;
+                    self.rows = most;
+                }
+                return;
+            }
+            self.rows = before;
+            self.bytes -= last.bytes;
+            let last = PeekMut::pop(last);
+            if last.at.is_some() {
+                out.push(last);
+            }
+        }
+    }
+
+    /// The key of the last of `most` rows, once there are so many.
+    fn bound(&self) -> Option<&Arc<Added<'static>>> {
+        let last = self.heap.peek()?;
+        (self.rows >= self.most()).then_some(&last.key)
+    }
+
+    fn holds(&self) -> usize {
+        const ARC: usize = 16;
+        let entry = size_of::<Entry>() + size_of::<Added<'static>>() + ARC;
+        self.heap.len() * entry + self.bytes
+    }
+}
+
+/// The ids of a batch, ascending, and what is known of each.
+struct Batch {
+    ids: Vec<u32>,
+    /// Rows that have it.
+    counts: Vec<u64>,
+    /// Of these, the ones that pass.
+    passes: Vec<u64>,
+    /// Tags of terms.
+    tags: Vec<u8>,
+    /// Places of ids whose rows were taken in.
+    inside: Vec<usize>,
+    /// Rows that were taken in, and are not among the first any more.
+    out: Vec<Entry>,
+    /// Rows whose terms were compared.
+    compared: u64,
+}
+
+impl Batch {
+    /// Of ids and rows, grouped by id.
+    fn of(groups: &[&[(u32, u32)]]) -> Self {
+        Self {
+            ids: groups.iter().filter_map(|g| Some(g.first()?.0)).collect(),
+            counts: groups.iter().map(|g| g.len() as u64).collect(),
+            passes: vec![ALL; groups.len()],
+            tags: vec![NO_TEXT; groups.len()],
+            inside: Vec::new(),
+            out: Vec::new(),
+            compared: 0,
+        }
+    }
+}
+
+/// One worker's sieve.
+pub(crate) struct Sieve {
+    best: Best,
+    bound: Option<Arc<Added<'static>>>,
+    /// The number of the bound.
+    version: u32,
+    /// Terms of rows that passed before there were enough to look at.
+    early: Vec<u32>,
+    /// Ids and versions: [`BEYOND`], or that of the bound to which the id is equal.
+    seen: Vec<[u32; 2]>,
+    beyond: Beyond,
+    /// Ids and rows of a batch.
+    order: Vec<(u32, u32)>,
+    keep: Vec<bool>,
+    /// Rows whose terms were compared, and rows that were held back, since that was last looked at.
+    tried: u64,
+    held: u64,
+    is_over: bool,
+    charge: Charge,
+}
+
+impl Sieve {
+    fn new(first: First, budget: &MemoryBudget) -> Self {
+        Self {
+            best: Best {
+                first,
+                heap: BinaryHeap::new(),
+                rows: 0,
+                bytes: 0,
+            },
+            bound: None,
+            version: 0,
+            early: Vec::new(),
+            seen: Vec::new(),
+            beyond: Beyond::default(),
+            order: Vec::new(),
+            keep: Vec::new(),
+            tried: 0,
+            held: 0,
+            is_over: false,
+            charge: Charge::of(Holder::Shards, budget),
+        }
+    }
+
+    /// Takes rows from `from` on out that are not needed; gives how many. The others must be sent.
+    pub fn sift(
+        &mut self,
+        rows: &mut Columns,
+        from: usize,
+        (terms, runs): (&mut TermDecoding<'_>, &Runs<'_>),
+        all: &Sieves,
+    ) -> u64 {
+        let column = rows.columns.get(self.best.first.column as usize);
+        let column = column.and_then(|c| c.get(from..)).unwrap_or(&[]);
+        if self.is_over || column.is_empty() {
+            return 0;
+        }
+        if self.seen.is_empty() {
+            let enough = EARLY.max(EARLY_TIMES * self.best.first.most as usize);
+            if self.early.len() + column.len() < enough {
+                self.early.extend_from_slice(column);
+                self.is_charged();
+                return 0;
+            }
+            self.seen.resize(SEEN, [NO_VERTEX, 0]);
+            self.take_early(terms);
+        }
+        self.adopt(all);
+        self.keep.clear();
+        self.keep.resize(column.len(), true);
+        self.order.clear();
+        for ((row, &id), keep) in (0..).zip(column).zip(&mut self.keep) {
+            match self.seen[place(id)] {
+                [known, BEYOND] if known == id => *keep = false,
+                [known, version] if known == id && version == self.version => {}
+                // An unbound one counts for nothing, since operators above may bind it.
+                _ if id == NO_VERTEX || id >= FIRST_QUERY_ID => {}
+                _ if self.beyond.has(runs, id) => *keep = false,
+                _ => self.order.push((id, row)),
+            }
+        }
+        if self.order.len() >= FEW {
+            self.judge(terms, runs);
+            self.publish(all);
+        }
+        let kept = retain(rows, from, &self.keep);
+        let out = (self.keep.len() - kept) as u64;
+        self.is_charged();
+        self.held += out;
+        if self.tried >= TRIED {
+            if self.held * WORTH < self.tried {
+                self.end();
+            }
+            (self.tried, self.held) = (0, 0);
+        }
+        out
+    }
+
+    /// Compares the rows that passed before.
+    fn take_early(&mut self, terms: &mut TermDecoding<'_>) {
+        let mut early = std::mem::take(&mut self.early);
+        let compared = EARLY.max(COMPARED_TIMES * self.best.first.most as usize);
+        early.drain(..early.len().saturating_sub(compared));
+        early.retain(|&id| id != NO_VERTEX && id < FIRST_QUERY_ID);
+        early.sort_unstable();
+        let groups: Vec<usize> = early.chunk_by(|a, b| a == b).map(<[u32]>::len).collect();
+        early.dedup();
+        each_term(terms, &early, |at, term| {
+            if let Some(term) = term
+                && !self.is_over
+            {
+                self.insert(term, groups[at] as u64, None, &mut Vec::new());
+            }
+        });
+        self.bound = self.best.bound().cloned();
+        self.version += 1;
+    }
+
+    /// Takes rows in if their term is not beyond the bound; gives how it compares.
+    fn insert(
+        &mut self,
+        term: &[u8],
+        rows: u64,
+        at: Option<usize>,
+        out: &mut Vec<Entry>,
+    ) -> Ordering {
+        let key = Added::new(None, term.into());
+        let bound = self.bound.as_deref();
+        let order = bound.map_or(Ordering::Less, |b| self.best.order(&key, b));
+        if order == Ordering::Less {
+            let entry = Entry {
+                key: Arc::new(key.into_owned()),
+                bytes: term.len(),
+                rows,
+                at,
+                is_descending: self.best.first.is_descending,
+            };
+            self.best.push(entry, out);
+            // Terms may be long, and many come before their memory is looked at again.
+            if self.holds() as u64 > self.charge.bytes() {
+                self.is_charged();
+            }
+        }
+        order
+    }
+
+    /// Decides which rows of `order` pass.
+    fn judge(&mut self, terms: &mut TermDecoding<'_>, runs: &Runs<'_>) {
+        self.order.sort_unstable();
+        let order = std::mem::take(&mut self.order);
+        let same = |a: &(u32, u32), b: &(u32, u32)| a.0 == b.0;
+        let groups: Vec<&[(u32, u32)]> = order.chunk_by(same).collect();
+        let mut batch = Batch::of(&groups);
+        let n = groups.len();
+        if n < 2 * SAMPLE {
+            self.compare(&mut batch, &(0..n).collect::<Vec<_>>(), terms);
+        } else {
+            // From all runs, and from the whole of each.
+            let step = n / SAMPLE;
+            let sample: Vec<usize> = (0..n).step_by(step).collect();
+            self.compare(&mut batch, &sample, terms);
+            if !self.is_over {
+                self.learn(&batch, runs);
+            }
+            let mut rest: Vec<usize> = (0..n).filter(|at| at % step != 0).collect();
+            rest.retain(|&at| {
+                let is_beyond = self.beyond.has(runs, batch.ids[at]);
+                if is_beyond {
+                    batch.passes[at] = 0;
+                }
+                !is_beyond
+            });
+            self.compare(&mut batch, &rest, terms);
+        }
+        if !self.is_over {
+            self.settle(&mut batch);
+        }
+        for (at, group) in groups.iter().enumerate() {
+            let pass = usize::try_from(batch.passes[at]).unwrap_or(usize::MAX);
+            for &(_, row) in group.get(pass..).unwrap_or(&[]) {
+                self.keep[row as usize] = false;
+            }
+            if pass == 0 {
+                let id = batch.ids[at];
+                self.seen[place(id)] = [id, BEYOND];
+                self.beyond.insert(runs, id, batch.tags[at]);
+            }
+        }
+        self.tried += batch.compared;
+        self.order = order;
+    }
+
+    /// Compares the terms of some ids of a batch with the bound, and takes those in that are before it.
+    fn compare(&mut self, batch: &mut Batch, some: &[usize], terms: &mut TermDecoding<'_>) {
+        let ids: Vec<u32> = some.iter().map(|&at| batch.ids[at]).collect();
+        each_term(terms, &ids, |place_of, term| {
+            let at = some[place_of];
+            let Some(term) = term else { return };
+            if self.is_over {
+                return;
+            }
+            batch.compared += batch.counts[at];
+            batch.tags[at] = term.first().copied().unwrap_or(NO_TEXT);
+            match self.insert(term, batch.counts[at], Some(at), &mut batch.out) {
+                Ordering::Less => batch.inside.push(at),
+                Ordering::Equal if !self.best.first.is_alone => {
+                    self.seen[place(batch.ids[at])] = [batch.ids[at], self.version];
+                }
+                _ => batch.passes[at] = 0,
+            }
+        });
+        // Rows of the batch count for one another: those that are among the first in the end will pass.
+        if let Some(bound) = self.best.bound().cloned() {
+            self.tighten(&bound);
+        }
+    }
+
+    /// Notes the ids of a batch that turned out to be beyond the bound.
+    fn learn(&mut self, batch: &Batch, runs: &Runs<'_>) {
+        let not_passing = batch.passes.iter().enumerate().filter(|p| *p.1 == 0);
+        for (at, _) in not_passing {
+            self.beyond.insert(runs, batch.ids[at], batch.tags[at]);
+        }
+        for entry in &batch.out {
+            if let Some(at) = entry.at
+                && !self.passes_as_tie(entry)
+            {
+                self.beyond.insert(runs, batch.ids[at], batch.tags[at]);
+            }
+        }
+    }
+
+    /// True for rows that are equal to the bound, where what else is sorted by decides.
+    fn passes_as_tie(&self, entry: &Entry) -> bool {
+        let bound = self.best.bound();
+        let is_tie = bound.is_some_and(|b| entry.key.order(b) == Ordering::Equal);
+        is_tie && !self.best.first.is_alone
+    }
+
+    /// Of the rows that were taken in, those pass that are still among the first.
+    fn settle(&mut self, batch: &mut Batch) {
+        for &at in &batch.inside {
+            batch.passes[at] = 0;
+        }
+        for entry in &batch.out {
+            if let Some(at) = entry.at
+                && self.passes_as_tie(entry)
+            {
+                batch.passes[at] = ALL;
+            }
+        }
+        let mut entries = std::mem::take(&mut self.best.heap).into_vec();
+        for entry in &mut entries {
+            // They are rows that passed from now on.
+            if let Some(at) = entry.at.take() {
+                batch.passes[at] = match self.best.first.is_alone {
+                    true => entry.rows,
+                    false => ALL,
+                };
+            }
+        }
+        self.best.heap = entries.into();
+    }
+
+    /// Takes over another worker's bound, if it is a better one: as many rows up to it passed there.
+    fn adopt(&mut self, all: &Sieves) {
+        if let Some(other) = &*lock(&all.bound) {
+            self.tighten(other);
+        }
+    }
+
+    /// Lets other workers have the bound.
+    fn publish(&mut self, all: &Sieves) {
+        if let Some(own) = self.best.bound().cloned() {
+            self.tighten(&own);
+        }
+        let Some(own) = &self.bound else { return };
+        let mut bound = lock(&all.bound);
+        let other = bound.as_deref();
+        if other.is_none_or(|o| self.best.order(own, o) == Ordering::Less) {
+            *bound = Some(Arc::clone(own));
+        }
+    }
+
+    fn tighten(&mut self, other: &Arc<Added<'static>>) {
+        let own = self.bound.as_deref();
+        if own.is_none_or(|own| self.best.order(other, own) == Ordering::Less) {
+            self.bound = Some(Arc::clone(other));
+            // A bound a batch: there are not so many.
+            self.version = self.version.saturating_add(1).min(BEYOND - 1);
+        }
+    }
+
+    fn holds(&self) -> usize {
+        let pairs = self.seen.capacity() + self.order.capacity();
+        self.best.holds()
+            + self.beyond.bytes()
+            + 4 * self.early.capacity()
+            + 8 * pairs
+            + self.keep.capacity()
+    }
+
+    /// Charges for what is held; where there is no memory for it, nothing is held back any more.
+    fn is_charged(&mut self) -> bool {
+        let holds = self.holds().next_multiple_of(STEP);
+        if holds as u64 != self.charge.bytes() && self.charge.set(holds).is_err() {
+            self.end();
+        }
+        !self.is_over
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        self.best.heap = BinaryHeap::new();
+        (self.best.rows, self.best.bytes) = (0, 0);
+        self.early = Vec::new();
+        self.beyond = Beyond::default();
+        // Less is never refused.
+        let _ = self.charge.set(0);
+    }
+}
+
+/// The place of an id in [`Sieve::seen`].
+#[inline]
+fn place(id: u32) -> usize {
+    const SHIFT: u32 = u32::BITS - SEEN.ilog2();
+    (id.wrapping_mul(0x9E37_79B9) >> SHIFT) as usize
+}
+
+/// Leaves of the rows from `from` on those that `keep` says; gives how many.
+fn retain(rows: &mut Columns, from: usize, keep: &[bool]) -> usize {
+    let kept = keep.iter().filter(|k| **k).count();
+    if kept == keep.len() {
+        return kept;
+    }
+    for column in &mut rows.columns {
+        let mut at = from;
+        let all: Range<usize> = from..column.len();
+        for (row, &keep) in all.zip(keep) {
+            column[at] = column[row];
+            at += usize::from(keep);
+        }
+        column.truncate(at);
+    }
+    rows.rows -= (keep.len() - kept) as u64;
+    kept
+}
+
+#[cfg(test)]
+#[path = "sieve_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! Runs of ids over stores: terms ascend in them, and intervals end with them.
+
+use super::*;
+use jindou_model::VertexId;
+use jindou_store::{Snapshot, testing};
+use jindou_testing::{Rng, quads};
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+
+/// The order that intervals are made of: in each run, terms ascend by their bytes.
+fn ascend(data: &[Quad]) -> usize {
+    let (_folder, base) = testing::store_of(data);
+    let snapshot = Snapshot::of_base(base);
+    let runs = Runs::of(&snapshot);
+    let (mut before, mut pairs) = (None, 0);
+    for id in 1..=snapshot.dense_ids() {
+        let run = runs.run(id);
+        let mut bytes = Vec::new();
+        assert!(snapshot.term(VertexId(id), &mut bytes));
+        if let (Some(run), Some((last, term))) = (run, before.take())
+            && run == last
+        {
+            assert!(term < bytes, "{id}");
+            pairs += 1;
+        }
+        if let Some(run) = run {
+            assert!(run[0] <= id && id < run[1]);
+            before = Some((run, bytes));
+        }
+    }
+    assert_eq!(runs.run(snapshot.dense_ids() + 1), None);
+    assert_eq!(runs.run(0), None);
+    pairs
+}
+
+#[test]
+fn terms_ascend_in_runs() {
+    let mut pairs = 0;
+    for seed in 0..40 {
+        pairs += ascend(&quads(&mut Rng::new(seed)));
+    }
+    assert!(pairs > 100, "{pairs}");
+    // Classes whose vertices have the same predicates, one behind the other.
+    let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
+    let mut data = Vec::new();
+    for i in 0..200 {
+        let (s, g) = (node(format!("n{i}")), GraphName::DefaultGraph);
+        let class = node(format!("C{}", i * 7 % 3));
+        let a = oxrdf::vocab::rdf::TYPE.into_owned();
+        data.push(Quad::new(s.clone(), a, class, g.clone()));
+        let value = Literal::new_simple_literal(format!("v{}", i * 31 % 97));
+        data.push(Quad::new(s, node("p".into()), value, g));
+    }
+    assert_eq!(ascend(&data), 96 + 2 + 1, "values, classes, predicates");
+}
+
+#[test]
+fn intervals_end_with_their_run_and_kind() {
+    let mut data = Vec::new();
+    let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
+    for i in 0..50 {
+        for value in [
+            Literal::new_simple_literal(format!("v{i:02}")),
+            Literal::from(i),
+        ] {
+            let (s, g) = (node(format!("n{i}")), GraphName::DefaultGraph);
+            data.push(Quad::new(s, node(format!("p{}", i % 2)), value, g));
+        }
+    }
+    let (_folder, base) = testing::store_of(&data);
+    let snapshot = Snapshot::of_base(base);
+    let (runs, mut beyond) = (Runs::of(&snapshot), Beyond::default());
+    let id = |i: usize| {
+        let term = Literal::new_simple_literal(format!("v{i:02}"));
+        let found = snapshot.lookup(&term::encode(&term.into()));
+        found.expect("it is there").0
+    };
+    let mut insert = |i: usize| beyond.insert(&runs, id(i), term::STRING);
+    // Of the even values.
+    insert(30);
+    insert(40);
+    for i in 0..50 {
+        let is_between = i % 2 == 0 && (30..=40).contains(&i);
+        assert_eq!(beyond.has(&runs, id(i)), is_between, "{i}");
+    }
+    let number = |i: i64| snapshot.lookup(&term::encode(&Literal::from(i).into()));
+    for i in 0..50 {
+        let number = number(i).expect("it is there").0;
+        assert!(!beyond.has(&runs, number));
+        beyond.insert(&runs, number, term::FIRST_DATATYPE);
+        assert!(!beyond.has(&runs, number), "numbers sort otherwise");
+    }
+}

@@ -1,0 +1,234 @@
+//! The costs of the first rows of an ORDER BY with LIMIT, with rows that are held back at the shards and without.
+
+use super::Shards;
+use super::top::{held, named, sum};
+use jindou_engine::{
+    Choice, CollectSink, ExecOptions, Execution, Executor, Needs, PulledRows, QueryTerms,
+    ShardMode, Sink, Table, Task,
+};
+use jindou_model::Result;
+use jindou_plan::Slot;
+use jindou_store::Graph;
+use jindou_store::shard::{Placement, Sharding};
+use jindou_testing::Rng;
+use oxrdf::{GraphName, Literal, Quad, Term};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Shards that are not told which rows come first.
+struct Untold(Arc<dyn Executor>);
+
+impl Executor for Untold {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn runs_nested(&self) -> bool {
+        self.0.runs_nested()
+    }
+
+    fn prefix(&self, task: &Task<'_>) -> Result<usize> {
+        self.0.prefix(task)
+    }
+
+    fn is_pulled(&self) -> bool {
+        true
+    }
+
+    fn pull(&self, task: &Task<'_>, needs: Needs) -> Result<Option<Box<dyn PulledRows>>> {
+        self.0.pull(task, Needs { top: None, ..needs })
+    }
+
+    fn load(
+        &self,
+        task: &Task<'_>,
+        slots: &[Slot],
+        columns: &[&[u32]],
+        rows: usize,
+    ) -> Result<Table> {
+        self.0.load(task, slots, columns, rows)
+    }
+
+    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
+        self.0.run(task, input)
+    }
+
+    fn stream(
+        &self,
+        task: &Task<'_>,
+        input: Option<&Table>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Slot>> {
+        self.0.stream(task, input, sink)
+    }
+}
+
+/// Costs of a run.
+struct Costs {
+    /// Rows that were given.
+    rows: u64,
+    /// Rounds and bytes of the coordinator's questions.
+    coordinator: [u64; 2],
+    /// Messages and bytes of the parts.
+    parts: [u64; 2],
+    /// Rounds and bytes of the parts' questions.
+    questions: [u64; 2],
+    time: Duration,
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [[rounds, asked], [messages, sent], [part_rounds, part_asked]] =
+            [self.coordinator, self.parts, self.questions];
+        write!(
+            f,
+            "{} rows given in {messages} messages of {sent} bytes; asked {rounds} rounds of {asked} bytes at the coordinator, {part_rounds} of {part_asked} at the parts",
+            self.rows
+        )
+    }
+}
+
+fn costs(shards: &Shards, text: &str, is_told: bool, all: u64) -> Costs {
+    let plan = shards.plan(text);
+    let snapshot = shards.snapshot.afresh();
+    let options = ExecOptions::default();
+    snapshot.begin(&options.cancel);
+    let executor: Arc<dyn Executor> = Arc::new(shards.hub.executor(ShardMode::Fork));
+    let executor = match is_told {
+        true => executor,
+        false => Arc::new(Untold(executor)),
+    };
+    let (mut sink, terms) = (CollectSink::default(), QueryTerms::new());
+    let execution = Execution {
+        plan: &plan,
+        snapshot: &*snapshot,
+        options: &options,
+        terms: &terms,
+        executor: &Choice::Shards(executor),
+    };
+    let begun = Instant::now();
+    let ran = execution.stream(&mut sink).unwrap();
+    let time = begun.elapsed();
+    let traffic = Graph::traffic(&*snapshot).unwrap();
+    let in_place = |l: &str| {
+        let (_, after) = l.split_once(" rounds of ")?;
+        after.split(' ').next()?.parse::<u64>().ok()
+    };
+    Costs {
+        rows: all - held(&ran),
+        coordinator: [traffic.rounds, traffic.bytes],
+        parts: [sum(&ran, " messages"), sum(&ran, " bytes, ")],
+        questions: [
+            sum(&ran, " rounds"),
+            ran.details.lines().filter_map(in_place).sum(),
+        ],
+        time,
+    }
+}
+
+/// Students with different names, few departments, few grades, and scores that may be equal.
+fn students(n: usize) -> Vec<Quad> {
+    let mut rng = Rng::new(1);
+    let mut out = Vec::new();
+    for i in 0..n {
+        let student = named(&format!("www.University{}.edu/Student{i}", i % 10));
+        let mut quad = |p: &str, o: Term| {
+            out.push(Quad::new(
+                student.clone(),
+                named(p),
+                o,
+                GraphName::DefaultGraph,
+            ));
+        };
+        let name = format!("{:08x} of students", rng.below(1 << 31));
+        quad("name", Literal::from(name.as_str()).into());
+        quad("score", Literal::from(rng.below(1 << 20) as i64).into());
+        quad("grade", Literal::from(rng.below(20) as i64).into());
+        quad(
+            "member",
+            named(&format!("department{}", rng.below(500))).into(),
+        );
+    }
+    for d in 0..500 {
+        let department = named(&format!("department{d}"));
+        let name = Literal::from(format!("Department {d}").as_str());
+        out.push(Quad::new(
+            department,
+            named("name"),
+            name,
+            GraphName::DefaultGraph,
+        ));
+    }
+    out
+}
+
+/// See docs/testing.md.
+#[test]
+#[ignore = "measures: the costs of the first rows with and without holding rows back"]
+fn costs_of_the_first_rows() {
+    let n = 100_000;
+    let data = students(n);
+    for placement in [Placement::Range, Placement::Hash] {
+        let sharding = Sharding::new(4).with_placement(placement);
+        let shards = Shards::new(&data, sharding, 1, 1);
+        let p = "PREFIX : <http://e/> SELECT";
+        for (text, all) in [
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 10"),
+                n,
+            ),
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d ; :score ?x }} ORDER BY DESC(?x) LIMIT 10"),
+                n,
+            ),
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d ; :grade ?x }} ORDER BY ?x LIMIT 10"),
+                n,
+            ),
+            (
+                format!(
+                    "{p} ?s ?x {{ ?s :member ?d ; :grade ?x ; :name ?y }} ORDER BY ?x ?y LIMIT 10"
+                ),
+                n,
+            ),
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d . ?d :name ?x }} ORDER BY ?x LIMIT 10"),
+                n,
+            ),
+            (
+                format!("{p} ?s {{ ?s :member ?d ; :score ?x }} ORDER BY DESC(?s) LIMIT 10"),
+                n,
+            ),
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 1000"),
+                n,
+            ),
+            (
+                format!("{p} ?s ?x {{ ?s :member ?d ; :name ?x }} ORDER BY ?x LIMIT 10000"),
+                n,
+            ),
+        ] {
+            println!("{placement:?} {text}");
+            let mut times = [vec![], vec![]];
+            for turn in 0..6 {
+                let is_told = turn % 2 == 1;
+                let costs = costs(&shards, &text, is_told, all as u64);
+                if turn < 2 {
+                    println!("  {}: {costs}", ["before", "now"][turn]);
+                }
+                let is_fewer = costs.rows < all as u64 / 4;
+                assert_eq!(is_fewer, is_told && !text.ends_with("LIMIT 10000"));
+                times[usize::from(is_told)].push(costs.time.as_secs_f64() * 1e3);
+            }
+            for list in &mut times {
+                list.sort_by(f64::total_cmp);
+            }
+            let [before, after] = [times[0][1], times[1][1]];
+            println!(
+                "  {before:.1} ms before, {after:.1} ms now: {:.2} of it",
+                after / before
+            );
+        }
+    }
+}
