@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 /// Why a request that was handed over to UCX has no answer.
 pub const LOST: &str = "its lane over UCX broke";
 
-/// A peer that takes nothing over UCX for so long has no lane any more, however it is heard of over TLS.
-const DEAF: Duration = Duration::from_secs(5);
+/// A peer that takes nothing over UCX for so long has no lane any more, however it is heard of over TLS: as long as over TLS, since queries
+/// wait meanwhile.
+const DEAF: Duration = SILENCE;
 
 /// The lane of the connection to a peer.
 pub struct Lane {
