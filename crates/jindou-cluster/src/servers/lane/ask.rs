@@ -256,8 +256,11 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
     if end.shelf().is_some() {
         let lane = Arc::clone(&open.0);
         let opening = move || {
+            let mut pause = BEAT / 10;
             while !lane.has_ended() && !lane.open_reads() {
-                std::thread::sleep(BEAT / 5);
+                std::thread::sleep(pause);
+                // A peer that cannot summarise its segments never has them.
+                pause = (2 * pause).min(2 * BEAT);
             }
         };
         let _ = Builder::new().name("jindou-reads".into()).spawn(opening);
