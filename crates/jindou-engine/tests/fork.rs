@@ -11,6 +11,8 @@ mod heavy;
 mod odd_steps;
 #[path = "fork/peers.rs"]
 mod peers;
+#[path = "fork/shared_lists.rs"]
+mod shared_lists;
 #[path = "fork/top.rs"]
 mod top;
 #[path = "fork/top_costs.rs"]
@@ -42,6 +44,8 @@ struct Wire {
     is_dead: AtomicBool,
     /// The number of the connections.
     link: AtomicU64,
+    /// Replies whose lists are ids, and runs.
+    lists: [AtomicU64; 2],
     /// Messages with rows are answered after a while.
     slow: AtomicBool,
     look: Mutex<Option<Arc<Look>>>,
@@ -68,7 +72,15 @@ impl Far for Wire {
         if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             return away();
         }
-        self.near.ask(requests, cancel)
+        let replies = self.near.ask(requests, cancel)?;
+        for reply in &replies {
+            match reply {
+                Reply::Lists { .. } => self.lists[0].fetch_add(1, Ordering::SeqCst),
+                Reply::Runs { .. } => self.lists[1].fetch_add(1, Ordering::SeqCst),
+                _ => 0,
+            };
+        }
+        Ok(replies)
     }
 
     fn link(&self, _: u32) -> Result<u64> {
@@ -128,6 +140,7 @@ impl Shards {
             left: AtomicI64::new(-1),
             is_dead: AtomicBool::new(false),
             link: AtomicU64::new(0),
+            lists: Default::default(),
             slow: AtomicBool::new(false),
             look: Mutex::new(None),
         });

@@ -76,6 +76,12 @@ fn guard_measured(part: &mut dyn FnMut() -> Result<u64>) -> Result<u64> {
     std::hint::black_box(part())
 }
 
+/// Has the allocator join the small blocks that were freed before: glibc does so when it is next asked for a large one, and
+/// a part would pay for the blocks of the parts before it. Which part that is changes with every allocation of the program.
+fn settle() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
+}
+
 /// Runs parts and prints what they gave.
 struct Parts {
     times: usize,
@@ -86,6 +92,7 @@ impl Parts {
         let mut best = f64::INFINITY;
         let mut rows = 0;
         for _ in 0..self.times.max(1) {
+            settle();
             let start = Instant::now();
             rows = guard_measured(part)?;
             best = best.min(start.elapsed().as_secs_f64());

@@ -19,6 +19,7 @@ use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::watdiv::{Model, Watdiv};
 use oxrdf::Term;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use stores::Store;
 use tempfile::TempDir;
 
@@ -80,12 +81,17 @@ fn agree(
         .map(|(_, text)| rows(ask(&whole, text)))
         .collect();
     for &cut in cuts {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let store = stores::load_cut(&*source(), Some(cut));
         let modes = [ShardMode::Fork, ShardMode::Dynamic, ShardMode::InPlace];
         let asked = queries.iter().zip(&wanted);
+        let mut slowest = (Duration::ZERO, String::new());
         for (((query, text), want), mode) in asked.flat_map(|q| modes.map(|m| (q, m))) {
+            let asked = Instant::now();
             let got = rows(ask_in(&store, text, mode));
+            if asked.elapsed() > slowest.0 {
+                slowest = (asked.elapsed(), format!("{query}, {mode:?}"));
+            }
             if got != *want {
                 let at = got.iter().zip(want).take_while(|(a, b)| a == b).count();
                 panic!(
@@ -98,11 +104,13 @@ fn agree(
             }
         }
         println!(
-            "{name}: {} shards by {}: {} queries agree, {:.1} s",
+            "{name}: {} shards by {}: {} queries agree, {:.1} s, the slowest ({}) {:.1} s",
             cut.shards,
             cut.placement.name(),
             queries.len(),
-            start.elapsed().as_secs_f64()
+            start.elapsed().as_secs_f64(),
+            slowest.1,
+            slowest.0.as_secs_f64()
         );
     }
     wanted.iter().map(Vec::len).sum()

@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// The protocol's version: servers speak with their own only.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 const HEADER: usize = 32;
 
 /// The meaning of a message.

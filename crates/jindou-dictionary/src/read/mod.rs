@@ -328,7 +328,7 @@ pub struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// The canonical bytes of a term; `None` for ids that are not of this dictionary.
-    #[inline]
+    #[inline(always)]
     pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         let lex = self.dictionary.lex(id)?;
         self.cursor.seek(&self.dictionary.strings, lex)

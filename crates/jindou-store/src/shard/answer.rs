@@ -3,7 +3,7 @@
 use super::session::PAGE;
 use super::{Reply, Request, Shard};
 use crate::base::{Base, ObjectTerms};
-use crate::segment::{EdgeView, Scope};
+use crate::segment::{EdgeView, NO_KEY, Scope, Segment, prefetch};
 use jindou_model::{DEFAULT_GRAPH, Direction, Error, Result, VertexId};
 
 /// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
@@ -289,6 +289,9 @@ fn lists(
     merged: bool,
     most: u32,
 ) -> Reply {
+    if let Some(segment) = view.plain(scope).filter(|_| merged) {
+        return plain_lists(segment, keys, within, most as usize);
+    }
     let mut ends = Vec::with_capacity(keys.len());
     let (mut neighbours, mut graphs, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
     let most = most as usize;
@@ -320,5 +323,122 @@ fn lists(
         ends,
         neighbours,
         graphs,
+    }
+}
+
+/// Keys whose lists say whether runs are sent.
+const LOOKED_AT: usize = 16;
+/// Neighbours of a run, in the mean, from which on runs are sent.
+const LONG: usize = 4;
+
+/// Merged lists out of one segment, as runs if there are long ones.
+fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize) -> Reply {
+    let mut numbers = Vec::new();
+    segment.finder.find_many(keys, &mut numbers);
+    let list = |number: u32| {
+        let (a, b) = segment.range(number);
+        let list = segment.neighbours.get(a..b).unwrap_or(&[]);
+        list.get(inside(list, within)).unwrap_or(&[])
+    };
+    let (mut ids, mut found) = (0, 0);
+    for &number in numbers.iter().take(LOOKED_AT) {
+        ids += list(number).len();
+        found += runs(list(number)).count();
+    }
+    let are_runs = found * LONG < ids;
+    let (mut ends, mut neighbours) = (Vec::with_capacity(keys.len()), Vec::new());
+    let (mut sent, mut all) = (0, Vec::new());
+    for (at, &number) in numbers.iter().enumerate() {
+        fetch_ahead(segment, &numbers, at);
+        let list = list(number);
+        // The first one is whole however long it is.
+        if sent + list.len() > most && sent > 0 {
+            break;
+        }
+        sent += list.len();
+        if are_runs {
+            all.extend(runs(list));
+            ends.push(all.len() as u32);
+        } else {
+            neighbours.extend_from_slice(list);
+            ends.push(neighbours.len() as u32);
+        }
+    }
+    if are_runs {
+        return Reply::Runs { ends, runs: all };
+    }
+    Reply::Lists {
+        ends,
+        neighbours,
+        graphs: Vec::new(),
+    }
+}
+
+/// The runs of a sorted list without duplicates: the first id, and how many follow one another from it on. O(log length) a run.
+fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
+    std::iter::from_fn(move || {
+        let &first = list.first()?;
+        let follows = |at: usize| {
+            let id = list.get(at);
+            id.is_some_and(|v| v.wrapping_sub(first) as usize == at)
+        };
+        // The last id that is known to belong to the run, and a distance at which one may not.
+        let (mut last, mut step) = (0, 1);
+        while follows(last + step) {
+            last += step;
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if follows(last + step) {
+                last += step;
+            }
+        }
+        list = list.get(last + 1..)?;
+        Some([first, last as u32 + 1])
+    })
+}
+
+/// Fetches what the keys behind the one at `at` will read: where their lists begin, and the places of a list where searches look first.
+#[inline]
+fn fetch_ahead(segment: Segment<'_>, numbers: &[u32], at: usize) {
+    const OFFSETS: usize = 16;
+    const LISTS: usize = 8;
+    const PLACES: usize = 8;
+    let known = |ahead: usize| numbers.get(at + ahead).copied().filter(|&n| n != NO_KEY);
+    if let (Some(offsets), Some(number)) = (segment.offsets, known(OFFSETS)) {
+        prefetch(offsets, number as usize);
+    }
+    if let Some(number) = known(LISTS) {
+        let (a, b) = segment.range(number);
+        for place in 0..=PLACES {
+            prefetch(segment.neighbours, a + b.saturating_sub(a) * place / PLACES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ids_that_follow_one_another_are_a_run() {
+        let of = |list: &[u32]| runs(list).collect::<Vec<_>>();
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[7]), [[7, 1]]);
+        assert_eq!(of(&[1, 2, 3, 5, 9, 10]), [[1, 3], [5, 1], [9, 2]]);
+        assert_eq!(of(&[u32::MAX - 1, u32::MAX]), [[u32::MAX - 1, 2]]);
+    }
+
+    proptest! {
+        #[test]
+        fn runs_have_the_ids_of_the_list(list in proptest::collection::btree_set(0..400u32, 0..300)) {
+            let list: Vec<u32> = list.into_iter().collect();
+            let found: Vec<[u32; 2]> = runs(&list).collect();
+            let ids: Vec<u32> = found.iter().flat_map(|&[first, n]| first..first + n).collect();
+            prop_assert_eq!(ids, list);
+            prop_assert!(found.windows(2).all(|two| two[0][0] + two[0][1] < two[1][0]));
+        }
     }
 }

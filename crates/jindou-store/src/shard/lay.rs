@@ -167,6 +167,22 @@ impl<'a> EdgeView<'a> {
 }
 
 impl FarEdges<'_> {
+    /// True if runs can be the answer for so many keys and neighbours at most. Few bytes can say that there are very many neighbours: only
+    /// the first list may have more than were asked for, but no more than the predicate has edges.
+    fn fit(&self, [keys, most]: [usize; 2], ends: &[u32], runs: &[[u32; 2]], laid: usize) -> bool {
+        let ids = |runs: &[[u32; 2]]| runs.iter().map(|r| u64::from(r[1])).sum::<u64>();
+        let first = ends.first().and_then(|&end| runs.get(..end as usize));
+        let (Some(first), all) = (first.map(ids), ids(runs)) else {
+            return false;
+        };
+        ends.len() <= keys
+            && ends.is_sorted()
+            && ends.last() == Some(&(runs.len() as u32))
+            && first <= self.edges().iter().sum()
+            && all - first <= most as u64
+            && u32::try_from(laid as u64 + all).is_ok()
+    }
+
     /// Appends the lists of keys with their shards to `more`; gives where each is, `[1, 0]` for those without room.
     fn lay(
         &self,
@@ -239,6 +255,20 @@ impl FarEdges<'_> {
                             start = end;
                         }
                         more.extend_from_slice(&neighbours);
+                        rest.extend_from_slice(&group[ends.len()..]);
+                    }
+                    Reply::Runs { ends, runs }
+                        if self.fit([group.len(), share as usize], &ends, &runs, more.len()) =>
+                    {
+                        let mut start = 0;
+                        for (&i, &end) in group.iter().zip(&ends) {
+                            let base = more.len() as u32;
+                            for &[first, number] in &runs[start..end as usize] {
+                                more.extend(first..first.saturating_add(number));
+                            }
+                            places[i] = [base, more.len() as u32];
+                            start = end as usize;
+                        }
                         rest.extend_from_slice(&group[ends.len()..]);
                     }
                     _ => self.session.unfit(*shard),

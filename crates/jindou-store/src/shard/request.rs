@@ -52,7 +52,7 @@ pub const EVERYTHING: [u32; 2] = [0, u32::MAX];
 /// error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Neighbour lists of keys: [`Reply::Lists`].
+    /// Neighbour lists of keys: [`Reply::Lists`], or [`Reply::Runs`] of merged ones.
     Lists {
         /// Dense predicate id.
         predicate: u32,
@@ -163,6 +163,13 @@ pub enum Reply {
         /// The graph of each neighbour; empty if they were merged.
         graphs: Vec<u32>,
     },
+    /// Merged lists whose neighbours mostly follow one another, for as many of the keys as there was room for, in their order.
+    Runs {
+        /// Where the runs of each list end.
+        ends: Vec<u32>,
+        /// The first id, and how many follow one another from it on; ascending in each list.
+        runs: Vec<[u32; 2]>,
+    },
     /// 1 for each edge that is there, else 0.
     There(Vec<u8>),
     /// Edges of each key.
@@ -247,6 +254,7 @@ impl Reply {
                 neighbours,
                 graphs,
             } => 4 * (ends.len() + neighbours.len() + graphs.len()),
+            Self::Runs { ends, runs } => 4 * ends.len() + 8 * runs.len(),
             Self::There(there) => there.len(),
             Self::Degrees { default, named } => 8 * (default.len() + named.len()),
             Self::Ids { ids, .. } => 4 * ids.len(),

@@ -198,6 +198,11 @@ fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
             put_u32s(neighbours, out);
             put_u32s(graphs, out);
         }
+        Reply::Runs { ends, runs } => {
+            out.push(9);
+            put_u32s(ends, out);
+            put_u32s(runs.as_flattened(), out);
+        }
         Reply::There(there) => {
             out.push(1);
             put_bytes(there, out);
@@ -414,6 +419,17 @@ impl<'a> Reader<'a> {
                 default: self.u64s()?,
                 named: self.u64s()?,
             },
+            9 => {
+                let (ends, column) = (self.u32s()?, self.u32s()?);
+                let (runs, rest) = column.as_chunks::<2>();
+                if !rest.is_empty() {
+                    return None;
+                }
+                Reply::Runs {
+                    ends,
+                    runs: runs.to_vec(),
+                }
+            }
             _ => return None,
         })
     }

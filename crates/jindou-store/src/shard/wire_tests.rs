@@ -92,6 +92,8 @@ fn a_reply() -> impl Strategy<Value = Reply> {
             neighbours,
             graphs,
         }),
+        (column(), vec(any::<[u32; 2]>(), 0..9))
+            .prop_map(|(ends, runs)| Reply::Runs { ends, runs }),
         text().prop_map(Reply::There),
         (wide(), wide()).prop_map(|(default, named)| Reply::Degrees { default, named }),
         (column(), any::<bool>()).prop_map(|(ids, more)| Reply::Ids { ids, more }),

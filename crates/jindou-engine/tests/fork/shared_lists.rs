@@ -1,0 +1,154 @@
+//! Lists of other shards that are intersected, some of which come as runs of ids.
+
+use super::{MODES, Shards, cut};
+use jindou_engine::{Choice, CollectSink, ExecOptions, Execution, QueryTerms, ShardMode};
+use jindou_store::Graph;
+use jindou_store::shard::Sharding;
+use jindou_testing::Rng;
+use oxrdf::{GraphName, NamedNode, Quad};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+type Edges = BTreeSet<(usize, usize)>;
+
+fn node(kind: &str, number: usize) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://e/{kind}{number:05}"))
+}
+
+/// Students, departments and universities: who is a member of what, what is a part of what, whose degree is from where.
+struct Data {
+    member: Edges,
+    part: Edges,
+    degree: Edges,
+}
+
+impl Data {
+    /// Departments whose members mostly follow one another, and universities whose students are everywhere.
+    fn random(rng: &mut Rng) -> Self {
+        let universities = 1 + rng.below(8);
+        let departments = 1 + rng.below(30);
+        let students = 1 + rng.below(1500);
+        let spread = [1, 2, 20][rng.below(3)];
+        let mut it = Self {
+            member: Edges::new(),
+            part: Edges::new(),
+            degree: Edges::new(),
+        };
+        for d in 0..departments {
+            for _ in 0..1 + rng.below(2) {
+                it.part.insert((d, rng.below(universities)));
+            }
+        }
+        for s in 0..students {
+            let home = s * departments / students;
+            for _ in 0..rng.below(3) {
+                let away = rng.below(spread) * rng.below(departments);
+                it.member.insert((s, (home + away) % departments));
+            }
+            for _ in 0..rng.below(4) {
+                it.degree.insert((s, rng.below(universities)));
+            }
+        }
+        it
+    }
+
+    fn quads(&self, graph: &GraphName) -> Vec<Quad> {
+        let each = [
+            (&self.member, "s", "member", "d"),
+            (&self.part, "d", "part", "u"),
+            (&self.degree, "s", "degree", "u"),
+        ];
+        let quads = each.into_iter().flat_map(|(edges, from, p, to)| {
+            let predicate = NamedNode::new_unchecked(format!("http://e/{p}"));
+            edges.iter().map(move |&(a, b)| {
+                Quad::new(node(from, a), predicate.clone(), node(to, b), graph.clone())
+            })
+        });
+        quads.collect()
+    }
+
+    /// Students, departments and universities such that the student is a member of the department and has a degree from the university
+    /// that it is a part of.
+    fn triangles(&self) -> usize {
+        let of = |&(s, d): &(usize, usize)| {
+            let parts = self.part.range((d, 0)..(d + 1, 0));
+            parts
+                .filter(|&&(_, u)| self.degree.contains(&(s, u)))
+                .count()
+        };
+        self.member.iter().map(of).sum()
+    }
+}
+
+const TRIANGLE: &str = "?z :part ?y . ?x :member ?z . ?x :degree ?y";
+
+#[test]
+fn shared_lists_over_shards_are_one_store_s() {
+    let mut rng = Rng::new(7);
+    let (mut found, mut lists) = (0, [0; 2]);
+    for round in 0..40 {
+        let data = Data::random(&mut rng);
+        let graph = GraphName::from(NamedNode::new_unchecked("http://e/g"));
+        let mut quads = data.quads(&GraphName::DefaultGraph);
+        let other = (rng.below(2) == 0).then(|| Data::random(&mut rng));
+        quads.extend(other.iter().flat_map(|o| o.quads(&graph)));
+        let (sharding, own) = cut(&mut rng);
+        let shards = Shards::new(&quads, sharding, own, 1 + rng.below(3));
+        let mut texts = vec![(TRIANGLE.to_owned(), data.triangles())];
+        if let Some(other) = other {
+            texts.push((format!("GRAPH :g {{ {TRIANGLE} }}"), other.triangles()));
+        }
+        for (text, want) in texts {
+            found += want;
+            let plan = shards.plan(&format!("PREFIX : <http://e/> SELECT * {{ {text} }}"));
+            for mode in MODES {
+                let (mut sink, options) = (CollectSink::default(), ExecOptions::default());
+                shards.run(&plan, mode, &options, &mut sink).unwrap();
+                let of = format!("round {round}, {text}, {mode:?}, {sharding:?} at {own}");
+                assert_eq!(sink.rows, want, "{of}");
+            }
+        }
+        shards.is_left_clean();
+        for (sum, n) in lists.iter_mut().zip(&shards.wire.lists) {
+            *sum += n.load(Ordering::SeqCst);
+        }
+    }
+    assert!(found > 1000, "{found} triangles");
+    // How many messages there are depends on how long they take.
+    assert!(lists.iter().all(|&n| n > 20), "{lists:?} replies");
+}
+
+/// The members of a department follow one another: they take no more bytes than a few of them would.
+#[test]
+fn ids_that_follow_one_another_are_sent_as_runs() {
+    const MEMBERS: usize = 200;
+    let data = Data {
+        member: (0..100 * MEMBERS).map(|s| (s, s / MEMBERS)).collect(),
+        part: (0..100).map(|d| (d, d % 7)).collect(),
+        degree: (0..100 * MEMBERS).map(|s| (s, s * 11 % 7)).collect(),
+    };
+    let sharding = Sharding::new(3).with_block_shift(Some(0));
+    let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), sharding, 1, 2);
+    let bytes = |text: &str| {
+        let plan = shards.plan(&format!("PREFIX : <http://e/> SELECT * {{ {text} }}"));
+        let snapshot = shards.snapshot.afresh();
+        let (options, mut sink) = (ExecOptions::default(), CollectSink::default());
+        snapshot.begin(&options.cancel);
+        let execution = Execution {
+            plan: &plan,
+            snapshot: &*snapshot,
+            options: &options,
+            terms: &QueryTerms::new(),
+            executor: &Choice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
+        };
+        execution.stream(&mut sink).unwrap();
+        (sink.rows, snapshot.traffic().unwrap().bytes)
+    };
+    let members = bytes("?z :part ?y . ?x :member ?z");
+    let degrees = bytes("?z :part ?y . ?x :degree ?y");
+    assert_eq!(members.0, 100 * MEMBERS);
+    assert!(members.1 < 10_000, "{members:?}");
+    // Every seventh student is no run.
+    assert!(degrees.1 > 10_000, "{degrees:?}");
+}
