@@ -340,14 +340,17 @@ impl Decoder<'_> {
         for &id in ids {
             lexes.prefetch(id);
         }
-        for &id in ids {
-            if let Some(lex) = lexes.get(id) {
-                self.dictionary.strings.prefetch_offset(lex);
+        let strings = &self.dictionary.strings;
+        let mut found = [0; 64];
+        for some in ids.chunks(found.len()) {
+            let mut n = 0;
+            for lex in some.iter().filter_map(|&id| lexes.get(id)) {
+                found[n] = lex;
+                n += 1;
+                strings.prefetch_offset(lex);
             }
-        }
-        for &id in ids {
-            if let Some(lex) = lexes.get(id) {
-                self.dictionary.strings.prefetch_block(lex);
+            for &lex in &found[..n] {
+                strings.prefetch_block(lex);
             }
         }
     }

@@ -200,24 +200,13 @@ impl Fetched<'_> {
     }
 }
 
-impl Decoding<'_> {
-    #[cold]
-    #[inline(never)]
-    fn rare_term(&mut self, id: VertexId) -> Option<&[u8]> {
-        match self {
-            Self::Stored(_, tail) => tail.term(id),
-            Self::Other(fetched) => fetched.term(id),
-        }
-    }
-}
-
 impl TermDecoding<'_> {
     /// The canonical bytes of a term; `None` for unknown ids.
     // Inlined with what nearly all ids take, and nothing else: a call costs a tenth of decoding a term.
     #[inline(always)]
     pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         if id.0 >= FIRST_TAIL_ID {
-            return self.0.rare_term(id);
+            return self.tail_term(id);
         }
         match &mut self.0 {
             Decoding::Stored(decoder, _) => decoder.term(id),
@@ -225,8 +214,19 @@ impl TermDecoding<'_> {
         }
     }
 
+    /// [`Self::term`] of an id that is not below [`FIRST_TAIL_ID`].
+    #[cold]
+    #[inline(never)]
+    fn tail_term(&mut self, id: VertexId) -> Option<&[u8]> {
+        match &mut self.0 {
+            Decoding::Stored(_, tail) => tail.term(id),
+            Decoding::Other(fetched) => fetched.term(id),
+        }
+    }
+
     /// Fetches what [`Self::term`] will need for these ids, in place of what was fetched before: some tens of ids, before
     /// decoding the first.
+    #[inline]
     pub fn prefetch(&mut self, ids: &[u32]) {
         match &mut self.0 {
             Decoding::Stored(decoder, _) => decoder.prefetch(ids),
