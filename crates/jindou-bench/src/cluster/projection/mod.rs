@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// The largest error of the schedule of two servers.
 const MOST_OFF: f64 = 0.20;
+/// Turns in which a query is run on one core and on both, of which the median counts.
+const TURNS: usize = 5;
 /// Light queries are measured so many times as often as heavy ones.
 const LIGHT_TIMES: usize = 20;
 const HEAVY: [&str; 4] = ["L1", "L2", "L3", "L7"];
@@ -227,30 +229,41 @@ fn shared(
             traces.iter().map(|t| t.sums().work as f64).collect(),
         ))
     };
-    let alone = work(recorded)?;
-    let (is_busy, done) = (AtomicBool::new(false), AtomicBool::new(false));
-    let together = std::thread::scope(|s| {
+    // In turns: the machine may become slower or faster meanwhile.
+    let (is_wanted, is_busy) = (AtomicBool::new(false), AtomicBool::new(false));
+    let done = AtomicBool::new(false);
+    let ratios = std::thread::scope(|s| {
         let other = s.spawn(|| -> Result<()> {
             let cores = Cores::of_this_thread()?;
             cores.only(core)?;
             let recorded = Recorded::open(store)?;
             recorded.take_so_long(round);
             while !done.load(Ordering::SeqCst) {
-                work(&recorded)?;
-                is_busy.store(true, Ordering::SeqCst);
+                if is_wanted.load(Ordering::SeqCst) {
+                    work(&recorded)?;
+                    is_busy.store(true, Ordering::SeqCst);
+                } else {
+                    is_busy.store(false, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
             Ok(())
         });
-        while !is_busy.load(Ordering::SeqCst) && !other.is_finished() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let together = work(recorded);
+        let when = |busy: bool| {
+            is_wanted.store(busy, Ordering::SeqCst);
+            while is_busy.load(Ordering::SeqCst) != busy && !other.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            work(recorded)
+        };
+        let turn = |_| Ok(when(true)? / when(false)?);
+        let ratios: Result<Vec<f64>> = (0..TURNS).map(turn).collect();
         done.store(true, Ordering::SeqCst);
         let ended = other.join();
         ended.map_err(|_| Error::Internal("a thread panicked".into()))??;
-        together
+        ratios
     })?;
-    Ok((together / alone).max(1.0))
+    Ok(median(ratios).max(1.0))
 }
 
 /// Waits until a query that needs both servers is answered.
