@@ -216,6 +216,8 @@ struct Flaky {
     /// Requests until then.
     left: AtomicUsize,
     nonsense: bool,
+    /// Replies that claimed more neighbours than there are.
+    endless: AtomicUsize,
 }
 
 impl Far for Flaky {
@@ -240,7 +242,10 @@ impl Far for Flaky {
                 runs: vec![[1, u32::MAX]],
             };
             let of = |(_, request): &(u32, Request)| match request {
-                Request::Lists { merged: true, .. } => endless.clone(),
+                Request::Lists { merged: true, .. } => {
+                    self.endless.fetch_add(1, Ordering::SeqCst);
+                    endless.clone()
+                }
                 _ => reply.clone(),
             };
             return Ok(requests.iter().map(of).collect());
@@ -267,6 +272,7 @@ fn a_shard_that_fails_fails_the_query() {
             near: near.clone(),
             left: AtomicUsize::new(usize::MAX),
             nonsense,
+            endless: AtomicUsize::new(0),
         });
         let base = Arc::clone(&near.shards()[1]);
         let snapshot = Snapshot::of_shard(base, Arc::clone(&flaky) as Arc<dyn Far>).unwrap();
@@ -298,6 +304,7 @@ fn a_shard_that_fails_fails_the_query() {
                 failures += 1;
             }
         }
+        assert_eq!(flaky.endless.load(Ordering::SeqCst) > 0, nonsense);
     }
     assert!(failures > 100, "{failures} failures");
 }

@@ -19,7 +19,6 @@ mod frame;
 mod lane;
 mod listen;
 mod peer;
-mod prompt;
 mod reads;
 mod tls;
 
@@ -114,7 +113,6 @@ impl Servers {
                 std::thread::available_parallelism().map_or(4, |n| n.get().max(4)),
             )
             .thread_name("jindou-peers")
-            .on_thread_start(prompt::take_short_turns)
             .enable_all()
             .build()
             .map_err(|e| Error::Store(format!("no threads for the cluster's network: {e}")))?;

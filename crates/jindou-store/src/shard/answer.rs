@@ -326,12 +326,12 @@ fn lists(
     }
 }
 
-/// Keys whose lists say whether runs are sent.
+/// Keys whose lists say whether runs are sent, and runs of each of them.
 const LOOKED_AT: usize = 16;
 /// Neighbours of a run, in the mean, from which on runs are sent.
 const LONG: usize = 4;
 
-/// Merged lists out of one segment, as runs if there are long ones.
+/// Merged lists out of one segment, as runs if the first ones are long. If the others are not, they take twice the bytes of their ids.
 fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize) -> Reply {
     let mut numbers = Vec::new();
     segment.finder.find_many(keys, &mut numbers);
@@ -341,9 +341,10 @@ fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize
         list.get(inside(list, within)).unwrap_or(&[])
     };
     let (mut ids, mut found) = (0, 0);
-    for &number in numbers.iter().take(LOOKED_AT) {
-        ids += list(number).len();
-        found += runs(list(number)).count();
+    let some = numbers.iter().take(LOOKED_AT);
+    for run in some.flat_map(|&number| runs(list(number)).take(LOOKED_AT)) {
+        ids += run[1] as usize;
+        found += 1;
     }
     let are_runs = found * LONG < ids;
     let (mut ends, mut neighbours) = (Vec::with_capacity(keys.len()), Vec::new());
@@ -351,8 +352,8 @@ fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize
     for (at, &number) in numbers.iter().enumerate() {
         fetch_ahead(segment, &numbers, at);
         let list = list(number);
-        // The first one is whole however long it is.
-        if sent + list.len() > most && sent > 0 {
+        // The first one is whole however long it is, and nothing else is longer than was asked for: whoever asked relies on that.
+        if sent + list.len() > most && at > 0 {
             break;
         }
         sent += list.len();
