@@ -24,6 +24,10 @@ cp -r docs/pictures "$source/"
 for page in docs/*.md; do
   sed -E -e 's#\]\(\.\./(README|ARCHITECTURE|CHANGELOG)\.md#](\1.md#g' -e "s#\]\(\.\./#]($repository/tree/main/#g" "$page" >"$source/${page##*/}"
 done
+mkdir -p "$source/internals"
+for page in docs/internals/*.md; do
+  sed -E -e 's#\]\(\.\./\.\./(README|ARCHITECTURE|CHANGELOG)\.md#](../\1.md#g' -e "s#\]\(\.\./\.\./#]($repository/tree/main/#g" "$page" >"$source/internals/${page##*/}"
+done
 for page in README.md ARCHITECTURE.md CHANGELOG.md; do
   sed -E -e 's#\]\(docs/#](#g' -e "s#\]\((crates|demo|scripts|web|bench|LICENSE)#]($repository/tree/main/\1#g" "$page" >"$source/$page"
 done

@@ -10,7 +10,8 @@ pub fn faults(root: &Path) -> Vec<String> {
         .iter()
         .map(|p| root.join(p))
         .collect();
-    for entry in fs::read_dir(root.join("docs")).expect("docs") {
+    let folders = ["docs", "docs/internals"].map(|f| fs::read_dir(root.join(f)).expect(f));
+    for entry in folders.into_iter().flatten() {
         let path = entry.expect("an entry").path();
         // The table of contents names pages as the site has them; scripts/site.sh checks it.
         if path.extension().is_some_and(|e| e == "md") && !path.ends_with("SUMMARY.md") {
