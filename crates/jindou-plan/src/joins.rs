@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 use spargebra::algebra::Expression;
 use spargebra::term::Variable;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Parts up to which every next part is tried at every place.
 const MAX_TRIED: usize = 10;
@@ -32,7 +33,7 @@ impl Builder<'_> {
     /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
     /// from the rows or by hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part
     /// with one of another connects them as a shared slot does.
-    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Expr>) -> Built {
+    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Arc<Expr>>) -> Built {
         let parts = constants(parts);
         let (mut parts, over) = connected(&parts);
         filters.extend(over);
@@ -69,7 +70,7 @@ impl Builder<'_> {
         &mut self,
         first: usize,
         mut rest: Vec<(&Node, Built)>,
-        mut filters: Vec<Expr>,
+        mut filters: Vec<Arc<Expr>>,
     ) -> Built {
         let mut at = rest.swap_remove(first).1;
         // Of very many parts the first one that is connected is taken: each try copies what is there.
@@ -104,7 +105,7 @@ impl Builder<'_> {
             if let Some(used) = used {
                 filters.remove(used);
             }
-            let (now, later) = filters.into_iter().partition(|f: &Expr| {
+            let (now, later) = filters.into_iter().partition(|f: &Arc<Expr>| {
                 let slots = f.slots();
                 !f.per_row && !slots.is_empty() && slots.is_within(&at.certain)
             });
@@ -152,7 +153,7 @@ impl Builder<'_> {
 }
 
 /// The filter that equates a slot of one side with one of the other, which share no slot: its place, and the two slots.
-fn link(filters: &[Expr], left: &Built, right: &Built) -> Option<(usize, Pair)> {
+fn link(filters: &[Arc<Expr>], left: &Built, right: &Built) -> Option<(usize, Pair)> {
     if left.possible.meets(&right.possible) {
         return None;
     }
@@ -185,7 +186,7 @@ fn has_path(node: &Node) -> bool {
 
 /// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
 /// a path does, and a product is not to be made before. The second are filters over several.
-pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Expr>) {
+pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Arc<Expr>>) {
     let mut over = vec![];
     if !parts.iter().any(has_path) {
         return (parts.into(), over);
@@ -216,7 +217,7 @@ pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Expr>) {
 }
 
 /// VALUES for the ends of paths that a filter lets be only certain IRIs, and that nothing else binds.
-fn given_ends(parts: &[Node], filters: &[Expr]) -> Vec<Node> {
+fn given_ends(parts: &[Node], filters: &[Arc<Expr>]) -> Vec<Node> {
     let mut given = SlotSet::default();
     let mut out = vec![];
     for f in filters {
@@ -278,7 +279,7 @@ fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
         };
         let out = out.get_or_insert_with(|| parts.to_vec());
         if let Kind::Bgp(b) = &mut out[group].kind {
-            b.filters.push(filter);
+            b.filters.push(Arc::new(filter));
         }
         out[i] = Node::unit();
     }

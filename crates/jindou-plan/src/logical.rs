@@ -1,11 +1,14 @@
 //! A query as a tree over slots, and the rewritings that hold whatever the data: joins are flattened, patterns that
 //! are joined become one group, filters sink as deep as their slots are surely bound.
 
+mod sink;
+
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
 use rustc_hash::FxHashSet;
 use spargebra::algebra::PropertyPathExpression;
+use std::sync::Arc;
 
 /// One position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,11 +52,11 @@ impl Pattern {
     }
 }
 
-/// Joined patterns and filters over their slots.
+/// Joined patterns and filters over their slots. Conditions are shared by all places that test them, never copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
-    pub filters: Vec<Expr>,
+    pub filters: Vec<Arc<Expr>>,
 }
 
 /// Patterns up to which a list is searched rather than hashed.
@@ -105,7 +108,7 @@ pub(crate) enum Kind {
     LeftJoin {
         left: Box<Node>,
         right: Box<Node>,
-        condition: Vec<Expr>,
+        condition: Vec<Arc<Expr>>,
     },
     Minus {
         left: Box<Node>,
@@ -114,12 +117,12 @@ pub(crate) enum Kind {
     Union(Vec<Node>),
     Filter {
         inner: Box<Node>,
-        filters: Vec<Expr>,
+        filters: Vec<Arc<Expr>>,
     },
     Extend {
         inner: Box<Node>,
         to: Slot,
-        value: Expr,
+        value: Arc<Expr>,
     },
     /// `body` with the slots of a row of `input` bound: EXISTS, LATERAL, a group evaluated for each graph.
     Apply {
@@ -163,16 +166,67 @@ pub(crate) struct Node {
     pub possible: SlotSet,
     /// Every slot that is mentioned somewhere inside.
     pub uses: SlotSet,
+    pub size: Size,
+}
+
+/// The amount of work that a part of the query is, which bounds how often conditions may be repeated in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    /// Nodes.
+    nodes: usize,
+    /// Weight of the conditions that sank to more than one place.
+    repeated: usize,
+}
+
+impl Size {
+    fn and(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes + other.nodes,
+            repeated: self.repeated + other.repeated,
+        }
+    }
 }
 
 impl Node {
+    /// A node with the size of its inputs; a join's or a union's is set by whoever makes it.
     fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
+        let inside = match &kind {
+            Kind::Join(_)
+            | Kind::Union(_)
+            | Kind::Bgp(_)
+            | Kind::Graphs(_)
+            | Kind::HasGraph(_)
+            | Kind::Path(_)
+            | Kind::Values { .. }
+            | Kind::Service(_) => Size::default(),
+            Kind::LeftJoin { left, right, .. } | Kind::Minus { left, right } => {
+                left.size.and(right.size)
+            }
+            Kind::Apply { input, body, .. } => input.size.and(body.size),
+            Kind::Filter { inner, .. }
+            | Kind::Extend { inner, .. }
+            | Kind::Group { inner, .. }
+            | Kind::OrderBy { inner, .. }
+            | Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::Slice { inner, .. }
+            | Kind::Project(inner) => inner.size,
+        };
         Self {
             kind,
             certain,
             possible,
             uses,
+            size: Size {
+                nodes: inside.nodes + 1,
+                ..inside
+            },
         }
+    }
+
+    fn sized(mut self, size: Size) -> Self {
+        self.size = size;
+        self
     }
 
     /// One empty solution.
@@ -270,17 +324,19 @@ impl Node {
         let Some(first) = parts.next() else {
             return Self::values(vec![], vec![]);
         };
-        let (mut certain, mut possible, mut uses) = (
+        let (mut certain, mut possible, mut uses, mut size) = (
             first.certain.clone(),
             first.possible.clone(),
             first.uses.clone(),
+            first.size,
         );
         for p in parts {
             certain = certain.and(&p.certain);
             possible.add(&p.possible);
             uses.add(&p.uses);
+            size = size.and(p.size);
         }
-        Self::of(Kind::Union(all), certain, possible, uses)
+        Self::of(Kind::Union(all), certain, possible, uses).sized(size)
     }
 
     /// Both, in any order: joins are flat, and all patterns among their parts are one group. What only adds to or
@@ -306,6 +362,7 @@ impl Node {
             left.possible.or(&right.possible),
             left.uses.or(&right.uses),
         );
+        let size = left.size.and(right.size);
         let list = |side: Self| match side.kind {
             Kind::Join(list) => list,
             _ => vec![side],
@@ -318,9 +375,9 @@ impl Node {
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
-            return Self::of(one.kind, certain, possible, uses);
+            return Self::of(one.kind, certain, possible, uses).sized(size);
         }
-        Self::of(Kind::Join(parts), certain, possible, uses)
+        Self::of(Kind::Join(parts), certain, possible, uses).sized(size)
     }
 
     fn add_to(self, parts: &mut Vec<Self>) {
@@ -378,6 +435,7 @@ impl Node {
             return Err(Box::new((self, other)));
         }
         // Also what only the whole has in scope: the graph's variable.
+        let size = self.size.and(other.size);
         let (certain, possible, uses) = (self.certain, self.possible, self.uses);
         let mut lifted = match self.kind {
             Kind::LeftJoin {
@@ -390,17 +448,18 @@ impl Node {
             Kind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
             Kind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
             kind => {
-                let whole = Self::of(kind, certain, possible, uses);
+                let whole = Self::of(kind, certain, possible, uses).sized(self.size);
                 return Err(Box::new((whole, other)));
             }
         };
         lifted.certain.add(&certain);
         lifted.possible.add(&possible);
         lifted.uses.add(&uses);
+        lifted.size = size;
         Ok(lifted)
     }
 
-    pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Expr>) -> Self {
+    pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Arc<Expr>>) -> Self {
         if right.is_unit() && condition.is_empty() {
             return left;
         }
@@ -410,7 +469,7 @@ impl Node {
             uses.add(&c.slots());
         }
         // A condition over the right side alone may as well hold inside it.
-        let (inside, condition): (Vec<Expr>, Vec<Expr>) = condition.into_iter().partition(|c| {
+        let (inside, condition): (Vec<_>, Vec<_>) = condition.into_iter().partition(|c| {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
         });
@@ -436,7 +495,7 @@ impl Node {
         Self::of(kind, certain, possible, uses)
     }
 
-    pub(crate) fn extend(self, to: Slot, value: Expr) -> Self {
+    pub(crate) fn extend(self, to: Slot, value: Arc<Expr>) -> Self {
         use spargebra::algebra::Expression;
         let bound = match &value.expression {
             Expression::NamedNode(_) | Expression::Literal(_) => true,
@@ -524,99 +583,5 @@ impl Node {
         self.possible.insert(g);
         self.uses.insert(g);
         self
-    }
-
-    /// Keeps solutions on which all are true. Filters sink.
-    pub(crate) fn filter(self, filters: Vec<Expr>) -> Self {
-        filters.into_iter().fold(self, Self::filter_one)
-    }
-
-    fn filter_one(mut self, f: Expr) -> Self {
-        let slots = f.slots();
-        if f.per_row {
-            return self.filter_here(f);
-        }
-        match &mut self.kind {
-            Kind::Bgp(b) if slots.is_within(&self.certain) => {
-                b.filters.push(f);
-                return self;
-            }
-            Kind::Join(parts) if !slots.is_empty() => {
-                let mut sunk = false;
-                for p in parts.iter_mut() {
-                    if slots.is_within(&p.certain) {
-                        sunk = true;
-                        p.replace(|p| p.filter_one(f.clone()));
-                    }
-                }
-                if sunk {
-                    return self;
-                }
-            }
-            Kind::Union(branches) => {
-                // A branch that lacks a slot sees it unbound, as the row above would.
-                for b in branches.iter_mut() {
-                    b.replace(|b| b.filter_one(f.clone()));
-                }
-                self.uses.add(&slots);
-                return self;
-            }
-            Kind::LeftJoin { left, .. } | Kind::Minus { left, .. }
-                if slots.is_within(&left.certain) =>
-            {
-                left.replace(|l| l.filter_one(f));
-                return self;
-            }
-            Kind::Apply { input, kind, .. }
-                if slots.is_within(&input.certain)
-                    && matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
-            {
-                input.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Extend { inner, to, value }
-                if !slots.has(*to) && !value.per_row && slots.is_within(&inner.certain) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Filter { inner, .. }
-            | Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::OrderBy { inner, .. }
-            | Kind::Project(inner)
-                if !slots.is_empty() && slots.is_within(&inner.certain) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Group { inner, by, .. }
-                if !slots.is_empty()
-                    && slots.is_within(&inner.certain)
-                    && slots.iter().all(|s| by.contains(&s)) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            _ => {}
-        }
-        self.filter_here(f)
-    }
-
-    fn replace(&mut self, f: impl FnOnce(Self) -> Self) {
-        let own = std::mem::replace(self, Self::values(vec![], vec![]));
-        *self = f(own);
-    }
-
-    fn filter_here(mut self, f: Expr) -> Self {
-        self.uses.add(&f.slots());
-        if let Kind::Filter { filters, .. } = &mut self.kind {
-            filters.push(f);
-            return self;
-        }
-        self.above(|inner| Kind::Filter {
-            inner,
-            filters: vec![f],
-        })
     }
 }

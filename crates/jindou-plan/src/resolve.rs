@@ -14,6 +14,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
 use jindou_store::segment::Scope;
 use jindou_store::{Graph, ObjectTerms};
 use spargebra::algebra::QueryDataset;
+use std::sync::Arc;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
 const MAX_TEST_INTERVALS: usize = 1_024;
@@ -351,7 +352,7 @@ impl Resolver<'_> {
         self.out.within_why[slot as usize].push(why());
     }
 
-    fn filters(&mut self, filters: &[Expr]) -> Result<(), Empty> {
+    fn filters(&mut self, filters: &[Arc<Expr>]) -> Result<(), Empty> {
         let mut resources = 0u128;
         let compares = filters.iter().any(|f| f.slots().len() > 1);
         for e in &self.out.edges {

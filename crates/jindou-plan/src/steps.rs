@@ -14,6 +14,7 @@ use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
+use std::sync::Arc;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
 pub(crate) const MAX_LOCAL: usize = 100;
@@ -146,13 +147,15 @@ impl Local {
         let filters = group
             .filters
             .iter()
-            .map(|f| Expr {
-                variables: f
-                    .variables
-                    .iter()
-                    .map(|(v, s)| (v.clone(), self.slot(*s)))
-                    .collect(),
-                ..f.clone()
+            .map(|f| {
+                Arc::new(Expr {
+                    variables: f
+                        .variables
+                        .iter()
+                        .map(|(v, s)| (v.clone(), self.slot(*s)))
+                        .collect(),
+                    ..(**f).clone()
+                })
             })
             .collect();
         Bgp { patterns, filters }

@@ -26,6 +26,7 @@ use crate::{
 use jindou_model::{VertexId, term};
 use rustc_hash::FxHashMap;
 use spargebra::algebra::PropertyPathExpression;
+use std::sync::Arc;
 
 pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
@@ -378,7 +379,7 @@ impl Builder<'_> {
         }
     }
 
-    fn left_join(&mut self, left: Built, right: &Node, condition: &[Expr]) -> Built {
+    fn left_join(&mut self, left: Built, right: &Node, condition: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         condition.iter().for_each(|c| needs.add(&c.slots()));
         let left = self.with_outer(left, &needs);
@@ -479,7 +480,7 @@ impl Builder<'_> {
     }
 
     /// Keeps rows on which all filters are true.
-    pub(crate) fn filter(&mut self, b: Built, filters: &[Expr]) -> Built {
+    pub(crate) fn filter(&mut self, b: Built, filters: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         filters.iter().for_each(|f| needs.add(&f.slots()));
         let b = self.with_outer(b, &needs);
@@ -489,7 +490,7 @@ impl Builder<'_> {
         }
     }
 
-    fn conjunction(&self, filters: &[Expr], certain: &SlotSet) -> Option<Condition> {
+    fn conjunction(&self, filters: &[Arc<Expr>], certain: &SlotSet) -> Option<Condition> {
         let compiler = Compiler {
             snapshot: self.snapshot,
             resources: 0,
@@ -554,7 +555,7 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
 }
 
 /// Parts of a group, each small enough, and the filters that need several. O(patterns).
-fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Expr>) {
+fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     // The last part that has a slot: those before it are full, or nearly.

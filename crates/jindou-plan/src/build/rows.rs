@@ -217,7 +217,7 @@ impl Builder<'_> {
         &mut self,
         left: Built,
         right: &Node,
-        condition: &[Expr],
+        condition: &[Arc<Expr>],
         seen: &SlotSet,
     ) -> Built {
         let mut uses = right.uses.clone();

@@ -27,6 +27,7 @@ use spargebra::algebra::{
     OrderExpression, PropertyPathExpression, QueryDataset,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern, Variable};
+use std::sync::Arc;
 
 use columns::Columns;
 pub(crate) use depth::depth_is_within;
