@@ -85,11 +85,6 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// The text back, for its memory.
-    pub(crate) fn into_text(self) -> String {
-        self.text
-    }
-
     /// Begins a document: finds its encoding. What follows its byte order mark is read next.
     pub(crate) fn open(reader: Box<dyn Read + 'r>) -> Result<Self> {
         let mut source = Source {

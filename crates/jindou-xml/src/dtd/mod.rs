@@ -13,6 +13,8 @@ pub(crate) struct Dtd {
     pub(crate) entities: HashMap<Box<str>, Entity>,
     pub(crate) attributes: HashMap<Box<str>, Vec<Attribute>>,
     pub(crate) notations: Vec<Notation>,
+    /// Processing instructions among the declarations: target and data.
+    pub(crate) instructions: Vec<(Box<str>, Box<str>)>,
     /// Whether declarations may be missing, since they are in a part that is not read: then a reference to an entity that was not declared is no
     /// fault of the document.
     pub(crate) is_partial: bool,

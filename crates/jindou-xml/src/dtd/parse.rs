@@ -112,7 +112,8 @@ impl Parser<'_> {
                     if text.take("<!--") {
                         text.comment()?;
                     } else if text.take("<?") {
-                        text.instruction()?;
+                        let (target, data) = text.instruction()?;
+                        self.dtd.instructions.push((target.into(), data.into()));
                     } else if text.take("<!ELEMENT") {
                         element(text)?;
                     } else if text.take("<!ATTLIST") {

@@ -143,8 +143,8 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// Steps over a processing instruction behind its `<?`.
-    pub(super) fn instruction(&mut self) -> Result<()> {
+    /// A processing instruction behind its `<?`: its target and the rest of it.
+    pub(super) fn instruction(&mut self) -> Result<(&'t str, &'t str)> {
         let start = self.at;
         let target = self.simple_name()?;
         if target.eq_ignore_ascii_case("xml") {
@@ -154,13 +154,13 @@ impl<'t> Text<'t> {
             );
         }
         if self.take("?>") {
-            return Ok(());
+            return Ok((target, ""));
         }
         self.need_spaces()?;
-        match self.rest().find("?>") {
-            Some(end) => {
-                self.at += end + 2;
-                Ok(())
+        match self.rest().split_once("?>") {
+            Some((data, _)) => {
+                self.at += data.len() + 2;
+                Ok((target, data))
             }
             None => self.bad("a processing instruction does not end, expected `?>`"),
         }

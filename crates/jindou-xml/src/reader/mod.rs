@@ -211,6 +211,12 @@ impl<'r> Reader<'r> {
         &self.dtd.notations
     }
 
+    /// Targets and data of the processing instructions among the document's declarations.
+    pub fn declared_instructions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.dtd.instructions.iter();
+        all.map(|(target, data)| (target.as_ref(), data.as_ref()))
+    }
+
     fn document(&self) -> &Input<'r> {
         self.outer.first().map_or(&self.input, |f| &f.input)
     }

@@ -55,7 +55,11 @@ pub fn canonical(source: impl Read, options: Options) -> Result<String, Error> {
     let mut notations = reader.notations().to_vec();
     notations.sort_by(|a, b| a.name.cmp(&b.name));
     if !notations.is_empty() {
-        let mut doctype = format!("<!DOCTYPE {} [\n", reader.doctype());
+        let mut doctype = String::new();
+        for (target, data) in reader.declared_instructions() {
+            write!(doctype, "<?{target} {data}?>").unwrap();
+        }
+        write!(doctype, "<!DOCTYPE {} [\n", reader.doctype()).unwrap();
         for n in notations {
             let rest = match (n.public, n.system) {
                 (Some(public), Some(system)) => format!("PUBLIC '{public}' '{system}'"),
