@@ -116,8 +116,8 @@ struct Reading<'a> {
 type SharedTail = Rc<RefCell<Tail>>;
 
 impl Reading<'_> {
-    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot,
-    /// with the prefixes and base that were in force.
+    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot, and after a string that is still open at the
+    /// end of its line behind that, with the prefixes and base that were in force.
     fn turtle(&mut self, opened: Opened) -> Result<()> {
         let mut parser = TurtleParser::new();
         if let Some(base) = &self.document.base {
@@ -175,7 +175,12 @@ impl Reading<'_> {
                 next = with;
             }
             parser = next;
-            match restart.after_statement(at)? {
+            let at_end = error.message() == "Unexpected end of file";
+            let to = match restart.after_open_string(at, at_end)? {
+                Some(to) => Some(to),
+                None => restart.after_statement(at)?,
+            };
+            match to {
                 Some(to) => {
                     restart.count_lines(offset, to, &mut lines)?;
                     offset = to;
