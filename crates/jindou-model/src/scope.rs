@@ -17,10 +17,12 @@ const STEP: isize = 64 << 10;
 /// Bytes allocated, whether given back or not, after which a thread looks at the clock.
 const CLOCK: usize = 1 << 20;
 
-/// Bytes of text plus this constant times [`FACTOR`] are charged for it where nothing is measured.
-const SHORT: u64 = 64;
-/// Bytes that reading and planning a text take for each of its bytes: an upper bound for most.
+/// Bytes that reading and planning a text take for each of its bytes, where nothing is measured: more than nearly all texts do.
 const FACTOR: u64 = 256;
+/// Bytes that any text takes beside.
+const LEAST: u64 = 16 << 10;
+/// Of what was charged by length, the share that is kept for what was made.
+const KEPT_SHARE: u64 = 8;
 
 /// Reasons why a scope is over, in [`Shared::over`].
 const GOING: u8 = 0;
@@ -43,6 +45,8 @@ struct Shared {
     ///
     /// The budget is charged for it where it is above zero, at any time at least: charged before it grows, released after it shrinks.
     net: AtomicI64,
+    /// Of that, what was charged for a text's length because nothing is measured.
+    by_length: u64,
     over: AtomicU8,
 }
 
@@ -209,7 +213,7 @@ fn with_current<T>(ask: impl FnOnce(&Shared) -> T) -> Option<T> {
 }
 
 /// True once the scope that the thread is inside has no memory or no time left, or nobody wants its result. Reads the clock (about 25 ns).
-/// Whoever sees it leaves out what is still to do; the work ends with [`look`], or [`Scope::finish`], which say why.
+/// Whoever sees it leaves out what is still to do; the work ends with [`look`], which says why.
 #[must_use]
 pub fn is_over() -> bool {
     with_current(Shared::is_over).unwrap_or(false)
@@ -273,22 +277,27 @@ impl Scope {
                 holder,
                 cancel: cancel.clone(),
                 net: AtomicI64::new(0),
+                by_length: 0,
                 over: AtomicU8::new(GOING),
             }),
         }
     }
 
-    /// A scope for a text of so many bytes. Where nothing is measured, it charges 256 times as much, which is more than nearly all texts take,
-    /// and keeps it until the end.
+    /// A scope for reading and planning a text of so many bytes. Where nothing is measured, it charges 256 times as much, which is more than
+    /// nearly all texts take, and an eighth of that for what [`make`](Self::make) gives.
     ///
     /// # Errors
     /// As [`look`].
     pub fn for_text(length: usize, budget: &MemoryBudget, cancel: &CancelToken) -> Result<Self> {
-        let scope = Self::new(Holder::Text, budget, cancel);
+        let mut scope = Self::new(Holder::Text, budget, cancel);
         if !is_measured() {
-            let bytes = (length as u64 + SHORT).saturating_mul(FACTOR);
-            scope.shared.look_for(bytes)?;
-            scope.shared.add(clamped(bytes));
+            let bytes = (length as u64).saturating_mul(FACTOR);
+            let bytes = clamped(bytes.saturating_add(LEAST));
+            scope.shared.look_for(bytes as u64)?;
+            scope.shared.add(bytes);
+            if let Some(shared) = Arc::get_mut(&mut scope.shared) {
+                shared.by_length = bytes as u64;
+            }
         }
         scope.look()?;
         Ok(scope)
@@ -327,6 +336,15 @@ impl Scope {
         done
     }
 
+    /// Runs something as [`Self::try_run`], and ends the work: what was made, and the charge for what it keeps.
+    ///
+    /// # Errors
+    /// As [`Self::try_run`].
+    pub fn make<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<(T, Charge)> {
+        let made = self.try_run(run)?;
+        Ok((made, self.take()))
+    }
+
     /// Ends the work if it is over.
     ///
     /// # Errors
@@ -341,22 +359,16 @@ impl Scope {
         u64::try_from(self.shared.net.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Ends the work: what it took and did not give back is from now on the charge's, which is kept with what was made.
-    ///
-    /// # Errors
-    /// As [`look`].
-    pub fn finish(&self) -> Result<Charge> {
-        self.look()?;
-        Ok(self.take())
-    }
-
-    /// [`Self::finish`] without a last look, for what is kept in any case.
-    #[must_use]
-    pub fn take(&self) -> Charge {
+    /// Ends the work: what it took and did not give back is from now on the charge's.
+    fn take(&self) -> Charge {
         let shared = &self.shared;
         let net = shared.net.swap(0, Ordering::AcqRel);
         let bytes = u64::try_from(net).unwrap_or(0);
-        Charge::charged(shared.holder, &shared.budget, bytes)
+        let mut charge = Charge::charged(shared.holder, &shared.budget, bytes);
+        let unkept = shared.by_length / KEPT_SHARE * (KEPT_SHARE - 1);
+        // Less than before always fits.
+        let _ = charge.set(bytes.saturating_sub(unkept));
+        charge
     }
 }
 

@@ -92,8 +92,6 @@ pub(crate) struct Resolved {
     /// `FROM NAMED`: ascending.
     pub named: Option<Vec<u32>>,
     pub conditions: Vec<Condition>,
-    /// Bytes of the ids that indexes listed.
-    pub listed: usize,
 }
 
 /// Why nothing matches.
@@ -180,7 +178,6 @@ pub(crate) fn resolve(
             absorbed_keys: 0,
             named: dataset.named.clone(),
             conditions: vec![],
-            listed: 0,
         },
     };
     r.run(group, names)?;
@@ -401,7 +398,6 @@ impl Resolver<'_> {
                 Compiled::Narrowed(slot, ids, why, c) => {
                     // Terms of updates are in no index: each may pass, and is tested.
                     let ids = intervals::of_base(ids);
-                    self.out.listed += size_of_val(&*ids);
                     self.narrow(slot, ids, None, || format!("is one {why}"));
                     self.out.conditions.push(c);
                 }

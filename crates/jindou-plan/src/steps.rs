@@ -38,7 +38,7 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Result<Planned, String> {
     let given_up = || Err("planning took too long".to_owned());
     if watch.is_over() {
@@ -54,7 +54,6 @@ pub(crate) fn plan(
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    watch.take(resolved.listed);
     let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local

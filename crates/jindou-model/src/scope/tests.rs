@@ -38,7 +38,7 @@ fn what_is_kept_is_charged_to_the_byte() {
     assert_eq!(budget.used(), scope.bytes());
     assert_eq!(whole.used(), scope.bytes());
     assert!(budget.peak() >= 23 * MIB - STEP as u64);
-    let charge = scope.finish().unwrap();
+    let ((), charge) = scope.make(|| Ok(())).unwrap();
     assert_eq!((scope.bytes(), charge.bytes()), (0, budget.used()));
     drop(scope);
     assert_eq!(charge.bytes(), budget.used());
@@ -146,7 +146,7 @@ fn what_does_not_fit_is_charged_and_ends_the_work() {
         (Resource::Memory, Some(2 * MIB))
     );
     assert!(budget.peak() >= 3 * MIB && budget.used() == 0);
-    assert!(scope.finish().is_err());
+    assert!(scope.make(|| Ok(())).is_err());
     // Others see what is really taken.
     let other = whole.part(20 * MIB);
     let large = super::tests::scope(&other);

@@ -52,7 +52,7 @@ pub(crate) struct Builder<'a> {
     /// Shapes of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
-    pub watch: &'a Watch<'a>,
+    pub watch: &'a Watch,
 }
 
 impl Builder<'_> {
@@ -555,7 +555,7 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
 }
 
 /// Parts of a group, each small enough, and the filters that need several. O(patterns).
-fn cut(bgp: &Bgp, watch: &Watch<'_>) -> (Vec<Node>, Vec<Arc<Expr>>) {
+fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     // The last part that has a slot: those before it are full, or nearly.

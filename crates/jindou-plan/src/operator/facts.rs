@@ -161,11 +161,11 @@ pub(crate) trait Facts {
 
 /// The way down of [`Facts::prune`].
 pub(crate) struct Prune<'w> {
-    watch: &'w Watch<'w>,
+    watch: &'w Watch,
 }
 
 impl<'w> Prune<'w> {
-    pub(crate) fn new(watch: &'w Watch<'w>) -> Self {
+    pub(crate) fn new(watch: &'w Watch) -> Self {
         Self { watch }
     }
 
@@ -210,7 +210,6 @@ pub(crate) fn steps_needed(
         } else {
             needed.and(&there).to_vec()
         };
-        with.watch.take(size_of_val(&*step.live));
         for c in &step.filters {
             condition::add_slots(c, &mut needed);
         }
