@@ -51,6 +51,16 @@ fn compress(kind: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// The bytes with some in the middle changed.
+fn flipped(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    let middle = all.len() / 2;
+    for b in &mut all[middle..middle + 40] {
+        *b ^= 0x5a;
+    }
+    all
+}
+
 #[test]
 fn archives_of_several_members_decode_wholly_whatever_their_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -79,7 +89,28 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
         let path = dir.path().join(format!("cut.nt.{kind}"));
         std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
         let e = collect(&source(&path)).unwrap_err();
-        assert!(matches!(e, Error::Io { .. }), "{e}");
+        let told = e.to_string();
+        let place = format!("byte {}", bytes.len() - 20);
+        assert!(matches!(e, Error::Syntax { .. }), "{told}");
+        assert!(told.contains(&format!("cut.nt.{kind}")) && told.contains(&place), "{told}");
+        // So are bytes that follow one, and bytes that changed in it.
+        for (name, broken) in [
+            ("long", [&bytes[..], b"more"].concat()),
+            ("flipped", flipped(&bytes)),
+        ] {
+            for format in ["nt", "ttl"] {
+                let path = dir.path().join(format!("{name}.{format}.{kind}"));
+                std::fs::write(&path, &broken).unwrap();
+                for lenient in [false, true] {
+                    let made = Sources::builder().path(&path).lenient(lenient).build();
+                    let e = collect(&made.unwrap()).unwrap_err();
+                    assert!(matches!(e, Error::Syntax { .. }), "{name} {kind}: {e}");
+                    // Changed bytes may make a bad statement before the checksum is there.
+                    let named = e.to_string().contains("byte ");
+                    assert!(named || name == "flipped" && !lenient, "{e}");
+                }
+            }
+        }
         let path = dir.path().join(format!("plain.nt.{kind}"));
         std::fs::write(&path, &text).unwrap();
         let e = collect(&source(&path)).unwrap_err();
