@@ -9,7 +9,6 @@ use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
