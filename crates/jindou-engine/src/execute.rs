@@ -1,6 +1,6 @@
 //! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::compile::{Builder, Pipe};
+use crate::compile::{Builder, Pipe, To};
 use crate::explore::{Halt, Run, StepStats};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
@@ -364,21 +364,24 @@ impl<'a> Exec<'a> {
 
 /// Puts a slice behind everything.
 fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
-    let at = pipe.links.len();
+    let to = To {
+        stage: pipe.links.len(),
+        input: 0,
+    };
     for l in &mut pipe.leaves {
-        if l.first == crate::operators::END {
-            l.first = at;
+        if l.first == To::END {
+            l.first = to;
         }
     }
     for l in &mut pipe.links {
-        if l.next == crate::operators::END {
-            l.next = at;
+        if l.next == To::END {
+            l.next = to;
         }
     }
     pipe.links.push(Link {
         spec: Box::new(state),
         input: pipe.layout.clone(),
-        next: crate::operators::END,
+        next: To::END,
         node: 0,
     });
 }

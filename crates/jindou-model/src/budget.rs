@@ -282,7 +282,7 @@ impl MemoryBudget {
     /// whole, and what does not fit there is never taken here, so nobody is refused for it. One compare-and-swap for each budget;
     /// for this one alone while the whole was charged in advance.
     ///
-    /// What is `held` already is taken in any case; the error is the same.
+    /// Bytes that are `held` already are taken in any case; the error is the same.
     fn take(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
         let used = &self.inner.used;
         let mut before = used.load(Ordering::Relaxed);

@@ -111,14 +111,14 @@ impl Dataset {
         snapshot: &Watched<'_>,
         options: &PlanOptions,
     ) -> Self {
+        let own = if options.union_default {
+            GraphRef::Union
+        } else {
+            GraphRef::Default
+        };
         let Some(dataset) = dataset else {
-            let default = if options.union_default {
-                GraphRef::Union
-            } else {
-                GraphRef::Default
-            };
             return Self {
-                default,
+                default: own,
                 named: None,
             };
         };
@@ -136,8 +136,11 @@ impl Dataset {
             ids
         };
         let graphs = ids(&dataset.default);
+        // An empty IRI, which no text can name, is the graph that queries see without a dataset.
+        let is_own = dataset.default.iter().any(|n| n.as_str().is_empty());
         Self {
             default: match graphs.as_slice() {
+                _ if is_own => own,
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },

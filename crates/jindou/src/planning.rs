@@ -9,7 +9,6 @@ use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanOptions, Weight};
 use jindou_store::{Graph, Snapshot};
 use oxrdf::Term;
 use spargebra::Query;
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -107,24 +106,7 @@ impl Database {
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
-        let keyed = match &options.dataset {
-            Some(d) => Cow::Owned(d.key(text)),
-            None => Cow::Borrowed(text),
-        };
-        // No valid query begins with a zero byte, so this is no other's key.
-        let keyed = if options.common_prefixes {
-            Cow::Owned(format!("\0c{keyed}"))
-        } else {
-            keyed
-        };
-        let keyed = match options.prefixes.as_slice() {
-            [] => keyed,
-            // IRIs and names have no zero byte, and neither has what comes before the text.
-            some => {
-                let all: String = some.iter().map(|(n, i)| format!("\0p{n}\0{i}")).collect();
-                Cow::Owned(format!("{all}\0\0{keyed}"))
-            }
-        };
+        let keyed = options.keyed(text);
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
@@ -190,10 +172,7 @@ impl Database {
             let _ = write!(keyed, "{name} {term}\0");
         }
         keyed.push_str(text);
-        let keyed = match &options.dataset {
-            Some(d) => d.key(&keyed),
-            None => keyed,
-        };
+        let keyed = options.keyed(&keyed);
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),

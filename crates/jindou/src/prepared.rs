@@ -63,6 +63,7 @@ struct Shared {
     dataset: Option<DatasetChoice>,
     common_prefixes: bool,
     prefixes: Vec<(String, String)>,
+    base: Option<String>,
     functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
 }
@@ -112,6 +113,7 @@ impl Database {
             dataset: options.dataset.clone(),
             common_prefixes: options.common_prefixes,
             prefixes: options.prefixes.clone(),
+            base: options.base.clone(),
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
@@ -137,6 +139,7 @@ impl Shared {
             .with_dataset(self.dataset.clone())
             .with_common_prefixes(self.common_prefixes)
             .with_prefixes(self.prefixes.clone())
+            .with_base(self.base.clone())
             .with_functions(self.functions.clone())
     }
 

@@ -8,6 +8,7 @@ use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
+use crate::tree::Layout;
 use jindou_model::{Error, Holder, Result, scope};
 use jindou_plan::{Aggregate, Count, Slot};
 
@@ -113,10 +114,8 @@ const WIDE: usize = 24;
 
 impl<'s> Output<'s> {
     fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
-        let columns = output
-            .iter()
-            .map(|s| layout.iter().position(|l| l == s))
-            .collect::<Vec<_>>();
+        let layout = Layout::new(layout);
+        let columns = output.iter().map(|s| layout.of(*s)).collect();
         Self {
             sink: Some(sink),
             columns,

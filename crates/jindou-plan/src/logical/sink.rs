@@ -91,7 +91,7 @@ impl Sinking {
         out
     }
 
-    /// Those that read a slot.
+    /// Conditions that read a slot.
     fn open(&self) -> impl Iterator<Item = &Arc<Expr>> {
         self.list.iter().flatten()
     }
