@@ -159,7 +159,7 @@ impl Local {
                 })
             })
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 
