@@ -158,7 +158,7 @@ impl Local {
                 })
             })
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 
