@@ -2,7 +2,7 @@
 
 use crate::batch::{Batch, View};
 use crate::compile::{Leaf, Pipe, Source, To};
-use crate::execute::Exec;
+use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
 use crate::operators::{End, EndSpec, Sorter, Stage, StageStats, finish, push};
@@ -340,7 +340,8 @@ fn worker<'p, 'a, 's>(
     first: Option<(usize, Pipeline<'p>)>,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Option<Done<'a, 's>> {
-    let failed = match guarded(|| take_morsels(shared, first, between)) {
+    let work = || guarded(|| take_morsels(shared, first, between));
+    let failed = match within(shared.run.scope, work) {
         Ok(done) => return done,
         Err(e) => e,
     };

@@ -1,6 +1,6 @@
 //! Memory budgets that every path of a query and a load charges.
 
-use crate::{Error, Limit, Resource, Result};
+use crate::{Error, Limit, Resource, Result, scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -132,7 +132,7 @@ impl Drop for BudgetInner {
     /// Gives back to the whole what it was charged for when a part's last owner goes.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.budget.release(whole.charged(*self.used.get_mut()));
+            whole.budget.give_back(whole.charged(*self.used.get_mut()));
         }
     }
 }
@@ -151,7 +151,7 @@ impl MemoryBudget {
     pub fn part(&self, limit: u64) -> Self {
         let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
         let has_plenty = self.used() < self.inner.limit / ADVANCED_SHARE;
-        let advance = if has_plenty && self.try_charge(advance) {
+        let advance = if has_plenty && self.take(advance, false).is_ok() {
             advance
         } else {
             0
@@ -196,6 +196,11 @@ impl MemoryBudget {
         Ok(())
     }
 
+    /// True for the same budget.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Takes bytes that somebody holds already, whether they fit or not, and says which budget they did not fit into. Neither
     /// allocates nor waits: allocators call it.
     pub(crate) fn take_measured(&self, holder: Holder, bytes: u64) -> Option<Full> {
@@ -203,6 +208,14 @@ impl MemoryBudget {
             held.fetch_add(bytes, Ordering::Relaxed);
         }
         self.take(bytes, true).err()
+    }
+
+    /// Gives bytes back that were taken so.
+    pub(crate) fn return_measured(&self, holder: Holder, bytes: u64) {
+        if let Some(held) = self.held(holder) {
+            held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.give_back(bytes);
     }
 
     /// True if so many more bytes would fit as things are. Takes nothing.
@@ -258,7 +271,11 @@ impl MemoryBudget {
     /// Takes `bytes` if they fit.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
-        self.take(bytes, false).is_ok()
+        let taken = self.take(bytes, false).is_ok();
+        if taken {
+            scope::charged(self, bytes as isize);
+        }
+        taken
     }
 
     /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
@@ -316,7 +333,7 @@ impl MemoryBudget {
 
     fn release_whole(&self, bytes: u64) {
         if let Some(whole) = &self.inner.whole {
-            whole.budget.release(bytes);
+            whole.budget.give_back(bytes);
         }
     }
 
@@ -330,6 +347,11 @@ impl MemoryBudget {
 
     /// Gives `bytes` back that were charged without a name.
     pub fn release(&self, bytes: u64) {
+        scope::charged(self, -(bytes as isize));
+        self.give_back(bytes);
+    }
+
+    fn give_back(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
         // What is taken only grows from one release to the next, so its peaks are seen here.
         if before > self.inner.peak.load(Ordering::Relaxed) {
@@ -338,7 +360,7 @@ impl MemoryBudget {
         if let Some(whole) = &self.inner.whole {
             let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));
             if surplus > 0 {
-                whole.budget.release(surplus);
+                whole.budget.give_back(surplus);
             }
         }
     }

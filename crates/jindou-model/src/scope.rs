@@ -4,6 +4,9 @@
 //! [`Tracked`](crate::Tracked), and charged to the query's budget in steps of 64 KiB. An allocator cannot refuse without ending the process, so
 //! what does not fit is charged all the same, and remembered: every loop of such work asks [`is_over`] or [`look`], and gives up. Between
 //! two looks it allocates little, or large pieces that it has not written to yet.
+//!
+//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [beside these charges](Scope::beside_charges): what it
+//! charges to the same budget stands against what it allocates, so that the scope charges what was forgotten.
 
 use crate::budget::Full;
 use crate::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
@@ -41,7 +44,10 @@ struct Shared {
     budget: MemoryBudget,
     holder: Holder,
     cancel: CancelToken,
-    /// Bytes taken less bytes given back. Below zero while pieces are given back that were not taken here.
+    /// Whether charges to the budget stand against what is allocated.
+    beside_charges: bool,
+    /// Bytes taken less bytes given back. Below zero while pieces are given back that were not taken here, or were charged and are not
+    /// taken yet.
     ///
     /// The budget is charged for it where it is above zero, at any time at least: charged before it grows, released after it shrinks.
     net: AtomicI64,
@@ -87,6 +93,22 @@ pub(crate) fn gave(size: usize) {
     LOCAL.with(|local| {
         if !local.scope.get().is_null() {
             local.gave(size);
+        }
+    });
+}
+
+/// Counts what the thread has charged to a budget, or given back to it.
+pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
+    LOCAL.with(|local| {
+        // SAFETY: as in `Local::tell`.
+        if let Some(shared) = unsafe { local.scope.get().as_ref() }
+            && shared.beside_charges
+            && shared.budget.is(budget)
+        {
+            local.pending.set(local.pending.get() - bytes);
+            if local.pending.get().unsigned_abs() >= STEP as usize {
+                local.tell();
+            }
         }
     });
 }
@@ -165,6 +187,9 @@ impl Drop for Stay {
 }
 
 fn inside<T>(scope: *const Shared, run: impl FnOnce() -> T) -> T {
+    if LOCAL.with(|local| local.scope.get()) == scope {
+        return run();
+    }
     let _stay = Stay::begin(scope);
     run()
 }
@@ -244,6 +269,19 @@ pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
 
+/// Makes something and says how many bytes it keeps: measured, or its share of what the scope charged by length. 0 outside of scopes.
+pub fn measure<T>(make: impl FnOnce() -> T) -> (T, u64) {
+    let taken = || {
+        let known = with_current(|s| s.net.load(Ordering::Relaxed));
+        known.unwrap_or(0) + LOCAL.with(|local| local.pending.get()) as i64
+    };
+    let before = taken();
+    let made = make();
+    let grown = u64::try_from(taken() - before).unwrap_or(0);
+    let by_length = with_current(|s| s.by_length).unwrap_or(0);
+    (made, grown + by_length / KEPT_SHARE)
+}
+
 /// True if the program's global allocator is [`Tracked`](crate::Tracked). Otherwise scopes know of time only, and charge by length
 /// ([`Scope::for_text`]).
 #[must_use]
@@ -276,11 +314,22 @@ impl Scope {
                 budget: budget.clone(),
                 holder,
                 cancel: cancel.clone(),
+                beside_charges: false,
                 net: AtomicI64::new(0),
                 by_length: 0,
                 over: AtomicU8::new(GOING),
             }),
         }
+    }
+
+    /// A scope in which all that is charged to the budget stands against what is allocated.
+    #[must_use]
+    pub fn beside_charges(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
+        let mut scope = Self::new(holder, budget, cancel);
+        if let Some(shared) = Arc::get_mut(&mut scope.shared) {
+            shared.beside_charges = true;
+        }
+        scope
     }
 
     /// A scope for reading and planning a text of so many bytes. Where nothing is measured, it charges 256 times as much, which is more than
@@ -353,6 +402,12 @@ impl Scope {
         self.shared.look()
     }
 
+    /// [`was_over`] of this scope, wherever the thread is.
+    #[must_use]
+    pub fn was_over(&self) -> bool {
+        self.shared.over.load(Ordering::Relaxed) != GOING
+    }
+
     /// Bytes that threads which are not inside took and did not give back.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -375,25 +430,37 @@ impl Scope {
 impl Shared {
     /// Takes or gives back bytes. Called inside the allocator.
     fn add(&self, bytes: isize) {
-        let size = bytes.unsigned_abs() as u64;
-        if bytes > 0 {
-            if let Some(full) = self.budget.take_measured(self.holder, size) {
-                self.end_by(match full {
-                    Full::Own => FULL,
-                    Full::Whole => WHOLE_FULL,
-                });
+        if bytes == 0 {
+            return;
+        }
+        let held = |net: i64| u64::try_from(net).unwrap_or(0);
+        let mut before = self.net.load(Ordering::Relaxed);
+        // Charged by this call.
+        let mut paid = 0;
+        let after = loop {
+            let after = before + bytes as i64;
+            let owed = held(after).saturating_sub(held(before));
+            if owed > paid {
+                if let Some(full) = self.budget.take_measured(self.holder, owed - paid) {
+                    self.end_by(match full {
+                        Full::Own => FULL,
+                        Full::Whole => WHOLE_FULL,
+                    });
+                }
+                paid = owed;
             }
-            let before = self.net.fetch_add(bytes as i64, Ordering::AcqRel);
-            if before < 0 {
-                let repaid = size.min(before.unsigned_abs());
-                self.budget.release_for(self.holder, repaid);
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            match self
+                .net
+                .compare_exchange_weak(before, after, success, failure)
+            {
+                Ok(_) => break after,
+                Err(now) => before = now,
             }
-        } else if bytes < 0 {
-            let before = self.net.fetch_add(bytes as i64, Ordering::AcqRel);
-            if before > 0 {
-                let given = size.min(before.unsigned_abs());
-                self.budget.release_for(self.holder, given);
-            }
+        };
+        let surplus = (paid + held(before)).saturating_sub(held(after));
+        if surplus > 0 {
+            self.budget.return_measured(self.holder, surplus);
         }
     }
 
@@ -440,7 +507,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let held = u64::try_from(*self.net.get_mut()).unwrap_or(0);
-        self.budget.release_for(self.holder, held);
+        self.budget.return_measured(self.holder, held);
     }
 }
 

@@ -41,7 +41,12 @@ pub(crate) fn plan_over(
     options: &PlanOptions,
     parameters: bool,
 ) -> Result<Plan> {
-    let here = || plan_here(query, snapshot, options, parameters);
+    let here = || {
+        let (plan, bytes) = scope::measure(|| plan_here(query, snapshot, options, parameters));
+        let mut plan = plan?;
+        plan.bytes = bytes;
+        Ok(plan)
+    };
     if is_shallow(query) {
         return here();
     }
@@ -131,5 +136,6 @@ fn plan_here(
             Weight::Heavy
         },
         validity: watched.validity(),
+        bytes: 0,
     })
 }

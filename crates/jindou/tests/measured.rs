@@ -11,6 +11,7 @@ use jindou_testing::Rng;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Counts what lives, to see the most that did.
@@ -146,6 +147,12 @@ fn counted<T>(run: impl FnOnce() -> T) -> (T, isize, isize) {
     )
 }
 
+/// One test at a time: what others take is counted as well.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs something on the stack that servers give.
 fn on_a_server_s_stack(run: fn()) {
     let thread = std::thread::Builder::new().stack_size(64 << 20);
@@ -158,6 +165,7 @@ fn what_reading_and_planning_take_is_charged() {
 }
 
 fn plan_many() {
+    let _alone = alone();
     let mut rng = Rng::new(number("JINDOU_SEED", 1));
     let (quads, db) = graph(&mut rng);
     let (mut large, mut worst) = (0, isize::MIN);
@@ -192,32 +200,39 @@ fn plan_many() {
 }
 
 #[test]
-#[ignore = "measures"]
 fn what_running_takes_is_charged() {
     on_a_server_s_stack(run_many);
 }
 
 fn run_many() {
+    let _alone = alone();
     let mut rng = Rng::new(number("JINDOU_SEED", 1));
     let (quads, db) = graph(&mut rng);
+    let mut large = 0;
     for case in 0..number("JINDOU_COUNT", 250) {
         let text = text(&mut rng, &quads);
-        let budget = MemoryBudget::new(1 << 30);
-        let options = QueryOptions::default()
-            .with_memory(budget.clone())
-            .with_threads(1)
-            .with_timeout(Duration::from_secs(5));
-        let Ok(planned) = db.plan_uncached(&text, &options) else {
+        let planning = QueryOptions::default().with_timeout(Duration::from_secs(5));
+        let Ok(planned) = db.plan_uncached(&text, &planning) else {
             continue;
         };
-        let before = budget.used();
-        let peak = budget.peak();
-        let (ran, most, _) = counted(|| db.checksum(&planned, &options));
-        let charged = budget.peak() as isize - before as isize;
-        println!(
-            "{case}: most {most}, charged {charged} (planning {peak}), {:?}: {}",
-            ran.is_ok(),
-            &text[..text.len().min(60)]
+        let threads = rng.one(&[1, 1, 3]);
+        let limit = rng.one(&[256 << 10, 2 << 20, 1 << 30]);
+        let budget = MemoryBudget::new(limit);
+        let options = QueryOptions::default()
+            .with_memory(budget.clone())
+            .with_threads(threads)
+            .with_timeout(Duration::from_secs(5));
+        let (_, most, _) = counted(|| db.checksum(&planned, &options));
+        let shown = &text[..text.len().min(300)];
+        let charged = budget.peak() as isize;
+        let untold = UNTOLD * threads as isize;
+        assert!(
+            most <= charged + untold,
+            "case {case}: {most} of {charged}, {threads} threads: {shown}"
         );
+        large += usize::from(most > 4 * untold);
+        drop(planned);
+        assert_eq!(budget.used(), 0, "case {case}: {shown}");
     }
+    assert!(large > 20, "{large} large ones");
 }

@@ -252,3 +252,64 @@ fn a_thread_s_stack_is_taken_beside() {
     scope.run(|| beside(200 * MIB, || assert!(is_over())));
     assert_eq!(budget.used(), 0);
 }
+
+#[test]
+fn what_is_charged_by_itself_is_not_charged_twice() {
+    let whole = MemoryBudget::new(1000 * MIB);
+    let budget = whole.part(100 * MIB);
+    let first = whole.used();
+    let scope = Scope::beside_charges(Holder::Text, &budget, &CancelToken::new());
+    let (kept, charge, forgotten) = scope.run(|| {
+        let mut charge = Charge::new(Holder::HashJoin, &budget);
+        charge.set(60 * MIB).unwrap();
+        // Neither refused for a moment, since it fits once only.
+        let kept = bytes(60 * MIB);
+        assert!(
+            !was_over() && budget.peak() <= 61 * MIB,
+            "{}",
+            budget.peak()
+        );
+        let other = MemoryBudget::unlimited();
+        other.charge(70 * MIB).unwrap();
+        (kept, charge, bytes(20 * MIB))
+    });
+    let used = budget.used();
+    assert!(about(used, 80 * MIB), "{used}");
+    let name = |limit: &str| {
+        budget
+            .charge(50 * MIB)
+            .unwrap_err()
+            .to_string()
+            .contains(limit)
+    };
+    assert!(name("hash join would hold 60 MiB"));
+    // Wherever both are given back, the scope's own stays.
+    drop((kept, charge));
+    assert!(about(budget.used(), 20 * MIB), "{}", budget.used());
+    let again = scope.run(|| {
+        let mut charge = Charge::new(Holder::HashJoin, &budget);
+        charge.set(30 * MIB).unwrap();
+        let kept = bytes(30 * MIB);
+        (charge, kept)
+    });
+    scope.run(|| drop((again, forgotten)));
+    // Of the first piece the allocator's own bytes.
+    assert!(budget.used() < 64, "{}", budget.used());
+    drop(scope);
+    assert_eq!(whole.used(), first);
+}
+
+#[test]
+fn what_is_made_is_measured() {
+    assert_eq!(measure(|| bytes(MIB)).1, 0);
+    let budget = MemoryBudget::unlimited();
+    scope(&budget).run(|| {
+        let before = bytes(5 * MIB);
+        let (made, size) = measure(|| {
+            drop(bytes(3 * MIB));
+            bytes(MIB)
+        });
+        assert!(about(size, MIB), "{size}");
+        drop((before, made));
+    });
+}

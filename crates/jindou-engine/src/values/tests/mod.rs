@@ -261,6 +261,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         vocabulary: snapshot.vocabulary(),
         terms: &terms,
         cancel: &cancel,
+        scope: None,
         budget: &budget,
         batch_rows: 64,
         first_batch: 64,
