@@ -508,6 +508,7 @@ impl Builder<'_> {
         };
         let mut all: Vec<Condition> = filters
             .iter()
+            .take_while(|_| !self.watch.is_over())
             .filter_map(|f| match compiler.compile(f) {
                 Compiled::True => None,
                 other => Some(condition::known(other)),
