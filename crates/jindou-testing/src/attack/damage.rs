@@ -24,9 +24,9 @@ impl Damage {
             2 => {
                 let what = rng.one(&[
                     "{", "}", "(", ")", "[", "]", "<", ">", "\"", "'''", ".", ";", ",", "?", "$",
-                    "^", "|", "/", "!", "#", "\\", "\\u0000", "\\uD800", "\u{0}", "\u{FEFF}", "SELECT",
-                    "WHERE", "UNION", "OPTIONAL", "FILTER", "GRAPH", "PREFIX", "BASE", "VALUES",
-                    "<<(", ")>>", "{|", "|}", "UNDEF", "AS", "a", "_:", "1e", "@", "&&",
+                    "^", "|", "/", "!", "#", "\\", "\\u0000", "\\uD800", "\u{0}", "\u{FEFF}",
+                    "SELECT", "WHERE", "UNION", "OPTIONAL", "FILTER", "GRAPH", "PREFIX", "BASE",
+                    "VALUES", "<<(", ")>>", "{|", "|}", "UNDEF", "AS", "a", "_:", "1e", "@", "&&",
                 ]);
                 Self::Put(at, what)
             }
