@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 pub enum Plan {
     /// The answer.
     Wait,
-    /// They leave this long after their texts were sent.
+    /// A client's leaving, so long after the texts were sent.
     Leave(Duration),
-    /// Their queries are deleted at `/admin/queries`.
+    /// DELETE of the queries at `/admin/queries`.
     Delete(Duration),
-    /// The server is told to end.
+    /// SIGTERM to the server.
     Terminate(Duration),
 }
 
@@ -29,17 +29,17 @@ pub enum Class {
     Died,
     /// More memory than it may have.
     Memory,
-    /// It computes longer than the time limit and a second.
+    /// Computing for longer than the time limit and a second.
     Late,
-    /// It waits for something, longer than that.
+    /// Waiting without computing, for longer than that.
     Stuck,
-    /// It computes for clients that left more than a second ago.
+    /// Computing for clients that left more than a second ago.
     Outlives,
-    /// DELETE does not end it.
+    /// Computing after DELETE.
     Undeletable,
-    /// It computes and is not at `/admin/queries`.
+    /// Computing for a query that `/admin/queries` does not list.
     Unlisted,
-    /// SIGTERM does not end the process.
+    /// Computing after SIGTERM and the time that a shutdown may take.
     Unstoppable,
     /// No answer, or one with status 500.
     Broken,
@@ -49,7 +49,7 @@ pub enum Class {
     Others,
 }
 
-/// What was out of bounds, and the figures.
+/// A broken promise and its figures.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub class: Class,
@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What was seen, in bounds or not.
+/// The course of a volley, in bounds or not.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub outcomes: Vec<Outcome>,

@@ -51,7 +51,7 @@ fn recipes_are_short_and_texts_of_all_sizes() {
     );
 }
 
-/// What a parser refuses in the middle never reaches planner and engine: most texts must be whole.
+/// Most texts must be whole: one that a parser refuses in the middle never reaches planner and engine.
 #[test]
 fn most_texts_are_queries_and_updates() {
     let mut rng = Rng::new(4);
