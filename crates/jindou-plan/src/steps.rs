@@ -14,6 +14,7 @@ use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
+use std::sync::Arc;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
 pub(crate) const MAX_LOCAL: usize = 100;
@@ -37,7 +38,7 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Result<Planned, String> {
     let given_up = || Err("planning took too long".to_owned());
     if watch.is_over() {
@@ -53,7 +54,6 @@ pub(crate) fn plan(
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    watch.take(resolved.listed);
     let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local
@@ -147,16 +147,18 @@ impl Local {
         let filters = group
             .filters
             .iter()
-            .map(|f| Expr {
-                variables: f
-                    .variables
-                    .iter()
-                    .map(|(v, s)| (v.clone(), self.slot(*s)))
-                    .collect(),
-                ..f.clone()
+            .map(|f| {
+                Arc::new(Expr {
+                    variables: f
+                        .variables
+                        .iter()
+                        .map(|(v, s)| (v.clone(), self.slot(*s)))
+                        .collect(),
+                    ..(**f).clone()
+                })
             })
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 

@@ -9,10 +9,12 @@ use super::time::TimePart;
 use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
+use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result, term};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
 use oxrdf::Variable;
+use rustc_hash::FxHashMap;
 use spargebra::algebra::{Expression as E, Function};
 
 /// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
@@ -23,6 +25,8 @@ const CHECK: usize = 1 << 10;
 /// Patterns of an expression that are compiled with it, as far as there is memory; others wait for the rows, as patterns do that
 /// rows compute.
 const FIXED: usize = 512;
+/// Variables up to which a list of them is searched, and inputs that are remembered.
+const FEW: usize = 32;
 /// Bytes that an expression takes whatever it does.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant beside its text.
@@ -140,7 +144,9 @@ pub(crate) struct Compiled {
 struct Compiler<'c, 'r> {
     out: Compiled,
     variables: &'c [(Variable, Slot)],
-    layout: &'c [Slot],
+    /// The variables by name, if there are many.
+    by_name: FxHashMap<&'c str, Slot>,
+    layout: &'c Layout<'c>,
     base: Option<oxiri::Iri<String>>,
     functions: &'c Functions,
     run: &'c Run<'r>,
@@ -149,7 +155,11 @@ struct Compiler<'c, 'r> {
 }
 
 /// Compiles an expression for rows with these columns.
-pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Compiled> {
+pub(crate) fn compile(
+    g: &GeneralExpression,
+    layout: &Layout<'_>,
+    run: &Run<'_>,
+) -> Result<Compiled> {
     let mut c = Compiler {
         out: Compiled {
             code: Code::Error,
@@ -161,6 +171,11 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
             charge: Charge::of(Holder::Text, run.budget),
         },
         variables: &g.variables,
+        by_name: if g.variables.len() > FEW {
+            g.variables.iter().map(|(v, s)| (v.as_str(), *s)).collect()
+        } else {
+            FxHashMap::default()
+        },
         layout,
         base: g
             .base_iri
@@ -183,12 +198,16 @@ impl Compiler<'_, '_> {
     }
 
     fn value(&mut self, v: &Variable) -> Value {
-        let value = self
-            .variables
-            .iter()
-            .find(|(x, _)| x == v)
-            .map_or(Value::Unbound, |(_, s)| Value::of(*s, self.layout));
+        let slot = if self.by_name.is_empty() {
+            let found = self.variables.iter().find(|(x, _)| x == v);
+            found.map(|(_, s)| *s)
+        } else {
+            self.by_name.get(v.as_str()).copied()
+        };
+        let value = slot.map_or(Value::Unbound, |s| Value::of(s, self.layout));
+        // With more than two nobody asks which they are.
         if let Value::Column(c) = value
+            && self.out.inputs.len() <= FEW
             && !self.out.inputs.contains(&c)
         {
             self.out.inputs.push(c);

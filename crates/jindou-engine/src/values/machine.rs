@@ -23,6 +23,9 @@ pub(crate) type Maybe = Option<Val>;
 /// Ids of numbers and booleans made before; beyond so many, all are forgotten.
 const MADE: usize = 1 << 16;
 
+/// Bytes of a text that are kept from one batch to the next.
+const KEPT: usize = 1 << 12;
+
 /// One row of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'v> {
@@ -48,6 +51,7 @@ pub(crate) struct Machine {
     /// The other term of two that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
+    made_charge: Charge,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
@@ -66,6 +70,7 @@ impl Machine {
             term: vec![],
             other: vec![],
             made: FxHashMap::default(),
+            made_charge: Charge::new(run.budget),
             charge: Charge::new(run.budget),
             patterns: None,
             row_seed: None,
@@ -150,6 +155,30 @@ impl Machine {
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
         self.row_seed = None;
+    }
+
+    /// Makes room for twice as many ids, as far as there is memory; else all are forgotten.
+    fn make_room(&mut self) {
+        const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
+        let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
+        if self.made.len() >= MADE || self.made_charge.set(most * 2 * EACH).is_err() {
+            self.made.clear();
+        }
+    }
+
+    /// Gives back memory that long terms took: each of a query's expressions has a machine, of which one is at work.
+    pub fn trim(&mut self) {
+        for text in [&mut self.term, &mut self.other] {
+            if text.capacity() > KEPT {
+                *text = vec![];
+            }
+        }
+        if self.arena.capacity() > self.fixed + KEPT {
+            self.arena.truncate(self.fixed);
+            self.arena.shrink_to_fit();
+            // Giving back never fails.
+            let _ = self.charge.set(0);
+        }
     }
 
     /// Puts a term's canonical bytes into `self.term`.
@@ -270,8 +299,8 @@ impl Machine {
         self.canonical(run, v);
         let id = run.terms.resolve(run.vocabulary, &self.term, run.budget)?.0;
         if let Some(key) = key {
-            if self.made.len() >= MADE {
-                self.made.clear();
+            if self.made.len() == self.made.capacity() || self.made.len() >= MADE {
+                self.make_room();
             }
             self.made.insert(key, id);
         }

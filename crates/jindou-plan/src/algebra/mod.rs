@@ -1,5 +1,5 @@
-//! Texts become algebra within a budget: what parsing takes is charged before it is taken, algebra is charged as long as it lives,
-//! and it is dropped without recursion, however deep a text makes it.
+//! Texts become algebra, which is dropped without recursion, however deep a text makes it. Memory and time are those of the
+//! [scope](jindou_model::scope) that the thread is inside.
 
 mod describe;
 mod dismantle;
@@ -7,7 +7,7 @@ mod size;
 
 use crate::parse::{Meter, SyntaxOptions, parse_with};
 use crate::update::{Operation, Request, parse_update_with};
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
+use jindou_model::{Error, Resource, Result, scope};
 use size::Size;
 pub(crate) use size::expression_bytes;
 use spargebra::{GraphUpdateOperation, Query};
@@ -27,65 +27,40 @@ const TOUCHED_A_LEVEL: u64 = 4 << 10;
 /// Levels that an ordinary thread's stack surely holds.
 pub(crate) const PLAIN_DEPTH: usize = 40;
 
-/// A parsed query: its algebra, and what that is charged for.
+/// A parsed query.
 #[derive(Debug)]
 pub struct Parsed {
     query: Option<Query>,
     size: Size,
-    charge: Charge,
 }
 
 impl Parsed {
     /// Takes a query that was made otherwise than by [`read`].
     ///
     /// # Errors
-    /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`], or the budget has no room for it.
-    pub fn of(query: Query, memory: &MemoryBudget) -> Result<Self> {
-        Self::charged(query, Charge::new(Holder::Text, memory))
-    }
-
-    /// The query, to be dropped by who takes it ([`drop_query`] does without recursion), and its charge.
-    #[must_use]
-    pub fn into_parts(mut self) -> (Query, Charge) {
-        let nothing = Charge::new(Holder::Text, self.charge.budget());
-        let charge = std::mem::replace(&mut self.charge, nothing);
-        let query = self.query.take();
-        (query.unwrap_or_else(empty), charge)
-    }
-
-    fn charged(query: Query, charge: Charge) -> Result<Self> {
+    /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`].
+    pub fn of(query: Query) -> Result<Self> {
         let query = describe::flat(query);
         let size = size::of_query(&query);
         // From here on it is dropped without recursion.
-        let mut parsed = Self {
+        let parsed = Self {
             query: Some(query),
             size,
-            charge,
         };
         shallow(&size)?;
-        parsed.charge.set(size.bytes + stack(size.depth))?;
         Ok(parsed)
+    }
+
+    /// The query, to be dropped by who takes it ([`drop_query`] does without recursion).
+    #[must_use]
+    pub fn into_query(mut self) -> Query {
+        self.query.take().unwrap_or_else(empty)
     }
 
     /// Levels of the algebra.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.size.depth
-    }
-
-    /// Bytes of the algebra, about.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.size.bytes
-    }
-
-    /// Charges what planning takes beside the algebra, until this is dropped.
-    ///
-    /// # Errors
-    /// [`Error::Limit`].
-    pub fn charge_planning(&mut self) -> Result<()> {
-        self.charge
-            .set(self.size.bytes * 2 + stack(self.size.depth))
     }
 }
 
@@ -95,11 +70,6 @@ fn empty() -> Query {
         pattern: spargebra::algebra::GraphPattern::Bgp { patterns: vec![] },
         base_iri: None,
     }
-}
-
-/// Bytes of a query's algebra on the heap, about. O(query).
-pub(crate) fn query_bytes(query: &Query) -> u64 {
-    size::of_query(query).bytes
 }
 
 /// Drops a query without recursion. O(query).
@@ -136,22 +106,13 @@ impl Drop for Parsed {
     }
 }
 
-/// An update's request, and what its operations are charged for.
+/// A parsed update.
 #[derive(Debug)]
 pub struct ParsedUpdate {
     /// The request.
     pub request: Request,
     /// Levels of the deepest operation's algebra.
     pub depth: usize,
-    charge: Charge,
-}
-
-impl ParsedUpdate {
-    /// Bytes that the operations are charged for.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.charge.bytes()
-    }
 }
 
 impl Drop for Operation {
@@ -161,12 +122,9 @@ impl Drop for Operation {
     }
 }
 
+/// What a thread's stack for so many levels takes, about.
 fn stack(depth: usize) -> u64 {
-    if depth <= PLAIN_DEPTH {
-        0
-    } else {
-        depth as u64 * TOUCHED_A_LEVEL
-    }
+    depth as u64 * TOUCHED_A_LEVEL
 }
 
 fn shallow(size: &Size) -> Result<()> {
@@ -190,46 +148,28 @@ fn shallow(size: &Size) -> Result<()> {
     Ok(())
 }
 
-/// Parses a query within a budget and a time limit.
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside.
 ///
 /// # Errors
-/// Those of [`parse_with`]; [`Error::Limit`] also when the budget has no room for it or it is deeper than [`MAX_DEPTH`];
-/// [`Error::Timeout`], [`Error::Cancelled`].
-pub fn read(
-    text: &str,
-    options: &SyntaxOptions,
-    memory: &MemoryBudget,
-    cancel: &CancelToken,
-) -> Result<Parsed> {
-    let mut meter = Charging::begin(memory, cancel)?;
-    let query = parse_with(text, options, &mut meter)?;
-    let parsed = Parsed::charged(query, meter.charge)?;
-    cancel.check()?;
+/// Those of [`parse_with`]; [`Error::Limit`] also when it is deeper than [`MAX_DEPTH`]; those of [`scope::look`].
+pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
+    scope::look()?;
+    let query = parse_with(text, options, &mut Scoped)?;
+    let parsed = Parsed::of(query)?;
+    scope::look()?;
     Ok(parsed)
 }
 
-/// Parses an update within a budget and a time limit.
+/// Parses an update within the limits of the [scope](jindou_model::scope) that the thread is inside.
 ///
 /// # Errors
 /// Those of [`parse_update_with`] and [`read`].
-pub fn read_update(
-    text: &str,
-    options: &SyntaxOptions,
-    memory: &MemoryBudget,
-    cancel: &CancelToken,
-) -> Result<ParsedUpdate> {
-    let mut meter = Charging::begin(memory, cancel)?;
-    let request = parse_update_with(text, options, &mut meter)?;
-    let charge = meter.charge;
-    let mut parsed = ParsedUpdate {
-        request,
-        depth: 0,
-        charge,
-    };
-    let mut bytes = 0;
+pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> {
+    scope::look()?;
+    let request = parse_update_with(text, options, &mut Scoped)?;
+    let mut parsed = ParsedUpdate { request, depth: 0 };
     for o in &parsed.request.operations {
         let size = size::of_operation(&o.operation);
-        bytes += size.bytes + size_of::<Operation>() as u64;
         parsed.depth = parsed.depth.max(size.depth);
         if let Err(Error::Limit(why)) = shallow(&size) {
             let (line, column) = o.at;
@@ -237,36 +177,25 @@ pub fn read_update(
             return Err(Error::Limit(why.told(at)));
         }
     }
-    parsed.charge.set(bytes + stack(parsed.depth))?;
-    cancel.check()?;
+    scope::look()?;
     Ok(parsed)
 }
 
-/// Meter of a text under way: charges its bytes to a budget, and checks for cancellation.
-struct Charging<'a> {
-    charge: Charge,
-    cancel: &'a CancelToken,
-}
+/// The scope's limits.
+struct Scoped;
 
-impl<'a> Charging<'a> {
-    fn begin(memory: &MemoryBudget, cancel: &'a CancelToken) -> Result<Self> {
-        cancel.check()?;
-        let charge = Charge::new(Holder::Text, memory);
-        Ok(Self { charge, cancel })
-    }
-}
-
-impl Meter for Charging<'_> {
-    fn charge(&mut self, bytes: u64) -> Result<()> {
-        self.charge.set(self.charge.bytes() + bytes)
+impl Meter for Scoped {
+    fn charge(&mut self, _: u64) -> Result<()> {
+        Ok(())
     }
 
     fn check(&mut self) -> Result<()> {
-        self.cancel.check()
+        scope::look()
     }
 }
 
-/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them.
+/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the
+/// [scope](jindou_model::scope).
 ///
 /// # Errors
 /// [`Error::Limit`] when the system gives no thread for it; [`Error::Internal`] when it panics.
@@ -274,19 +203,22 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
     if depth <= PLAIN_DEPTH {
         return Ok(run());
     }
-    std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .name("deep".into())
-            .stack_size((8 << 20) + depth * STACK_A_LEVEL)
-            .spawn_scoped(scope, run)
-            .map_err(|e| {
-                Error::limit(
-                    Resource::Threads,
-                    format!("no thread for a deep query: {e}"),
-                )
-            })?
-            .join()
-            .map_err(|_| Error::Internal("a deep query panicked".into()))
+    let run = scope::carry(run);
+    scope::beside(stack(depth), || {
+        std::thread::scope(|threads| {
+            std::thread::Builder::new()
+                .name("deep".into())
+                .stack_size((8 << 20) + depth * STACK_A_LEVEL)
+                .spawn_scoped(threads, run)
+                .map_err(|e| {
+                    Error::limit(
+                        Resource::Threads,
+                        format!("no thread for a deep query: {e}"),
+                    )
+                })?
+                .join()
+                .map_err(|_| Error::Internal("a deep query panicked".into()))
+        })
     })
 }
 

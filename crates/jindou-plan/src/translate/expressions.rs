@@ -4,7 +4,7 @@ use super::*;
 
 impl Translator<'_> {
     /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Expr {
+    pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Arc<Expr> {
         let functions = self.functions.clone();
         let mut fault = None;
         let mut calls = false;
@@ -36,13 +36,13 @@ impl Translator<'_> {
         if self.fault.is_none() {
             self.fault = fault;
         }
-        Expr {
+        Arc::new(Expr {
             expression: e.clone(),
             variables,
             per_row,
             base_iri: if needs_base { self.base.clone() } else { None },
             functions: if calls { functions } else { Functions::new() },
-        }
+        })
     }
 
     /// True if equal solutions may give it different values.
@@ -68,7 +68,7 @@ impl Translator<'_> {
         env: &mut Env,
         place: &Place,
         scope: &SlotSet,
-    ) -> Result<(Node, Expr), Reason> {
+    ) -> Result<(Node, Arc<Expr>), Reason> {
         if !has_exists(e) {
             let expr = self.expr(e, scope, env);
             return Ok((node, expr));
@@ -77,7 +77,7 @@ impl Translator<'_> {
         let mut marks = vec![];
         node = self.marks(node, &mut e, env, place, scope, &mut marks)?;
         let mut expr = self.expr(&e, scope, env);
-        expr.variables.extend(marks);
+        Arc::make_mut(&mut expr).variables.extend(marks);
         Ok((node, expr))
     }
 

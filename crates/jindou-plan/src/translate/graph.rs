@@ -33,13 +33,13 @@ impl Translator<'_> {
             return Ok(node.in_graph(g));
         }
         let name = Variable::new_unchecked("graph");
-        let value = Expr {
+        let value = Arc::new(Expr {
             expression: Expression::Variable(name.clone()),
             variables: vec![(name, g)],
             per_row: false,
             base_iri: None,
             functions: crate::Functions::new(),
-        };
+        });
         if node.possible.has(outside) {
             let names = Node::graphs(g).in_graph(g).extend(outside, value);
             Ok(Node::join(node.in_graph(g), names))

@@ -27,6 +27,7 @@ use spargebra::algebra::{
     OrderExpression, PropertyPathExpression, QueryDataset,
 };
 use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern, Variable};
+use std::sync::Arc;
 
 use columns::Columns;
 pub(crate) use depth::depth_is_within;
@@ -53,11 +54,7 @@ pub(crate) struct Logical {
 /// # Errors
 /// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do, those of
 /// [`Watch::look`].
-pub(crate) fn of(
-    query: &Query,
-    functions: &Functions,
-    watch: &Watch<'_>,
-) -> Result<Logical, Error> {
+pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().map(|b| b.as_str().to_owned()),
         functions: functions.clone(),
@@ -185,7 +182,7 @@ struct Translator<'a> {
     open: Vec<(Slot, TriplePattern)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
-    watch: &'a Watch<'a>,
+    watch: &'a Watch,
     /// The first thing that is wrong with the query itself.
     fault: Option<String>,
 }

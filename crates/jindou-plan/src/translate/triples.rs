@@ -20,7 +20,7 @@ impl Translator<'_> {
                 base_iri: None,
                 functions: crate::Functions::new(),
             };
-            node = node.filter(vec![of(Function::IsTriple)]);
+            node = node.filter(vec![Arc::new(of(Function::IsTriple))]);
             let predicate = match &t.predicate {
                 NamedNodePattern::NamedNode(n) => n.clone().into(),
                 NamedNodePattern::Variable(v) => v.clone().into(),
@@ -35,7 +35,7 @@ impl Translator<'_> {
                     End::Term(bytes) => {
                         let to = self.hidden("part")?;
                         node = Node::join(
-                            node.extend(to, value),
+                            node.extend(to, Arc::new(value)),
                             Node::values(vec![to], vec![vec![Some(bytes)]]),
                         );
                     }
@@ -47,9 +47,9 @@ impl Translator<'_> {
                             Box::new(known.clone().into()),
                         );
                         same.variables.push((known, to));
-                        node = node.filter(vec![same]);
+                        node = node.filter(vec![Arc::new(same)]);
                     }
-                    End::Slot(to) => node = node.extend(to, value),
+                    End::Slot(to) => node = node.extend(to, Arc::new(value)),
                 }
             }
         }

@@ -27,7 +27,7 @@ use crate::options::{Meter, Options};
 use crate::source::Source;
 use aggregates::Frame;
 use iri::Prefixes;
-use jindou_model::{Diagnostic, Error, Resource};
+use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use scope::Scopes;
@@ -237,7 +237,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.faults.len() >= self.options.most_faults {
             return Err(Halt::Stop);
         }
-        if self.tokens >= BETWEEN {
+        if self.tokens >= BETWEEN || limits::was_over() {
             self.settle()?;
         }
         Ok(token)
