@@ -170,7 +170,7 @@ pub(crate) fn resolve(
     names: &[String],
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
@@ -192,7 +192,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     snapshot: &'a Watched<'a>,
-    watch: &'a Watch<'a>,
+    watch: &'a Watch,
     dataset: &'a Dataset,
     out: Resolved,
 }
