@@ -158,10 +158,7 @@ pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr
             .slots()
             .filter(|s| graph != Some(*s) || is_end(*s))
             .collect();
-        let mut one = Bgp {
-            patterns: vec![p.clone()],
-            filters: vec![],
-        };
+        let mut one = Bgp::new(vec![p.clone()], vec![]);
         for i in (0..parts.len()).rev() {
             if parts[i].1.meets(&slots) {
                 let (mut old, had) = parts.remove(i);

@@ -6,8 +6,10 @@ mod sink;
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use spargebra::algebra::PropertyPathExpression;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// One position of a pattern.
@@ -57,10 +59,50 @@ impl Pattern {
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
     pub filters: Vec<Arc<Expr>>,
+    /// Places of patterns by their hashes, as far as somebody had to find them among many.
+    places: FxHashMap<u64, usize>,
+    /// Patterns that are in `places`.
+    placed: usize,
 }
 
 /// Patterns up to which a list is searched rather than hashed.
 const FEW: usize = 32;
+
+impl Bgp {
+    pub(crate) fn new(patterns: Vec<Pattern>, filters: Vec<Arc<Expr>>) -> Self {
+        Self {
+            patterns,
+            filters,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the patterns that are not there yet: the same pattern twice constrains nothing more, since a group is a conjunction
+    /// and each match unique.
+    fn add(&mut self, more: Vec<Pattern>) {
+        if self.patterns.len() + more.len() <= FEW {
+            add_new(&mut self.patterns, &more);
+            return;
+        }
+        let hash = |p: &Pattern| FxBuildHasher.hash_one(p);
+        if self.placed > self.patterns.len() {
+            (self.placed, self.places) = (0, FxHashMap::default());
+        }
+        for (at, p) in self.patterns.iter().enumerate().skip(self.placed) {
+            self.places.entry(hash(p)).or_insert(at);
+        }
+        for p in more {
+            match self.places.entry(hash(&p)) {
+                Entry::Occupied(o) if self.patterns.get(*o.get()) == Some(&p) => {}
+                entry => {
+                    entry.or_insert(self.patterns.len());
+                    self.patterns.push(p);
+                }
+            }
+        }
+        self.placed = self.patterns.len();
+    }
+}
 
 /// Adds the patterns that are not there yet.
 pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
@@ -166,7 +208,9 @@ pub(crate) struct Node {
     pub possible: SlotSet,
     /// Every slot that is mentioned somewhere inside.
     pub uses: SlotSet,
-    pub size: Size,
+    pub(crate) size: Size,
+    /// Of a join, where its patterns were seen last.
+    pub(crate) group: Option<usize>,
 }
 
 /// The amount of work that a part of the query is, which bounds how often conditions may be repeated in it.
@@ -176,6 +220,8 @@ pub(crate) struct Size {
     nodes: usize,
     /// Weight of the conditions that sank to more than one place.
     repeated: usize,
+    /// Whether a path is what may connect it with other parts.
+    has_path: bool,
 }
 
 impl Size {
@@ -183,6 +229,7 @@ impl Size {
         Self {
             nodes: self.nodes + other.nodes,
             repeated: self.repeated + other.repeated,
+            has_path: self.has_path || other.has_path,
         }
     }
 }
@@ -198,7 +245,10 @@ impl Node {
             | Kind::HasGraph(_)
             | Kind::Path(_)
             | Kind::Values { .. }
-            | Kind::Service(_) => Size::default(),
+            | Kind::Service(_) => Size {
+                has_path: matches!(kind, Kind::Path(_)),
+                ..Size::default()
+            },
             Kind::LeftJoin { left, right, .. } | Kind::Minus { left, right } => {
                 left.size.and(right.size)
             }
@@ -212,6 +262,11 @@ impl Node {
             | Kind::Slice { inner, .. }
             | Kind::Project(inner) => inner.size,
         };
+        let connects = matches!(
+            kind,
+            Kind::Path(_) | Kind::Filter { .. } | Kind::Extend { .. } | Kind::Project(_)
+        );
+        let has_path = connects && inside.has_path;
         Self {
             kind,
             certain,
@@ -219,9 +274,21 @@ impl Node {
             uses,
             size: Size {
                 nodes: inside.nodes + 1,
+                has_path,
                 ..inside
             },
+            group: None,
         }
+    }
+
+    /// Nodes, about.
+    pub(crate) fn nodes(&self) -> usize {
+        self.size.nodes
+    }
+
+    /// True if a path is what may connect it with other parts.
+    pub(crate) fn has_path(&self) -> bool {
+        self.size.has_path
     }
 
     fn sized(mut self, size: Size) -> Self {
@@ -253,7 +320,7 @@ impl Node {
         let visible = uses.minus(&hidden.minus(&ends));
         let filters = vec![];
         Self::of(
-            Kind::Bgp(Bgp { patterns, filters }),
+            Kind::Bgp(Bgp::new(patterns, filters)),
             visible.clone(),
             visible,
             uses,
@@ -352,48 +419,78 @@ impl Node {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
-        let (right, left) = match right.lift_over(left) {
+        let (right, mut left) = match right.lift_over(left) {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
         // Of the sides, not of the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
-        let (certain, possible, uses) = (
-            left.certain.or(&right.certain),
-            left.possible.or(&right.possible),
-            left.uses.or(&right.uses),
+        let (mut certain, mut possible, mut uses) = (
+            std::mem::take(&mut left.certain),
+            std::mem::take(&mut left.possible),
+            std::mem::take(&mut left.uses),
         );
+        if !matches!(left.kind, Kind::Join(_)) {
+            left.certain = certain.clone();
+            left.possible = possible.clone();
+            left.uses = uses.clone();
+        }
+        certain.add(&right.certain);
+        possible.add(&right.possible);
+        uses.add(&right.uses);
         let size = left.size.and(right.size);
         let list = |side: Self| match side.kind {
             Kind::Join(list) => list,
             _ => vec![side],
         };
         // The left side's own list: a long join is built part by part, and none of its parts may move for each.
+        let mut group = left.group;
         let mut parts = list(left);
         for part in list(right) {
-            part.add_to(&mut parts);
+            part.add_to(&mut parts, &mut group);
         }
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
             return Self::of(one.kind, certain, possible, uses).sized(size);
         }
-        Self::of(Kind::Join(parts), certain, possible, uses).sized(size)
+        let mut whole = Self::of(Kind::Join(parts), certain, possible, uses).sized(size);
+        whole.group = group;
+        whole
     }
 
-    fn add_to(self, parts: &mut Vec<Self>) {
-        if let Kind::Bgp(new) = &self.kind
-            && let Some(old) = parts.iter_mut().find(|p| matches!(p.kind, Kind::Bgp(_)))
-            && let Kind::Bgp(bgp) = &mut old.kind
-        {
-            // The same pattern twice constrains nothing more: a group is a conjunction, each match unique.
-            add_new(&mut bgp.patterns, &new.patterns);
-            bgp.filters.extend(new.filters.iter().cloned());
-            old.certain.add(&self.certain);
-            old.possible.add(&self.possible);
-            old.uses.add(&self.uses);
+    /// Adds a part to a join. `group` is where the join's patterns are, if it has any.
+    fn add_to(self, parts: &mut Vec<Self>, group: &mut Option<usize>) {
+        let Kind::Bgp(new) = self.kind else {
+            parts.push(self);
             return;
+        };
+        let is_group = |p: &Self| matches!(p.kind, Kind::Bgp(_));
+        // A condition may have made something else of it.
+        if !group.is_some_and(|at| parts.get(at).is_some_and(is_group)) {
+            *group = parts.iter().position(is_group);
         }
-        parts.push(self);
+        match group.and_then(|at| parts.get_mut(at)) {
+            Some(Self {
+                kind: Kind::Bgp(bgp),
+                certain,
+                possible,
+                uses,
+                ..
+            }) => {
+                bgp.add(new.patterns);
+                bgp.filters.extend(new.filters);
+                certain.add(&self.certain);
+                possible.add(&self.possible);
+                uses.add(&self.uses);
+            }
+            _ => {
+                *group = Some(parts.len());
+                parts.push(Self {
+                    kind: Kind::Bgp(new),
+                    ..self
+                });
+            }
+        }
     }
 
     /// `left` ⋈ `other` with `left`'s top operator on top of the join, if that means the same.
@@ -423,9 +520,8 @@ impl Node {
                 kind: ApplyKind::Semi | ApplyKind::Anti,
             } => (body.uses.clone(), input),
             Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
-                let reads = filters
-                    .iter()
-                    .fold(SlotSet::default(), |a, f| a.or(&f.slots()));
+                let mut reads = SlotSet::default();
+                filters.iter().for_each(|f| reads.add(&f.slots()));
                 (reads, inner)
             }
             _ => return Err(Box::new((self, other))),
@@ -455,7 +551,10 @@ impl Node {
         lifted.certain.add(&certain);
         lifted.possible.add(&possible);
         lifted.uses.add(&uses);
-        lifted.size = size;
+        lifted.size = Size {
+            has_path: lifted.size.has_path,
+            ..size
+        };
         Ok(lifted)
     }
 

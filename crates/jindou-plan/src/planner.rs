@@ -102,6 +102,7 @@ fn plan_here(
         constants: SlotSet::default(),
         reaches: Reaches::default(),
         graphs: None,
+        tries: Builder::tries_for(&logical.root),
         watch: &watch,
     };
     let mut built = builder.build(&logical.root);

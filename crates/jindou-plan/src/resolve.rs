@@ -7,6 +7,7 @@ use crate::id_filter;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
@@ -169,9 +170,11 @@ pub(crate) fn resolve(
     names: &[String],
     dataset: &Dataset,
     snapshot: &Watched<'_>,
+    watch: &Watch,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
+        watch,
         dataset,
         out: Resolved {
             edges: Vec::with_capacity(group.patterns.len()),
@@ -189,6 +192,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     snapshot: &'a Watched<'a>,
+    watch: &'a Watch,
     dataset: &'a Dataset,
     out: Resolved,
 }
@@ -391,6 +395,9 @@ impl Resolver<'_> {
             stored: true,
         };
         for f in filters {
+            if self.watch.is_over() {
+                return Err("planning took too long".into());
+            }
             match compiler.compile(f) {
                 Compiled::True => {}
                 Compiled::False(why) => return Err(why),

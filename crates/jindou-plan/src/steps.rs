@@ -51,7 +51,7 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+    let found = resolve::resolve(&inside, &names, dataset, snapshot, watch)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
     let model = Model::new(&resolved, snapshot.graph(), stars);
@@ -158,7 +158,7 @@ impl Local {
                 })
             })
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 

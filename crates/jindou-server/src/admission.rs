@@ -135,6 +135,11 @@ impl Queries {
         self.lock().queries.values().cloned().collect()
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().queries.len()
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<Arc<LiveQuery>> {
         self.lock().queries.get(&id).cloned()
     }

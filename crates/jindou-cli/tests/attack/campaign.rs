@@ -14,6 +14,24 @@ const AT_ONCE: usize = 8;
 /// Memory at rest beyond which a server is started anew: what updates wrote stays in it.
 const GROWN: u64 = 48 << 20;
 
+/// How many times longer than on an idle machine a thread takes here at present, at most eight.
+pub fn slowness() -> usize {
+    let cpu = || {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanoseconds = text.split(' ').next().and_then(|n| n.parse::<u64>().ok());
+        nanoseconds.map(Duration::from_nanos)
+    };
+    let (begun, Some(first)) = (Instant::now(), cpu()) else {
+        return 1;
+    };
+    while begun.elapsed() < Duration::from_secs(2) {
+        std::hint::spin_loop();
+    }
+    let used = cpu().map_or(Duration::ZERO, |c| c.saturating_sub(first));
+    let times = begun.elapsed().as_secs_f64() / used.as_secs_f64().max(0.01);
+    (times.round() as usize).clamp(1, 8)
+}
+
 /// A value of the environment.
 pub fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name)
@@ -127,7 +145,9 @@ impl Campaign {
             let shots: Vec<Shot> = if number / AT_ONCE % 2 == 0 {
                 vec![first; AT_ONCE]
             } else {
-                (number..last).map(|i| Shot::random(seed, i, self.most)).collect()
+                (number..last)
+                    .map(|i| Shot::random(seed, i, self.most))
+                    .collect()
             };
             self.group(setting, &shots);
             number = last;
@@ -173,11 +193,17 @@ impl Campaign {
     /// A query that was prepared is asked with values, too.
     fn follow(&mut self, setting: usize, shot: &Shot, seen: &Seen) {
         let prepares = matches!(shot.route, Route::Prepare | Route::PrepareForm);
-        let Some(got) = seen.outcomes.first().filter(|o| prepares && o.status == 201) else {
+        let Some(got) = seen
+            .outcomes
+            .first()
+            .filter(|o| prepares && o.status == 201)
+        else {
             return;
         };
         let made: serde_json::Value = serde_json::from_str(&got.said).unwrap_or_default();
-        let Some(id) = made["id"].as_str() else { return };
+        let Some(id) = made["id"].as_str() else {
+            return;
+        };
         let was = std::mem::replace(&mut self.prepared, id.to_owned());
         for route in [Route::Prepared, Route::Batch] {
             let next = Shot {
@@ -254,17 +280,33 @@ impl Campaign {
         self.ready(setting);
         let of_server = std::mem::take(&mut self.prepared);
         // A query that was just prepared, or the server's own.
-        let id = if prepared.is_empty() { &of_server } else { &prepared };
+        let id = if prepared.is_empty() {
+            &of_server
+        } else {
+            &prepared
+        };
         let requests: Vec<Request> = shots
             .iter()
             .map(|s| s.route.request(&s.attack, s.accept, id, self.most))
             .collect();
-        self.prepared = if prepared.is_empty() { of_server } else { prepared };
+        self.prepared = if prepared.is_empty() {
+            of_server
+        } else {
+            prepared
+        };
         let Some((_, server)) = &mut self.server else {
             return Seen::default();
         };
         let limits = &self.settings[setting];
-        let seen = throw(server, limits, self.slack, plan, &requests, &self.light, &self.machine);
+        let seen = throw(
+            server,
+            limits,
+            self.slack,
+            plan,
+            &requests,
+            &self.light,
+            &self.machine,
+        );
         self.thrown += shots.len();
         self.bytes += requests.iter().map(Request::bytes).sum::<usize>();
         for outcome in &seen.outcomes {
@@ -298,14 +340,20 @@ impl Campaign {
             seen.wait.as_millis(),
             line(seen),
         );
-        for shot in shots.iter().take(if shots.len() == 1 { 1 } else { AT_ONCE }) {
-            text += &format!("\n    {}", described(shot));
+        for (i, shot) in shots.iter().enumerate() {
+            if i == 0 || shot.number != shots[0].number {
+                text += &format!("\n    {}", described(shot));
+            }
         }
         if let [shot] = shots {
             let class = first.class;
             let smaller = self.shrunk(setting, shot, class);
             if let Some((smaller, seen)) = smaller {
-                text += &format!("\n    smaller: {}\n    {}", described(&smaller), line(&seen));
+                text += &format!(
+                    "\n    smaller: {}\n    {}",
+                    described(&smaller),
+                    line(&seen)
+                );
             }
         }
         println!("{text}");
@@ -323,7 +371,10 @@ impl Campaign {
                     break;
                 }
                 left -= 1;
-                let next = Shot { attack, ..now.clone() };
+                let next = Shot {
+                    attack,
+                    ..now.clone()
+                };
                 let seen = self.fire(setting, &[&next], next.plan);
                 if seen.faults.iter().any(|f| f.class == class) {
                     now = next.clone();
@@ -390,7 +441,13 @@ fn line(seen: &Seen) -> String {
         .iter()
         .map(|o| format!("{} in {:.2} s", o.status, o.took.as_secs_f64()))
         .collect();
-    let said: String = seen.outcomes.first().map_or("", |o| &o.said).chars().take(160).collect();
+    let said: String = seen
+        .outcomes
+        .first()
+        .map_or("", |o| &o.said)
+        .chars()
+        .take(160)
+        .collect();
     format!(
         "{}, over {:.2} s, peak {} MiB: {}",
         answers.join(", "),

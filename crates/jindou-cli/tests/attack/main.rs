@@ -5,7 +5,7 @@
 //! Time is judged by the process's own processor time after the limit, so that other work on the machine is no fault.
 //!
 //! `JINDOU_TEXTS`, `JINDOU_SEED`, `JINDOU_FROM`: how many, which, from which on (each text depends on the seed and its number
-//! alone); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHRINK`: tries to
+//! alone); `JINDOU_SLOW`: time limits so many times as long (as measured, where other work leaves less of the machine); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHRINK`: tries to
 //! make each fault's recipe smaller; `JINDOU_RECIPE` with `JINDOU_LANGUAGE` (`query`, `update`, or a media type): this text alone,
 //! by each of its language's routes. Recipes are in the notation of `jindou_testing::attack::Recipe`.
 
@@ -14,7 +14,7 @@ mod requests;
 mod server;
 mod volley;
 
-use campaign::{Campaign, number};
+use campaign::{Campaign, number, slowness};
 use jindou_testing::attack::{Attack, Language, Recipe};
 use server::Setting;
 use std::time::Duration;
@@ -34,20 +34,34 @@ const SETTINGS: [Setting; 3] = [
         memory: 256 * MIB,
         query_memory: 96 * MIB,
         timeout: Duration::from_millis(500),
-        more: &["--threads", "1", "--heavy-slots", "1", "--max-result-bytes", "16M"],
+        more: &[
+            "--threads",
+            "1",
+            "--heavy-slots",
+            "1",
+            "--max-result-bytes",
+            "16M",
+        ],
     },
     Setting {
         memory: 1024 * MIB,
         query_memory: 1024 * MIB,
         timeout: Duration::from_secs(2),
-        more: &["--union-default-graph", "--max-result-rows", "1M"],
+        more: &["--union-default-graph", "--max-result-rows", "1000000"],
     },
 ];
 
 #[test]
 #[ignore = "hours; see docs/testing.md"]
 fn random_texts() {
-    let mut campaign = Campaign::new(&SETTINGS, number("JINDOU_SUBJECTS", 15_000), Slack(Duration::from_secs(1)));
+    let slow = number("JINDOU_SLOW", slowness()) as u32;
+    println!("time limits {slow} times as long as on an idle machine");
+    let settings = SETTINGS.map(|s| Setting {
+        timeout: s.timeout * slow,
+        ..s
+    });
+    let subjects = number("JINDOU_SUBJECTS", 5_000);
+    let mut campaign = Campaign::new(&settings, subjects, Slack(Duration::from_secs(1)));
     campaign.most = number("JINDOU_KIB", 8 << 10) << 10;
     campaign.tries = number("JINDOU_SHRINK", 12);
     if let Ok(recipe) = std::env::var("JINDOU_RECIPE") {
@@ -59,7 +73,11 @@ fn random_texts() {
         };
         campaign.one(&Attack::of(language, recipe));
     } else {
-        campaign.texts(number("JINDOU_SEED", 1), number("JINDOU_FROM", 0), number("JINDOU_TEXTS", 20_000));
+        campaign.texts(
+            number("JINDOU_SEED", 1),
+            number("JINDOU_FROM", 0),
+            number("JINDOU_TEXTS", 20_000),
+        );
     }
     campaign.end();
 }

@@ -44,8 +44,11 @@ pub enum Route {
     DeleteGraph,
 }
 
-const QUERIES: [Route; 24] = [
+const QUERIES: [Route; 27] = [
     Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/sparql"),
     Route::Body("/query"),
     Route::Body("/query"),
     Route::Body("/query"),
@@ -157,7 +160,11 @@ impl Route {
         };
         let mut more = String::new();
         let (method, path, (media, body)) = match self {
-            Self::Get(path) => ("GET", format!("{path}?{}", short("query")), ("", String::new())),
+            Self::Get(path) => (
+                "GET",
+                format!("{path}?{}", short("query")),
+                ("", String::new()),
+            ),
             Self::Body(path) => ("POST", path.to_owned(), (QUERY, text())),
             Self::Form(path) => ("POST", path.to_owned(), form(whole("query"))),
             Self::Explain => ("POST", "/query?explain=true".into(), (QUERY, text())),
@@ -177,11 +184,22 @@ impl Route {
                 }
                 ("POST", "/query".into(), form(all + &whole("query")))
             }
-            Self::Prepare => ("POST", "/prepared?parameter=s&parameter=v".into(), (QUERY, text())),
+            Self::Prepare => {
+                let text = text();
+                let name = ["v", "s", "o", "n", "x0", "p"]
+                    .iter()
+                    .find(|n| text.contains(&format!("?{n} ")) || text.contains(&format!("${n} ")));
+                let parameter = name.map_or(String::new(), |n| format!("?parameter={n}"));
+                ("POST", format!("/prepared{parameter}"), (QUERY, text))
+            }
             Self::PrepareForm => {
-                let n = attack.text(1 << 14).len();
+                let text = attack.text(most);
                 let mut all = String::new();
-                for i in 0..n {
+                for i in 0..text.len() / 10 {
+                    // Only variables of the query can be parameters.
+                    if i < 100 && !text.contains(&format!("?x{i} ")) {
+                        break;
+                    }
                     let _ = write!(all, "parameter=x{i}&");
                 }
                 ("POST", "/prepared".into(), form(all + &whole("query")))
@@ -189,7 +207,11 @@ impl Route {
             Self::Prepared => (
                 "POST",
                 format!("/prepared/{prepared}"),
-                form(format!("$s={}&$o={}", escaped(&value(0)), escaped(&value(1)))),
+                form(format!(
+                    "$s={}&$o={}",
+                    escaped(&value(0)),
+                    escaped(&value(1))
+                )),
             ),
             Self::Batch | Self::BatchArray => {
                 let array = self == Self::BatchArray;
@@ -209,7 +231,9 @@ impl Route {
             Self::Complete => ("POST", "/complete".into(), form(whole("text"))),
             Self::CompleteAfter => {
                 let text = text();
-                let middle = (0..=text.len() / 2).rev().find(|&i| text.is_char_boundary(i));
+                let middle = (0..=text.len() / 2)
+                    .rev()
+                    .find(|&i| text.is_char_boundary(i));
                 let (before, after) = text.split_at(middle.unwrap_or(0));
                 let all = format!("text={}&after={}", escaped(before), escaped(after));
                 ("POST", "/complete".into(), form(all))
@@ -279,7 +303,16 @@ fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for b in text.bytes() {
         match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'?' | b'/' | b':' => {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'~'
+            | b'?'
+            | b'/'
+            | b':' => {
                 out.push(b as char);
             }
             b => {
@@ -335,7 +368,12 @@ impl Flight {
         self.done.store(true, Ordering::Release);
     }
 
-    fn exchange(&self, to: SocketAddr, request: &Request, said: &mut Vec<u8>) -> std::io::Result<bool> {
+    fn exchange(
+        &self,
+        to: SocketAddr,
+        request: &Request,
+        said: &mut Vec<u8>,
+    ) -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(10))?;
         *self.stream.lock().expect("no thread panicked") = Some(stream.try_clone()?);
         let head = request.head.replacen("HOST", &to.to_string(), 1);
@@ -390,7 +428,14 @@ impl Flight {
 }
 
 /// A short request of the driver's own, with its answer's status and body; status 0 if none came in time.
-pub fn ask(to: SocketAddr, method: &str, path: &str, media: &str, body: &str, patience: Duration) -> (u16, String) {
+pub fn ask(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: &str,
+    patience: Duration,
+) -> (u16, String) {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&to, patience)?;
         stream.set_read_timeout(Some(patience))?;

@@ -59,12 +59,19 @@ impl Template {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("data.nq"), data(subjects)).expect("data");
-        run(&["load", "--quiet", "--store"], &[&at("store"), &at("data.nq")]);
-        let tail = "INSERT { ?s <http://e/p1> ?n . GRAPH <http://e/g1> { ?s <http://e/p9> \"new\" } }
+        run(
+            &["load", "--quiet", "--store"],
+            &[&at("store"), &at("data.nq")],
+        );
+        let tail =
+            "INSERT { ?s <http://e/p1> ?n . GRAPH <http://e/g1> { ?s <http://e/p9> \"new\" } }
             WHERE { ?s <http://e/n> ?n FILTER(?n < 1000) } ;
             DELETE { ?s <http://e/t> ?t } WHERE { ?s <http://e/n> 7 ; <http://e/t> ?t }";
         std::fs::write(at("tail.ru"), tail).expect("an update");
-        run(&["update", "--store"], &[&at("store"), Path::new("--file"), &at("tail.ru")]);
+        run(
+            &["update", "--store"],
+            &[&at("store"), Path::new("--file"), &at("tail.ru")],
+        );
         Self(folder)
     }
 }
@@ -106,7 +113,10 @@ impl Server {
             .args(["--query-memory", &setting.query_memory.to_string()])
             .args(["--grace", &format!("{}s", GRACE.as_secs())])
             .args(["--timeout", &format!("{}ms", setting.timeout.as_millis())])
-            .args(["--max-timeout", &format!("{}ms", setting.timeout.as_millis())])
+            .args([
+                "--max-timeout",
+                &format!("{}ms", setting.timeout.as_millis()),
+            ])
             .args(setting.more)
             .arg("--token-file")
             .arg(at("tokens"))
@@ -125,7 +135,9 @@ impl Server {
             .split("http://")
             .nth(1)
             .and_then(|l| l.split('/').next());
-        let address = at.and_then(|a| a.parse().ok()).expect("an address");
+        let address = at.and_then(|a| a.parse().ok());
+        let said = std::fs::read_to_string(folder.path().join("errors"));
+        let address = address.unwrap_or_else(|| panic!("no address: {said:?}"));
         let mut server = Self {
             child,
             address,
@@ -231,7 +243,10 @@ impl Machine {
                 let begun = Instant::now();
                 std::thread::sleep(Duration::from_millis(10));
                 let late = begun.elapsed().saturating_sub(Duration::from_millis(10));
-                seen.fetch_max(late.as_millis() as u64, std::sync::atomic::Ordering::Relaxed);
+                seen.fetch_max(
+                    late.as_millis() as u64,
+                    std::sync::atomic::Ordering::Relaxed,
+                );
             }
         });
         Self { worst }

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 pub enum Plan {
     /// The answer.
     Wait,
-    /// They leave this long after their texts were sent.
+    /// A client's leaving, so long after the texts were sent.
     Leave(Duration),
-    /// Their queries are deleted at `/admin/queries`.
+    /// DELETE of the queries at `/admin/queries`.
     Delete(Duration),
-    /// The server is told to end.
+    /// SIGTERM to the server.
     Terminate(Duration),
 }
 
@@ -29,17 +29,17 @@ pub enum Class {
     Died,
     /// More memory than it may have.
     Memory,
-    /// It computes longer than the time limit and a second.
+    /// Computing for longer than the time limit and a second.
     Late,
-    /// It waits for something, longer than that.
+    /// Waiting without computing, for longer than that.
     Stuck,
-    /// It computes for clients that left more than a second ago.
+    /// Computing for clients that left more than a second ago.
     Outlives,
-    /// DELETE does not end it.
+    /// Computing after DELETE.
     Undeletable,
-    /// It computes and is not at `/admin/queries`.
+    /// Computing for a query that `/admin/queries` does not list.
     Unlisted,
-    /// SIGTERM does not end the process.
+    /// Computing after SIGTERM and the time that a shutdown may take.
     Unstoppable,
     /// No answer, or one with status 500.
     Broken,
@@ -49,7 +49,7 @@ pub enum Class {
     Others,
 }
 
-/// What was out of bounds, and the figures.
+/// A broken promise and its figures.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub class: Class,
@@ -62,7 +62,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What was seen, in bounds or not.
+/// The course of a volley, in bounds or not.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub outcomes: Vec<Outcome>,
@@ -80,7 +80,7 @@ pub struct Seen {
 pub struct Slack(pub Duration);
 
 /// Processor time that is watched before the process is killed: long enough to see that it does not end.
-const WATCHED: u32 = 5;
+const WATCHED: u32 = 3;
 /// Memory in multiples of what is allowed before the process is killed.
 const FAR_TOO_MUCH: u64 = 4;
 /// A process that neither computes nor answers for so long is stuck.
@@ -136,7 +136,11 @@ impl Light {
     /// The longest wait, the number of queries, and how many failed, since the last call.
     fn take(&self) -> (Duration, u64, u64) {
         let take = |n: &AtomicU64| n.swap(0, Ordering::Relaxed);
-        (Duration::from_millis(take(&self.worst)), take(&self.asked), take(&self.failed))
+        (
+            Duration::from_millis(take(&self.worst)),
+            take(&self.asked),
+            take(&self.failed),
+        )
     }
 }
 
@@ -201,12 +205,18 @@ pub fn throw(
     }
     seen.peak = seen.peak.max(server.peak());
     if seen.peak > setting.most() {
-        seen.faults.insert(0, fault(Class::Memory, format!("{} MiB", seen.peak >> 20)));
+        seen.faults
+            .insert(0, fault(Class::Memory, format!("{} MiB", seen.peak >> 20)));
     }
     let (wait, asked, failed) = light.take();
     seen.wait = wait;
     let late = machine.late();
-    if asked >= 6 && failed * 2 > asked && !terminated && late < Duration::from_millis(500) && server.is_alive() {
+    if asked >= 6
+        && failed * 2 > asked
+        && !terminated
+        && late < Duration::from_millis(500)
+        && server.is_alive()
+    {
         let figures = format!("{failed} of {asked} light queries failed");
         seen.faults.push(fault(Class::Others, figures));
     }
@@ -281,8 +291,14 @@ impl Watch<'_> {
             return false;
         }
         if waited > STUCK + self.slack.0 && !server.is_busy() {
-            let figures = format!("{:.1} s without an end, and without computing", waited.as_secs_f64());
-            self.seen.faults.push(Fault { class: Class::Stuck, figures });
+            let figures = format!(
+                "{:.1} s without an end, and without computing",
+                waited.as_secs_f64()
+            );
+            self.seen.faults.push(Fault {
+                class: Class::Stuck,
+                figures,
+            });
             server.kill();
             return false;
         }
@@ -310,7 +326,9 @@ impl Watch<'_> {
                 Some(told) if now - told >= GRACE => self.limit = at(now),
                 Some(_) => {}
             },
-            Plan::Delete(after) if now - sent >= after && open > 0 => self.delete(server, open, now),
+            Plan::Delete(after) if now - sent >= after && open > 0 => {
+                self.delete(server, open, now)
+            }
             _ => {}
         }
     }
@@ -320,23 +338,44 @@ impl Watch<'_> {
         let short = Duration::from_secs(2);
         let (_, list) = ask(server.address, "GET", "/admin/queries", "", "", short);
         let list: serde_json::Value = serde_json::from_str(&list).unwrap_or_default();
-        let ids = list["queries"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ids = list["queries"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let ids: BTreeSet<String> = ids
             .iter()
-            .filter(|q| !q["query"].as_str().unwrap_or_default().starts_with("SELECT * { <http://e/s"))
+            .filter(|q| {
+                !q["query"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .starts_with("SELECT * { <http://e/s")
+            })
             .map(|q| q["id"].to_string())
             .collect();
         self.listed |= !ids.is_empty();
         for id in &ids {
-            ask(server.address, "DELETE", &format!("/admin/queries/{id}"), "", "", short);
+            ask(
+                server.address,
+                "DELETE",
+                &format!("/admin/queries/{id}"),
+                "",
+                "",
+                short,
+            );
         }
         let cpu = server.cpu();
         let first = *self.unlisted.get_or_insert(cpu);
         if ids.len() >= open {
             self.limit = Some((now, cpu));
         } else if !self.listed && cpu - first > Duration::from_millis(400) && server.is_busy() {
-            let figures = format!("{} ms of computing after the text came", (cpu - first).as_millis());
-            self.seen.faults.push(Fault { class: Class::Unlisted, figures });
+            let figures = format!(
+                "{} ms of computing after the text came",
+                (cpu - first).as_millis()
+            );
+            self.seen.faults.push(Fault {
+                class: Class::Unlisted,
+                figures,
+            });
             // Its time limit is to end it.
             self.plan = Plan::Wait;
         }

@@ -3,7 +3,7 @@
 use super::custom::Custom;
 use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
-use super::patterns;
+use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
 use super::time::TimePart;
 use crate::batch::Charge;
@@ -398,24 +398,28 @@ impl Compiler<'_, '_> {
         match (f, list) {
             (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Regex(Box::new(Matches {
-                        text: self.code(text, depth)?,
-                        pattern,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Match, depth)? {
+                        Some(pattern) => Code::Regex(Box::new(Matches {
+                            text: self.code(text, depth)?,
+                            pattern,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Replace(Box::new(Replace {
-                        text: self.code(text, depth)?,
-                        pattern,
-                        replacement: self.code(replacement, depth)?,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Replace, depth)? {
+                        Some(pattern) => Code::Replace(Box::new(Replace {
+                            text: self.code(text, depth)?,
+                            pattern,
+                            replacement: self.code(replacement, depth)?,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Iri, [a]) => {
                 self.out.dear = true;
@@ -469,7 +473,13 @@ impl Compiler<'_, '_> {
     }
 
     /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
-    fn pattern(&mut self, pattern: &E, flags: Option<&E>, depth: usize) -> Result<Option<Pattern>> {
+    fn pattern(
+        &mut self,
+        pattern: &E,
+        flags: Option<&E>,
+        of_use: Use,
+        depth: usize,
+    ) -> Result<Option<Pattern>> {
         let plain = |e: &E| match e {
             E::Literal(l) if l.datatype() == oxrdf::vocab::xsd::STRING => {
                 Some(l.value().to_owned())
@@ -484,9 +494,10 @@ impl Compiler<'_, '_> {
             && self.fixed < FIXED
         {
             self.run.check()?;
-            let Some((compiled, bytes)) = patterns::measured(&pattern, &flags) else {
+            let Some(compiled) = patterns::compiled(&pattern, &flags, of_use) else {
                 return Ok(None);
             };
+            let bytes = compiled.bytes();
             if self.out.charge.set(self.bytes + bytes).is_ok() {
                 self.bytes += bytes;
                 self.fixed += 1;

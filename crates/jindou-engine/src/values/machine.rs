@@ -6,6 +6,7 @@ pub(in crate::values) mod relation;
 use super::code::{Call, Code};
 use super::numbers::Known;
 use super::patterns::Patterns;
+use super::regex::Searches;
 use super::val::{Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
@@ -56,6 +57,7 @@ pub(crate) struct Machine {
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
     pub(super) patterns: Option<Box<Patterns>>,
+    pub(super) searches: Box<Searches>,
     /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: Known,
@@ -73,6 +75,7 @@ impl Machine {
             made_charge: Charge::new(run.budget),
             charge: Charge::new(run.budget),
             patterns: None,
+            searches: Box::new(Searches::new(run.budget)),
             row_seed: None,
             numbers: Known::new(run),
         };

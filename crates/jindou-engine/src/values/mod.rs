@@ -243,7 +243,12 @@ impl Evaluator {
                 memo.clear();
             }
             memo.insert(key, result);
-            self.charge.set(memo.capacity() * 13)?;
+            // Without room nothing is remembered.
+            if self.charge.set(memo.capacity() * 13).is_err() {
+                self.memo = None;
+                self.charge.set(0)?;
+                return Ok(result);
+            }
             self.asked += 1;
             if self.asked >= TRIAL {
                 if self.knew < self.asked / 7 {

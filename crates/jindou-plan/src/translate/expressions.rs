@@ -142,6 +142,9 @@ impl Translator<'_> {
     ) -> Result<Node, Reason> {
         let (mut plain, mut others) = (vec![], vec![]);
         for c in conjuncts(e) {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             if has_exists(c) {
                 others.push(c);
             } else {

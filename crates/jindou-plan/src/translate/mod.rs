@@ -39,6 +39,9 @@ use triples::ground_triple;
 /// Why a query has no plan.
 pub(crate) type Reason = String;
 
+/// The reason where the query's time is over; [`Watch::end`] says it better.
+const GIVEN_UP: &str = "given up";
+
 /// Everything but the order of evaluation.
 pub(crate) struct Logical {
     pub form: Form,
@@ -221,7 +224,7 @@ impl Translator<'_> {
             return Err("more than 65,535 variables".into());
         }
         if self.watch.is_over() {
-            return Err("given up".into());
+            return Err(GIVEN_UP.into());
         }
         let is_select = env.is_select;
         env.is_select = is_select
@@ -268,6 +271,9 @@ impl Translator<'_> {
                 let mut exists = false;
                 if let Some(e) = expression {
                     for c in conjuncts(e) {
+                        if self.watch.is_over() {
+                            return Err(GIVEN_UP.into());
+                        }
                         if has_exists(c) {
                             exists = true;
                         } else {

@@ -12,6 +12,9 @@ impl Translator<'_> {
         place: &Place,
     ) -> Result<Node, Reason> {
         while let Some((whole, t)) = self.open.pop() {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             let name = Variable::new_unchecked("triple");
             let of = |f: Function| Expr {
                 expression: Expression::FunctionCall(f, vec![name.clone().into()]),

@@ -5,13 +5,13 @@ use crate::random::Rng;
 /// Damage to a text. Places are given in thousandths of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The text ends here.
+    /// The end of the text in this place.
     Cut(usize),
-    /// So much of it is lacking from here on.
+    /// A gap of so much from this place on.
     Gap(usize, usize),
-    /// Here stands something else as well.
+    /// Something else in this place as well.
     Put(usize, &'static str),
-    /// What lies between these places comes once more.
+    /// The piece between these places once more.
     Again(usize, usize),
 }
 
@@ -24,9 +24,9 @@ impl Damage {
             2 => {
                 let what = rng.one(&[
                     "{", "}", "(", ")", "[", "]", "<", ">", "\"", "'''", ".", ";", ",", "?", "$",
-                    "^", "|", "/", "!", "#", "\\", "\\u0000", "\\uD800", "\u{0}", "\u{FEFF}", "SELECT",
-                    "WHERE", "UNION", "OPTIONAL", "FILTER", "GRAPH", "PREFIX", "BASE", "VALUES",
-                    "<<(", ")>>", "{|", "|}", "UNDEF", "AS", "a", "_:", "1e", "@", "&&",
+                    "^", "|", "/", "!", "#", "\\", "\\u0000", "\\uD800", "\u{0}", "\u{FEFF}",
+                    "SELECT", "WHERE", "UNION", "OPTIONAL", "FILTER", "GRAPH", "PREFIX", "BASE",
+                    "VALUES", "<<(", ")>>", "{|", "|}", "UNDEF", "AS", "a", "_:", "1e", "@", "&&",
                 ]);
                 Self::Put(at, what)
             }

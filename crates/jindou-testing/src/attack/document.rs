@@ -1,8 +1,8 @@
 //! Documents of RDF's syntaxes.
 
+use super::BOUNDARY;
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
-use super::BOUNDARY;
 
 /// Media types of documents.
 pub(super) const MEDIA: [&str; 9] = [
@@ -26,9 +26,8 @@ impl Maker<'_> {
             "application/rdf+xml" => self.xml(bytes),
             "application/ld+json" => self.json(bytes),
             "application/trig" => {
-                let one = |m: &mut Self, each: usize| {
-                    all!["<http://e/h§> { ", m.triples(each), " }"]
-                };
+                let one =
+                    |m: &mut Self, each: usize| all!["<http://e/h§> { ", m.triples(each), " }"];
                 let graphs = self.many(bytes, "\n", one);
                 self.with_prologue(graphs)
             }
@@ -75,26 +74,52 @@ impl Maker<'_> {
         let many = |one: &str| Recipe::times((bytes / one.len()).max(1), one, "");
         match self.rng.below(7) {
             0 => {
-                let nodes = "<rdf:Description rdf:about=\"http://e/s§\"><e:p>§</e:p></rdf:Description>";
+                let nodes =
+                    "<rdf:Description rdf:about=\"http://e/s§\"><e:p>§</e:p></rdf:Description>";
                 all![head, ">", many(nodes), tail]
             }
             1 => all![head, "><rdf:Description", many(" e:a§=\"1\""), "/>", tail],
             2 => all![head, many(" xmlns:n§=\"http://e/§/\""), ">", tail],
             3 => {
-                let inner = self.deep(bytes, "<rdf:Description><e:p>", "", "</e:p></rdf:Description>");
+                let inner = self.deep(
+                    bytes,
+                    "<rdf:Description><e:p>",
+                    "",
+                    "</e:p></rdf:Description>",
+                );
                 all![head, ">", inner, tail]
             }
             4 => {
                 let text = self.filler(bytes, &["text ", "&amp;", "&#65;", "<!--c-->"]);
-                all![head, "><rdf:Description><e:p>", text, "</e:p></rdf:Description>", tail]
+                all![
+                    head,
+                    "><rdf:Description><e:p>",
+                    text,
+                    "</e:p></rdf:Description>",
+                    tail
+                ]
             }
             5 => {
                 let literal = "<rdf:Description><e:p rdf:parseType=\"Literal\">";
-                all![head, ">", literal, many("<b a=\"§\">§</b>"), "</e:p></rdf:Description>", tail]
+                all![
+                    head,
+                    ">",
+                    literal,
+                    many("<b a=\"§\">§</b>"),
+                    "</e:p></rdf:Description>",
+                    tail
+                ]
             }
             _ => {
                 let entities = self.deep(bytes / 2, "<!ENTITY a§ \"&b;&b;\">", "", "");
-                all!["<!DOCTYPE rdf:RDF [<!ENTITY b \"b\">", entities, "]>", head, ">&a1;", tail]
+                all![
+                    "<!DOCTYPE rdf:RDF [<!ENTITY b \"b\">",
+                    entities,
+                    "]>",
+                    head,
+                    ">&a1;",
+                    tail
+                ]
             }
         }
     }
@@ -102,7 +127,11 @@ impl Maker<'_> {
     fn json(&mut self, bytes: usize) -> Recipe {
         let many = |one: &str| Recipe::times((bytes / one.len()).max(1), one, "");
         match self.rng.below(7) {
-            0 => all!["[{}", many(",{\"@id\":\"http://e/s§\",\"http://e/p\":§}"), "]"],
+            0 => all![
+                "[{}",
+                many(",{\"@id\":\"http://e/s§\",\"http://e/p\":§}"),
+                "]"
+            ],
             1 => all!["{\"@id\":\"http://e/s\"", many(",\"http://e/p§\":1"), "}"],
             2 => {
                 let inner = self.deep(bytes, "[", "1", "]");
@@ -117,10 +146,15 @@ impl Maker<'_> {
                 all!["{\"@id\":\"http://e/s\",\"http://e/p\":\"", text, "\"}"]
             }
             5 => all![
-                "{\"@context\":[{\"a\":\"http://e/a\"}", many(",{\"k§\":\"a:k§\"}"),
+                "{\"@context\":[{\"a\":\"http://e/a\"}",
+                many(",{\"k§\":\"a:k§\"}"),
                 "],\"@id\":\"http://e/s\",\"k1\":1}"
             ],
-            _ => all!["{\"@id\":\"http://e/s\",\"http://e/p\":{\"@list\":[0", many(",§"), "]}}"],
+            _ => all![
+                "{\"@id\":\"http://e/s\",\"http://e/p\":{\"@list\":[0",
+                many(",§"),
+                "]}}"
+            ],
         }
     }
 
@@ -135,7 +169,10 @@ impl Maker<'_> {
                 let header = self.filler(bytes, &["a", "X-§: a\r\n"]);
                 let body = "Content-Type: text/turtle\r\n\r\n<s> <p> 1 .\r\n";
                 return all![
-                    format!("--{BOUNDARY}\r\nX-Long: "), header, "\r\n", body,
+                    format!("--{BOUNDARY}\r\nX-Long: "),
+                    header,
+                    "\r\n",
+                    body,
                     format!("--{BOUNDARY}--\r\n")
                 ];
             }

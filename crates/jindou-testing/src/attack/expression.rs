@@ -26,7 +26,10 @@ const CALLS: [(&str, &str); 24] = [
     ("(1 IN (2, ", "))"),
     ("TRIPLE(?s, <http://e/p>, ", ")"),
     ("NOT EXISTS { ?s ?p ?o FILTER(", ") }"),
-    ("EXISTS { { SELECT ?s { ?s <http://e/p1> ?o FILTER(", ") } } }"),
+    (
+        "EXISTS { { SELECT ?s { ?s <http://e/p1> ?o FILTER(",
+        ") } } }",
+    ),
     ("isBlank(", ")"),
     ("sameTerm(?o, ", ")"),
 ];
@@ -54,7 +57,9 @@ impl Maker<'_> {
                 all![not, "EXISTS ", group]
             }
             11 => {
-                let name = self.rng.one(&["COALESCE", "COALESCE", "CONCAT", "<http://e/f>"]);
+                let name = self
+                    .rng
+                    .one(&["COALESCE", "COALESCE", "CONCAT", "<http://e/f>"]);
                 all![name, "(", self.many(bytes, ", ", Self::value), ")"]
             }
             12 => self.regular(bytes),
@@ -68,7 +73,11 @@ impl Maker<'_> {
             14 => all!["?o = ", self.term(bytes, true)],
             15 => all!["IRI(", self.term(bytes, true), ") = ?s"],
             // Of a variable or an IRI there is no STRLEN in general; the text must only be read.
-            16 => all!["STRLEN(CONCAT(\"", self.filler(bytes, &["a", "é"]), "\", STR(?o))) > §"],
+            16 => all![
+                "STRLEN(CONCAT(\"",
+                self.filler(bytes, &["a", "é"]),
+                "\", STR(?o))) > §"
+            ],
             17 if self.rng.chance(20) => {
                 all!["<http://e/", self.filler(bytes, &["a", "f/"]), ">(?o)"]
             }
@@ -117,7 +126,10 @@ impl Maker<'_> {
             8 => "BNODE(\"§\")".into(),
             9 => all!["STRLEN(STR(", v, ")) * §"],
             10 => self.iri(),
-            _ => self.rng.one(&["§", "\"text §\"", "RAND()", "NOW()", "UUID()", "§.§"]).into(),
+            _ => self
+                .rng
+                .one(&["§", "\"text §\"", "RAND()", "NOW()", "UUID()", "§.§"])
+                .into(),
         }
     }
 
@@ -130,7 +142,11 @@ impl Maker<'_> {
         let operands = self.many(bytes, operator, |m, each| {
             let operand = m.expression(each);
             // A comparison is no operand of a sum.
-            if joins { operand } else { all!["(", operand, ")"] }
+            if joins {
+                operand
+            } else {
+                all!["(", operand, ")"]
+            }
         });
         all!["(", operands, ")"]
     }
@@ -166,7 +182,13 @@ impl Maker<'_> {
         };
         let flags = self.rng.one(&["", ", \"i\"", ", \"x\"", ", \"q\""]);
         match self.rng.below(3) {
-            0 => all!["REGEX(STR(?o), CONCAT(STR(?n), \"", pattern, "\")", flags, ")"],
+            0 => all![
+                "REGEX(STR(?o), CONCAT(STR(?n), \"",
+                pattern,
+                "\")",
+                flags,
+                ")"
+            ],
             1 => all!["REPLACE(STR(?o), \"", pattern, "\", \"$1\"", flags, ")"],
             _ => all!["REGEX(STR(?o), \"", pattern, "\"", flags, ")"],
         }

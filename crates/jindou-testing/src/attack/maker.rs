@@ -66,7 +66,11 @@ impl<'a> Maker<'a> {
             0 => self.magnitude(bytes / 2),
             _ => bytes / 2,
         };
-        let sizes = if large == 1 { [bytes, 0] } else { [first, bytes - first] };
+        let sizes = if large == 1 {
+            [bytes, 0]
+        } else {
+            [first, bytes - first]
+        };
         for (i, size) in sizes.into_iter().take(large).enumerate() {
             out[(from + i) % parts] = size / 20 * 19;
         }

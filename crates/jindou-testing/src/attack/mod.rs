@@ -4,6 +4,7 @@
 //!
 //! The names in them are those of [`data`].
 
+mod cross;
 mod damage;
 mod document;
 mod expression;

@@ -14,7 +14,11 @@ impl Maker<'_> {
         if self.is_small(bytes) {
             return self.small();
         }
-        let n = 1 + self.rng.below(4);
+        if self.depth < 3 && bytes > 2000 && self.rng.chance(50) {
+            return self.cross(bytes);
+        }
+        // Few: each more may make the whole empty, or an error, before anything gets large.
+        let n = self.rng.one(&[1, 1, 1, 2, 2, 2, 2, 2, 3, 4]);
         let mut parts = vec![];
         for (i, part) in self.split(bytes, n).into_iter().enumerate() {
             if i > 0 {
@@ -31,7 +35,7 @@ impl Maker<'_> {
 
     fn small(&mut self) -> Recipe {
         let triple = self.triple();
-        match self.rng.below(14) {
+        match self.rng.below(20) {
             0 => all![triple, " FILTER(", self.comparison(), ")"],
             1 => all![triple, " OPTIONAL { ", self.triple(), " }"],
             2 => all!["GRAPH ", self.graph_name(), " { ", triple, " }"],
@@ -47,10 +51,21 @@ impl Maker<'_> {
 
     /// A short triple pattern.
     pub fn triple(&mut self) -> Recipe {
-        if self.variables && self.rng.chance(25) {
+        if self.variables && self.rng.chance(60) {
             return self
                 .rng
-                .one(&["?s ?p ?o", "?x§ ?p ?o", "?s <http://e/p1> ?x§", "?s <http://e/n> ?n"])
+                .one(&[
+                    "?s ?p ?o",
+                    "?s ?p ?o",
+                    "?x§ ?p ?o",
+                    "?x§ ?p ?o",
+                    "?s <http://e/p1> ?x§",
+                    "?s <http://e/p1> ?o",
+                    "?s <http://e/n> ?o",
+                    "?s ?p §",
+                    "<http://e/s§> ?p ?o",
+                    "?x§ ?y§ ?o",
+                ])
                 .into();
         }
         let s = self.term(0, false);
@@ -99,8 +114,12 @@ impl Maker<'_> {
             }
             26 => {
                 // Nobody listens there.
-                let silent = self.rng.one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);
-                let to = self.rng.one(&["<http://127.0.0.1:9/§>", "<http://127.0.0.1:9/>", "?g"]);
+                let silent = self
+                    .rng
+                    .one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);
+                let to = self
+                    .rng
+                    .one(&["<http://127.0.0.1:9/§>", "<http://127.0.0.1:9/>", "?g"]);
                 let open = all![silent, to, " "];
                 self.wrapped(open, bytes)
             }
@@ -145,7 +164,9 @@ impl Maker<'_> {
     fn filters(&mut self, bytes: usize) -> Recipe {
         match self.rng.below(3) {
             0 => all!["FILTER(", self.expression(bytes), ")"],
-            _ => self.many(bytes, " ", |m, each| all!["FILTER(", m.expression(each), ")"]),
+            _ => self.many(bytes, " ", |m, each| {
+                all!["FILTER(", m.expression(each), ")"]
+            }),
         }
     }
 
@@ -178,7 +199,13 @@ impl Maker<'_> {
         let head = Recipe::times(columns, "?x§", " ");
         let rows = bytes.saturating_sub(head.bytes()) / row.bytes().max(1);
         let name = if columns == 2 { "?s ?o".into() } else { head };
-        all!["VALUES (", name, ") { ", Recipe::times(rows.max(1), row, ""), "}"]
+        all![
+            "VALUES (",
+            name,
+            ") { ",
+            Recipe::times(rows.max(1), row, ""),
+            "}"
+        ]
     }
 
     fn select_inside(&mut self, bytes: usize) -> Recipe {
@@ -231,7 +258,11 @@ impl Maker<'_> {
                 let (s, path) = (self.term(parts[0], false), self.path(parts[1]));
                 all![s, " ", path, " ", self.term(parts[2], true)]
             }
-            8 => all![self.triple(), " . ?s <http://e/p1> ", self.term(bytes, true)],
+            8 => all![
+                self.triple(),
+                " . ?s <http://e/p1> ",
+                self.term(bytes, true)
+            ],
             9 => {
                 let list = self.many(bytes, " ", |m, each| m.term(each, true));
                 all!["<http://e/s1> <http://e/list> (", list, ")"]
@@ -256,7 +287,9 @@ impl Maker<'_> {
             }
             13 if self.blanks => {
                 // Reifiers and annotations of one triple.
-                let one = self.rng.one(&[" ~_:a", " ~ <http://e/r§>", " {| <http://e/p2> § |}"]);
+                let one = self
+                    .rng
+                    .one(&[" ~_:a", " ~ <http://e/r§>", " {| <http://e/p2> § |}"]);
                 let n = (bytes / one.len()).max(1);
                 all!["<http://e/s1> <http://e/p1> 1", Recipe::times(n, one, "")]
             }
@@ -268,8 +301,15 @@ impl Maker<'_> {
     pub fn path(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let paths = [
-                "<http://e/p1>", "<http://e/p§>", "^<http://e/p1>", "<http://e/p1>*", "<http://e/p§>+",
-                "<http://e/p1>?", "!<http://e/p§>", "(<http://e/p1>|<http://e/p2>)", "a",
+                "<http://e/p1>",
+                "<http://e/p§>",
+                "^<http://e/p1>",
+                "<http://e/p1>*",
+                "<http://e/p§>+",
+                "<http://e/p1>?",
+                "!<http://e/p§>",
+                "(<http://e/p1>|<http://e/p2>)",
+                "a",
                 "<http://e/p1>/<http://e/p2>",
             ];
             let short = self.rng.chance(30);
@@ -286,12 +326,16 @@ impl Maker<'_> {
             0..3 => self.many(bytes, "|", Self::path),
             3 => self.many(bytes, "/", Self::path),
             4 => {
-                let one = self.rng.one(&["<http://e/p§>", "^<http://e/p§>", "a", "e:p"]);
+                let one = self
+                    .rng
+                    .one(&["<http://e/p§>", "^<http://e/p§>", "a", "e:p"]);
                 let n = (bytes / one.len()).max(1);
                 all!["!(", Recipe::times(n, one, "|"), ")"]
             }
             5 => {
-                let open = self.rng.one(&["(", "^(", "(<http://e/p1>/", "(<http://e/p2>|"]);
+                let open = self
+                    .rng
+                    .one(&["(", "^(", "(<http://e/p1>/", "(<http://e/p2>|"]);
                 let close = self.rng.one(&[")", ")*", ")+", ")?", "/<http://e/p1>)*"]);
                 self.deep(bytes, open, "<http://e/p1>", close)
             }
@@ -306,6 +350,10 @@ impl Maker<'_> {
             }
         };
         self.variables = was;
-        if self.depth == 0 { made } else { all!["(", made, ")"] }
+        if self.depth == 0 {
+            made
+        } else {
+            all!["(", made, ")"]
+        }
     }
 }

@@ -57,8 +57,24 @@ impl Maker<'_> {
             ];
             return self.rng.one(&small).into();
         }
-        let groups = self.rng.chance(30);
-        let sizes = self.split(bytes, 5);
+        let groups = self.rng.chance(25);
+        let sizes = match self.rng.below(10) {
+            // All of it is the pattern, or one other part is large, too.
+            0..5 => vec![bytes, 0, 0, 0, 0],
+            5..9 => {
+                let mut sizes = vec![bytes / 40; 5];
+                let other = 1 + self.rng.below(4);
+                let most = if self.rng.chance(50) {
+                    bytes / 2
+                } else {
+                    bytes
+                };
+                sizes[other] = self.magnitude(most);
+                sizes[0] = bytes.saturating_sub(sizes[other]);
+                sizes
+            }
+            _ => self.split(bytes, 5),
+        };
         let [where_, head, grouping, having, order] = sizes[..] else {
             return "SELECT * { }".into();
         };
@@ -116,7 +132,13 @@ impl Maker<'_> {
             }));
         }
         let end = [
-            "", "", "", " LIMIT 1", " LIMIT 10", " OFFSET 5", " LIMIT 1 OFFSET 1000000",
+            "",
+            "",
+            "",
+            " LIMIT 1",
+            " LIMIT 10",
+            " OFFSET 5",
+            " LIMIT 1 OFFSET 1000000",
             " VALUES ?s { <http://e/s1> <http://e/s2> }",
         ];
         parts.push(self.rng.one(&end).into());
@@ -124,7 +146,15 @@ impl Maker<'_> {
     }
 
     fn aggregate(&mut self, bytes: usize) -> Recipe {
-        let name = self.rng.one(&["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"]);
+        let name = self.rng.one(&[
+            "COUNT",
+            "SUM",
+            "MIN",
+            "MAX",
+            "AVG",
+            "SAMPLE",
+            "GROUP_CONCAT",
+        ]);
         let distinct = self.rng.one(&["", "DISTINCT "]);
         let value = self.value(bytes);
         all!["(", name, "(", distinct, value, ") AS ", self.fresh(), ")"]
@@ -135,7 +165,11 @@ impl Maker<'_> {
         if !self.rng.chance(12) {
             return "".into();
         }
-        let one = self.rng.one(&["FROM <http://e/g§> ", "FROM NAMED <http://e/g§> ", "FROM e:g§ "]);
+        let one = self.rng.one(&[
+            "FROM <http://e/g§> ",
+            "FROM NAMED <http://e/g§> ",
+            "FROM e:g§ ",
+        ]);
         let n = self.magnitude(bytes / one.len());
         all!["FROM <http://e/g1> ", Recipe::times(n, one, "")]
     }
@@ -150,7 +184,14 @@ impl Maker<'_> {
         }
         let template = self.template(sizes[0]);
         let dataset = self.dataset(bytes / 20);
-        all!["CONSTRUCT { ", template, " } ", dataset, "WHERE ", self.group(sizes[1])]
+        all![
+            "CONSTRUCT { ",
+            template,
+            " } ",
+            dataset,
+            "WHERE ",
+            self.group(sizes[1])
+        ]
     }
 
     /// Triples of a template, without paths.
@@ -184,13 +225,24 @@ impl Maker<'_> {
             }
             1 => Recipe::times((sizes[0] / 5).max(1), "?x§", " "),
             _ => self.many(sizes[0], " ", |m, each| {
-                if each < 200 { m.iri() } else { m.long(each, false) }
+                if each < 200 {
+                    m.iri()
+                } else {
+                    m.long(each, false)
+                }
             }),
         };
         let dataset = self.dataset(bytes / 20);
         if self.rng.chance(30) {
             return all!["DESCRIBE ?s ", list, " ", dataset, "{ ?s ?p ?o }"];
         }
-        all!["DESCRIBE ", list, " ", dataset, "WHERE ", self.group(sizes[1])]
+        all![
+            "DESCRIBE ",
+            list,
+            " ",
+            dataset,
+            "WHERE ",
+            self.group(sizes[1])
+        ]
     }
 }

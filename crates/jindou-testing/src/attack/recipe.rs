@@ -318,7 +318,8 @@ mod tests {
             assert_eq!(read.text(100), text, "{recipe}");
             assert!(read.bytes() >= text.len() && read.bytes() <= text.len() + 4);
         }
-        for wrong in ["⟫", "⟪3×a", "⟪×a⟫", "⟪3a⟫", "⟪3⇓a¦b⟫", "⟪3×a¦b¦c⟫", "a¦b"] {
+        for wrong in ["⟫", "⟪3×a", "⟪×a⟫", "⟪3a⟫", "⟪3⇓a¦b⟫", "⟪3×a¦b¦c⟫", "a¦b"]
+        {
             assert!(wrong.parse::<Recipe>().is_err(), "{wrong}");
         }
     }
@@ -342,7 +343,10 @@ mod tests {
             "a  d",
             "a ⟪100×{⟪20⇓(¦b c¦)⟫⟫ d",
         ] {
-            assert!(written.iter().any(|w| w == wanted), "{wanted}: {written:#?}");
+            assert!(
+                written.iter().any(|w| w == wanted),
+                "{wanted}: {written:#?}"
+            );
         }
     }
 }

@@ -36,8 +36,16 @@ impl Maker<'_> {
             }
         }
         let names = [
-            "<http://e/p1>", "<http://e/p§>", "<http://e/s1>", "<http://e/s§>", "<http://e/s¶>",
-            "<http://e/t>", "<http://e/n>", "<http://e/g§>", "e:x§", "<r§>",
+            "<http://e/p1>",
+            "<http://e/p1>",
+            "<http://e/s1>",
+            "<http://e/s§>",
+            "<http://e/s¶>",
+            "<http://e/t>",
+            "<http://e/n>",
+            "<http://e/g§>",
+            "e:s§",
+            "<r§>",
         ];
         self.rng.one(&names).into()
     }
@@ -47,7 +55,8 @@ impl Maker<'_> {
         match self.rng.below(8) {
             0 => "a".into(),
             1 => self.variable(),
-            2 | 3 => self.iri(),
+            2 => self.iri(),
+            3 => "?p".into(),
             4 => "<http://e/p§>".into(),
             5 => "<http://e/n>".into(),
             _ => "<http://e/p1>".into(),
@@ -92,10 +101,17 @@ impl Maker<'_> {
             3 if self.variables => all!["?", self.filler(bytes, &["a", "é", "_"])],
             3 => all!["<", self.filler(bytes, &IRI), ">"],
             4 | 5 => all!["\"", self.filler(bytes, &TEXT), "\""],
-            6 => all!["'''", self.filler(bytes, &["a", "'", "\n", "\"\"\""]), "a'''"],
+            6 => all![
+                "'''",
+                self.filler(bytes, &["a", "'", "\n", "\"\"\""]),
+                "a'''"
+            ],
             7 => all!["\"a\"@en", self.filler(bytes, &["-ab", "-abcdefgh"])],
             8 => all!["\"1\"^^<http://e/", self.filler(bytes, &IRI), ">"],
-            _ => all![self.rng.one(&["1", "0.", "1e"]), self.filler(bytes, &["1", "0", "9"])],
+            _ => all![
+                self.rng.one(&["1", "0.", "1e"]),
+                self.filler(bytes, &["1", "0", "9"])
+            ],
         }
     }
 
@@ -109,7 +125,8 @@ impl Maker<'_> {
         let filler = self.filler(length, &IRI);
         match self.rng.below(4) {
             0 => {
-                self.prologue.push(all!["PREFIX l: <http://e/", filler, "/>\n"]);
+                self.prologue
+                    .push(all!["PREFIX l: <http://e/", filler, "/>\n"]);
                 self.short.extend(["l:a", "l:§", "l:"]);
             }
             1 => {
@@ -127,7 +144,8 @@ impl Maker<'_> {
                 return bytes;
             }
             _ => {
-                self.prologue.push(all!["PREFIX : <http://e/", filler, "#>\n"]);
+                self.prologue
+                    .push(all!["PREFIX : <http://e/", filler, "#>\n"]);
                 self.short.extend([":a", ":§", ":"]);
             }
         }

@@ -19,23 +19,39 @@ fn a_seed_gives_the_same_texts_and_recipes_replay_them() {
         assert!(text.len() <= 2 * MOST);
     }
     let differs = |(a, b): (&Attack, &Attack)| a.recipe != b.recipe;
-    assert!(queries(1, 50).iter().zip(&queries(2, 50)).filter(|p| differs(*p)).count() > 40);
+    assert!(
+        queries(1, 50)
+            .iter()
+            .zip(&queries(2, 50))
+            .filter(|p| differs(*p))
+            .count()
+            > 40
+    );
 }
 
 #[test]
 fn recipes_are_short_and_texts_of_all_sizes() {
     let all = queries(3, 1000);
     let sizes: Vec<usize> = all.iter().map(|a| a.text(MOST).len()).collect();
-    for (low, high) in [(0, 4 << 10), (4 << 10, 16 << 10), (16 << 10, 32 << 10), (32 << 10, MOST + 1)] {
+    for (low, high) in [
+        (0, 4 << 10),
+        (4 << 10, 16 << 10),
+        (16 << 10, 32 << 10),
+        (32 << 10, MOST + 1),
+    ] {
         let n = sizes.iter().filter(|s| (low..high).contains(*s)).count();
         assert!(n > 50, "{n} texts of {low} to {high} bytes");
     }
     let mut lengths: Vec<usize> = all.iter().map(|a| a.recipe.to_string().len()).collect();
     lengths.sort_unstable();
-    assert!(lengths[500] < 1000, "half of the recipes are longer than {} bytes", lengths[500]);
+    assert!(
+        lengths[500] < 1000,
+        "half of the recipes are longer than {} bytes",
+        lengths[500]
+    );
 }
 
-/// What a parser refuses in the middle never reaches planner and engine: most texts must be whole.
+/// Most texts must be whole: one that a parser refuses in the middle never reaches planner and engine.
 #[test]
 fn most_texts_are_queries_and_updates() {
     let mut rng = Rng::new(4);
@@ -64,13 +80,46 @@ fn most_texts_are_queries_and_updates() {
 fn every_construct_occurs_in_every_size() {
     let all = queries(5, 3000);
     for construct in [
-        "UNION", "OPTIONAL", "MINUS", "EXISTS", "NOT EXISTS", "GRAPH", "VALUES", "BIND(", "{ SELECT",
-        "COUNT(", "HAVING", "GROUP BY", "ORDER BY", "CONSTRUCT", "DESCRIBE", "ASK", "SERVICE", "IN (",
-        "FROM", "PREFIX l:", "BASE", "!(", ")*", ")+", "<<(", "{|", "$v", "?x§", "REGEX", "IRI(",
+        "UNION",
+        "OPTIONAL",
+        "MINUS",
+        "EXISTS",
+        "NOT EXISTS",
+        "GRAPH",
+        "VALUES",
+        "BIND(",
+        "{ SELECT",
+        "COUNT(",
+        "HAVING",
+        "GROUP BY",
+        "ORDER BY",
+        "CONSTRUCT",
+        "DESCRIBE",
+        "ASK",
+        "SERVICE",
+        "IN (",
+        "FROM",
+        "PREFIX l:",
+        "BASE",
+        "!(",
+        ")*",
+        ")+",
+        "<<(",
+        "{|",
+        "$v",
+        "?x§",
+        "REGEX",
+        "IRI(",
     ] {
-        let sizes = all.iter().filter(|a| a.recipe.to_string().contains(construct));
+        let sizes = all
+            .iter()
+            .filter(|a| a.recipe.to_string().contains(construct));
         let sizes: Vec<usize> = sizes.map(|a| a.recipe.bytes()).collect();
         let large = sizes.iter().filter(|s| **s > MOST / 4).count();
-        assert!(sizes.len() > 5 && large > 2, "{construct}: {} texts, {large} large", sizes.len());
+        assert!(
+            sizes.len() > 5 && large > 2,
+            "{construct}: {} texts, {large} large",
+            sizes.len()
+        );
     }
 }

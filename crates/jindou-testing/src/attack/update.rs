@@ -56,7 +56,9 @@ impl Maker<'_> {
                 all!["DELETE WHERE { ", pattern, " }"]
             }
             4 => {
-                let one = self.rng.one(&["USING <http://e/g§> ", "USING NAMED <http://e/g§> "]);
+                let one = self
+                    .rng
+                    .one(&["USING <http://e/g§> ", "USING NAMED <http://e/g§> "]);
                 let n = (bytes / one.len()).max(1);
                 let using = Recipe::times(n, one, "");
                 all!["DELETE { ?s ?p ?o } ", using, "WHERE { ?s ?p ?o }"]
@@ -72,7 +74,15 @@ impl Maker<'_> {
                 match self.rng.below(3) {
                     0 => all![with, "DELETE { ", delete, " } WHERE ", pattern],
                     1 => all![with, "INSERT { ", insert, " } WHERE ", pattern],
-                    _ => all![with, "DELETE { ", delete, " } INSERT { ", insert, " } WHERE ", pattern],
+                    _ => all![
+                        with,
+                        "DELETE { ",
+                        delete,
+                        " } INSERT { ",
+                        insert,
+                        " } WHERE ",
+                        pattern
+                    ],
                 }
             }
         }
