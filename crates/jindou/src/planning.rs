@@ -5,10 +5,10 @@ use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
 use jindou_model::{CancelToken, Charge, Holder, MemoryBudget, Result};
+use jindou_plan::sparql::Query;
 use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanLimits, PlanOptions, Weight};
 use jindou_store::{Graph, Snapshot};
 use oxrdf::Term;
-use spargebra::Query;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl Database {
             return Ok(PlannedQuery::of(plan, snapshot, true));
         }
         let (options, cancel) = (self.settle(options), options.token());
-        let query = jindou_plan::with_stack(depth, || query.with(terms))??;
+        let query = jindou_plan::with_stack(depth, || query.with(&terms))??;
         let query = Parsed::of(query, &options.memory)?;
         let (plan, charge) = Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
         self.inner.plans.insert(&key, Arc::clone(&plan));

@@ -1,16 +1,15 @@
 //! Texts become algebra within a budget: what parsing takes is charged before it is taken, algebra is charged as long as it lives,
-//! and it is dropped without recursion, however deep a text makes it.
+//! and it is dropped without recursion, however deep a text makes it ([`jindou_syntax::algebra`]).
 
 mod describe;
-mod dismantle;
 mod size;
 
 use crate::parse::{Meter, SyntaxOptions, parse_with};
 use crate::update::{Operation, Request, parse_update_with};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
+use jindou_syntax::algebra::Query;
 use size::Size;
 pub(crate) use size::expression_bytes;
-use spargebra::{GraphUpdateOperation, Query};
 use std::ops::{Deref, DerefMut};
 
 /// Most levels of algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum. UNIONs, paths and
@@ -30,7 +29,7 @@ pub(crate) const PLAIN_DEPTH: usize = 40;
 /// A parsed query: its algebra, and what that is charged for.
 #[derive(Debug)]
 pub struct Parsed {
-    query: Option<Query>,
+    query: Query,
     size: Size,
     charge: Charge,
 }
@@ -44,27 +43,22 @@ impl Parsed {
         Self::charged(query, Charge::new(Holder::Text, memory))
     }
 
-    /// The query, to be dropped by who takes it ([`drop_query`] does without recursion), and its charge.
+    /// The query and its charge.
     #[must_use]
-    pub fn into_parts(mut self) -> (Query, Charge) {
-        let nothing = Charge::new(Holder::Text, self.charge.budget());
-        let charge = std::mem::replace(&mut self.charge, nothing);
-        let query = self.query.take();
-        (query.unwrap_or_else(empty), charge)
+    pub fn into_parts(self) -> (Query, Charge) {
+        (self.query, self.charge)
     }
 
-    fn charged(query: Query, charge: Charge) -> Result<Self> {
+    fn charged(query: Query, mut charge: Charge) -> Result<Self> {
         let query = describe::flat(query);
         let size = size::of_query(&query);
-        // From here on it is dropped without recursion.
-        let mut parsed = Self {
-            query: Some(query),
+        shallow(&size)?;
+        charge.set(size.bytes + stack(size.depth))?;
+        Ok(Self {
+            query,
             size,
             charge,
-        };
-        shallow(&size)?;
-        parsed.charge.set(size.bytes + stack(size.depth))?;
-        Ok(parsed)
+        })
     }
 
     /// Levels of the algebra.
@@ -89,50 +83,22 @@ impl Parsed {
     }
 }
 
-fn empty() -> Query {
-    Query::Ask {
-        dataset: None,
-        pattern: spargebra::algebra::GraphPattern::Bgp { patterns: vec![] },
-        base_iri: None,
-    }
-}
-
 /// Bytes of a query's algebra on the heap, about. O(query).
 pub(crate) fn query_bytes(query: &Query) -> u64 {
     size::of_query(query).bytes
-}
-
-/// Drops a query without recursion. O(query).
-pub fn drop_query(query: &mut Query) {
-    dismantle::query(std::mem::replace(query, empty()));
 }
 
 impl Deref for Parsed {
     type Target = Query;
 
     fn deref(&self) -> &Query {
-        match &self.query {
-            Some(query) => query,
-            // Only dropping takes it.
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
+        &self.query
     }
 }
 
 impl DerefMut for Parsed {
     fn deref_mut(&mut self) -> &mut Query {
-        match &mut self.query {
-            Some(query) => query,
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
-    }
-}
-
-impl Drop for Parsed {
-    fn drop(&mut self) {
-        if let Some(query) = self.query.take() {
-            dismantle::query(query);
-        }
+        &mut self.query
     }
 }
 
@@ -151,13 +117,6 @@ impl ParsedUpdate {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.charge.bytes()
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        let nothing = GraphUpdateOperation::InsertData { data: vec![] };
-        dismantle::operation(std::mem::replace(&mut self.operation, nothing));
     }
 }
 
