@@ -155,6 +155,7 @@ mod tests {
                 shape: 0,
                 version: None,
             },
+            bytes: 0,
         })
     }
 

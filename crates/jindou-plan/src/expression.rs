@@ -251,6 +251,30 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     }
 }
 
+/// Members of an IN that weigh as much as one part of an expression.
+const MEMBERS: usize = 16;
+
+/// How much it is to plan and test an expression once more: its parts, of a list of constants a share.
+pub(crate) fn weight(e: &Expression) -> usize {
+    let mut weight = 0;
+    let mut stack = vec![e];
+    while let Some(e) = stack.pop() {
+        weight += 1;
+        match e {
+            Expression::In(a, list) => {
+                weight += list.len() / MEMBERS;
+                stack.push(a);
+                let is_constant = |e: &&Expression| {
+                    matches!(e, Expression::NamedNode(_) | Expression::Literal(_))
+                };
+                stack.extend(list.iter().filter(|e| !is_constant(e)));
+            }
+            e => stack.extend(parts(e)),
+        }
+    }
+    weight
+}
+
 /// The conjuncts of a filter: a row stays if all are true, whatever is false or an error.
 pub(crate) fn conjuncts(e: &Arc<Expression>) -> Vec<&Arc<Expression>> {
     let mut out = vec![];

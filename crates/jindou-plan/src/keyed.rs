@@ -5,6 +5,7 @@ use crate::expression::Expr;
 use crate::logical::{End, Kind, Node, Place};
 use crate::set::SlotSet;
 use jindou_syntax::algebra::Expression;
+use std::sync::Arc;
 
 /// For each conjunct `?l = ?r` that can only hold for one and the same term, the right side gets a copy of `?r` under
 /// the name `?l`, which both sides then share. Gives the right side, and what is left of the condition.
@@ -12,11 +13,15 @@ use jindou_syntax::algebra::Expression;
 /// `?l` is bound in every row of the left side and not mentioned in the right one, `?r` the other way round; so a
 /// pair of rows is compatible with the copy exactly if the conjunct is true for it, and no row gains a binding.
 /// An IRI or a blank node equals only itself, so it is enough that one of the two is known to be one.
-pub(crate) fn keyed(left: &Node, mut right: Node, condition: Vec<Expr>) -> (Node, Vec<Expr>) {
+pub(crate) fn keyed(
+    left: &Node,
+    mut right: Node,
+    condition: Vec<Arc<Expr>>,
+) -> (Node, Vec<Arc<Expr>>) {
     let mut rest = vec![];
     for c in condition {
         match key(left, &right, &c) {
-            Some((l, copy)) => right = right.extend(l, copy),
+            Some((l, copy)) => right = right.extend(l, Arc::new(copy)),
             None => rest.push(c),
         }
     }

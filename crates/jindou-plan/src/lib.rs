@@ -71,8 +71,7 @@ pub use plan::{
     LIGHT_COST, Operand, Plan, PredicateRef, Slot, StartSource, Step, StepKind, TemplateTerm,
     TermTest, Weight,
 };
-pub use planner::{PlanOptions, plan, plan_within};
+pub use planner::{PlanOptions, plan};
 pub use slots::{FIRST_HIDDEN, layout_of};
 pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;
-pub use watch::PlanLimits;

@@ -307,6 +307,8 @@ pub struct Plan {
     pub weight: Weight,
     /// The snapshots that it may run on.
     pub validity: Validity,
+    /// Bytes that it takes, as [`measure`](jindou_model::scope::measure) has them; 0 where nobody measured.
+    pub bytes: u64,
 }
 
 /// Forms of result that a query makes of its rows.

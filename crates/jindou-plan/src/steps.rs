@@ -37,7 +37,7 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Result<Planned, String> {
     let given_up = || Err("planning took too long".to_owned());
     if watch.is_over() {
@@ -50,10 +50,9 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+    let found = resolve::resolve(&inside, &names, dataset, snapshot, watch)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    watch.take(resolved.listed);
     let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local
@@ -147,9 +146,9 @@ impl Local {
         let filters = group
             .filters
             .iter()
-            .map(|f| f.renamed(|s| self.slot(s)))
+            .map(|f| Arc::new(f.renamed(|s| self.slot(s))))
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 

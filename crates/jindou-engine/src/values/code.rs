@@ -3,12 +3,13 @@
 use super::custom::Custom;
 use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
-use super::patterns;
+use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
 use super::time::TimePart;
 use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
+use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::sparql::{Base, Canonical, Expression as E, Function, Variable};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
@@ -26,6 +27,8 @@ const CHECK: usize = 1 << 10;
 const FIXED: usize = 512;
 /// Bytes of a constant from which on all machines of a query share it.
 pub(super) const LONG: usize = 1 << 14;
+/// Variables up to which a list of them is searched, and inputs that are remembered.
+const FEW: usize = 32;
 /// Bytes that an expression takes whatever it does.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant beside its text.
@@ -142,7 +145,9 @@ pub(crate) struct Compiled {
 struct Compiler<'c, 'r> {
     out: Compiled,
     variables: &'c [(Variable, Slot)],
-    layout: &'c [Slot],
+    /// The variables by name, if there are many.
+    by_name: FxHashMap<&'c str, Slot>,
+    layout: &'c Layout<'c>,
     base: Option<Arc<Base>>,
     /// Numbers of the constants.
     places: FxHashMap<Canonical, usize>,
@@ -153,7 +158,11 @@ struct Compiler<'c, 'r> {
 }
 
 /// Compiles an expression for rows with these columns.
-pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Compiled> {
+pub(crate) fn compile(
+    g: &GeneralExpression,
+    layout: &Layout<'_>,
+    run: &Run<'_>,
+) -> Result<Compiled> {
     let mut c = Compiler {
         out: Compiled {
             code: Code::Error,
@@ -165,6 +174,11 @@ pub(crate) fn compile(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> 
             charge: Charge::of(Holder::Text, run.budget),
         },
         variables: &g.variables,
+        by_name: if g.variables.len() > FEW {
+            g.variables.iter().map(|(v, s)| (v.as_str(), *s)).collect()
+        } else {
+            FxHashMap::default()
+        },
         layout,
         base: g.base_iri.clone().map(Arc::new),
         places: FxHashMap::default(),
@@ -185,12 +199,16 @@ impl Compiler<'_, '_> {
     }
 
     fn value(&mut self, v: &Variable) -> Value {
-        let value = self
-            .variables
-            .iter()
-            .find(|(x, _)| x == v)
-            .map_or(Value::Unbound, |(_, s)| Value::of(*s, self.layout));
+        let slot = if self.by_name.is_empty() {
+            let found = self.variables.iter().find(|(x, _)| x == v);
+            found.map(|(_, s)| *s)
+        } else {
+            self.by_name.get(v.as_str()).copied()
+        };
+        let value = slot.map_or(Value::Unbound, |s| Value::of(s, self.layout));
+        // With more than two nobody asks which they are.
         if let Value::Column(c) = value
+            && self.out.inputs.len() <= FEW
             && !self.out.inputs.contains(&c)
         {
             self.out.inputs.push(c);
@@ -382,24 +400,28 @@ impl Compiler<'_, '_> {
         match (f, list) {
             (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Regex(Box::new(Matches {
-                        text: self.code(text, depth)?,
-                        pattern,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Match, depth)? {
+                        Some(pattern) => Code::Regex(Box::new(Matches {
+                            text: self.code(text, depth)?,
+                            pattern,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Replace(Box::new(Replace {
-                        text: self.code(text, depth)?,
-                        pattern,
-                        replacement: self.code(replacement, depth)?,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Replace, depth)? {
+                        Some(pattern) => Code::Replace(Box::new(Replace {
+                            text: self.code(text, depth)?,
+                            pattern,
+                            replacement: self.code(replacement, depth)?,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Iri, [a]) => {
                 self.out.dear = true;
@@ -453,7 +475,13 @@ impl Compiler<'_, '_> {
     }
 
     /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
-    fn pattern(&mut self, pattern: &E, flags: Option<&E>, depth: usize) -> Result<Option<Pattern>> {
+    fn pattern(
+        &mut self,
+        pattern: &E,
+        flags: Option<&E>,
+        of_use: Use,
+        depth: usize,
+    ) -> Result<Option<Pattern>> {
         let plain = |e: &E| match e {
             E::Literal(l) => l.as_plain_string().map(str::to_owned),
             _ => None,
@@ -466,9 +494,10 @@ impl Compiler<'_, '_> {
             && self.fixed < FIXED
         {
             self.run.check()?;
-            let Some((compiled, bytes)) = patterns::measured(&pattern, &flags) else {
+            let Some(compiled) = patterns::compiled(&pattern, &flags, of_use) else {
                 return Ok(None);
             };
+            let bytes = compiled.bytes();
             if self.out.charge.set(self.bytes + bytes).is_ok() {
                 self.bytes += bytes;
                 self.fixed += 1;

@@ -6,6 +6,7 @@ pub(in crate::values) mod relation;
 use super::code::{Call, Code, LONG};
 use super::numbers::Known;
 use super::patterns::Patterns;
+use super::regex::Searches;
 use super::val::{Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
@@ -23,6 +24,9 @@ pub(crate) type Maybe = Option<Val>;
 
 /// Ids of numbers and booleans made before; beyond so many, all are forgotten.
 const MADE: usize = 1 << 16;
+
+/// Bytes of a text that are kept from one batch to the next.
+const KEPT: usize = 1 << 12;
 
 /// One row of a batch.
 #[derive(Clone, Copy)]
@@ -49,10 +53,12 @@ pub(crate) struct Machine {
     /// The other term of two that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
+    made_charge: Charge,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
     pub(super) patterns: Option<Box<Patterns>>,
+    pub(super) searches: Box<Searches>,
     /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: Known,
@@ -68,8 +74,10 @@ impl Machine {
             term: vec![],
             other: vec![],
             made: FxHashMap::default(),
+            made_charge: Charge::new(run.budget),
             charge: Charge::new(run.budget),
             patterns: None,
+            searches: Box::new(Searches::new(run.budget)),
             row_seed: None,
             numbers: Known::new(run),
         }
@@ -162,6 +170,30 @@ impl Machine {
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
         self.row_seed = None;
+    }
+
+    /// Makes room for twice as many ids, as far as there is memory; else all are forgotten.
+    fn make_room(&mut self) {
+        const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
+        let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
+        if self.made.len() >= MADE || self.made_charge.set(most * 2 * EACH).is_err() {
+            self.made.clear();
+        }
+    }
+
+    /// Gives back memory that long terms took: each of a query's expressions has a machine, of which one is at work.
+    pub fn trim(&mut self) {
+        for text in [&mut self.term, &mut self.other] {
+            if text.capacity() > KEPT {
+                *text = vec![];
+            }
+        }
+        if self.arena.capacity() > self.fixed + KEPT {
+            self.arena.truncate(self.fixed);
+            self.arena.shrink_to_fit();
+            // Giving back never fails.
+            let _ = self.charge.set(0);
+        }
     }
 
     /// Puts a term's canonical bytes into `self.term`.
@@ -282,8 +314,8 @@ impl Machine {
         self.canonical(run, v);
         let id = run.terms.resolve(run.vocabulary, &self.term, run.budget)?.0;
         if let Some(key) = key {
-            if self.made.len() >= MADE {
-                self.made.clear();
+            if self.made.len() == self.made.capacity() || self.made.len() >= MADE {
+                self.make_room();
             }
             self.made.insert(key, id);
         }

@@ -1,9 +1,15 @@
 use super::*;
 use crate::parse::SyntaxOptions;
+use jindou_model::{CancelToken, Charge, MemoryBudget, Scope, Tracked};
 use std::sync::Arc;
 
-fn read(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Parsed> {
-    super::read(text, &SyntaxOptions::default(), memory, cancel)
+/// Of all unit tests of this crate.
+#[global_allocator]
+static ALLOCATOR: Tracked = Tracked::new();
+
+fn read(text: &str, memory: &MemoryBudget) -> Result<(Parsed, Charge)> {
+    let scope = Scope::for_text(text.len(), memory, &CancelToken::new())?;
+    scope.make(|| super::read(text, &SyntaxOptions::default()))
 }
 
 use jindou_syntax::algebra::{Expression, GraphPattern};
@@ -65,7 +71,7 @@ fn algebra_of_any_depth_is_measured_refused_and_dropped() {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let run = || {
         for query in deep() {
-            let refused = Parsed::of(query, &MemoryBudget::unlimited()).map(|p| p.depth());
+            let refused = Parsed::of(query).map(|p| p.depth());
             assert!(matches!(refused, Err(Error::Limit(_))), "{refused:?}");
         }
     };
@@ -75,17 +81,18 @@ fn algebra_of_any_depth_is_measured_refused_and_dropped() {
 #[test]
 fn what_is_charged_is_given_back() {
     let budget = MemoryBudget::new(64 << 20);
-    let cancel = CancelToken::new();
     let text = format!("SELECT * {{ VALUES ?v {{ {} }} }}", "1 ".repeat(20_000));
-    let parsed = read(&text, &budget, &cancel).unwrap();
+    let (parsed, charge) = read(&text, &budget).unwrap();
     let held = budget.used();
-    assert!(held >= parsed.bytes() && held > 20_000 * 100, "{held}");
+    assert!(held == charge.bytes() && held > 20_000 * 100, "{held}");
     assert!(budget.peak() >= held);
-    drop(parsed);
+    drop((parsed, charge));
     assert_eq!(budget.used(), 0);
     let tight = MemoryBudget::new(1 << 20);
-    assert!(matches!(read(&text, &tight, &cancel), Err(Error::Limit(_))));
+    assert!(matches!(read(&text, &tight), Err(Error::Limit(_))));
     assert_eq!(tight.used(), 0);
+    // It was refused soon after there was no more room.
+    assert!(tight.peak() < (1 << 20) + (256 << 10), "{}", tight.peak());
 }
 
 /// A name of a long prefix has all of it, and is held once.
@@ -97,20 +104,21 @@ fn long_prefixes_are_charged_for_each_different_name() {
             "PREFIX e: <http://e/{}> SELECT * {{ VALUES ?v {{ {names} }} }}",
             "a".repeat(100_000)
         );
-        read(&text, &budget, &CancelToken::new())
+        read(&text, &budget)
     };
-    let once = values("e:b ".repeat(10_000)).unwrap();
-    assert!(once.bytes() < 4 << 20, "{}", once.bytes());
-    drop(once);
+    let (once, charge) = values("e:b ".repeat(10_000)).unwrap();
+    assert!(charge.bytes() < 4 << 20, "{}", charge.bytes());
+    drop((once, charge));
     let refused = values((0..10_000).map(|n| format!("e:b{n} ")).collect());
     assert!(matches!(refused, Err(Error::Limit(_))));
     assert_eq!(budget.used(), 0);
+    assert!(budget.peak() < 65 << 20, "{}", budget.peak());
 }
 
 #[test]
 fn described_iris_are_inline_data() {
     let iris: String = (0..500).map(|n| format!(" <http://e/{n}>")).collect();
-    let read = |text: &str| read(text, &MemoryBudget::unlimited(), &CancelToken::new()).unwrap();
+    let read = |text: &str| read(text, &MemoryBudget::unlimited()).unwrap().0;
     for text in [
         format!("DESCRIBE{iris}"),
         format!("DESCRIBE{iris} ?x {{ ?x ?p ?o }} ORDER BY ?x LIMIT 3"),

@@ -17,7 +17,7 @@ impl Facts for Exploration {
     }
 
     fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
-        steps_needed(&mut self.steps, wanted, false, with);
+        steps_needed(&mut self.steps, wanted, SlotSet::default(), with);
         SlotSet::default()
     }
 

@@ -11,7 +11,6 @@ mod substitution;
 pub(crate) use ids::{ids_of_condition, ids_of_end, ids_of_graph, ids_of_steps};
 
 use crate::planner::plan_over;
-use crate::watch::PlanLimits;
 use crate::{Plan, PlanOptions};
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result};
 use jindou_store::Graph;
@@ -45,7 +44,6 @@ pub struct Prepared {
     names: Vec<Variable>,
     /// The query with placeholders, if they stand only where ids can be written.
     placed: Option<Query>,
-    bytes: u64,
 }
 
 impl Prepared {
@@ -91,19 +89,11 @@ impl Prepared {
                 )));
             }
         }
-        let bytes = 2 * crate::algebra::query_bytes(&query);
         Ok(Self {
             query,
             names: variables,
             placed: uses.only_ends.then_some(placed),
-            bytes,
         })
-    }
-
-    /// Bytes of the algebra that it keeps, about.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// The parameters' names, in the order in which values are given.
@@ -132,17 +122,12 @@ impl Prepared {
     /// expression, a path, a predicate, a class or a column of the result, or the plan depends on data.
     ///
     /// # Errors
-    /// As [`crate::plan_within`].
-    pub fn plan(
-        &self,
-        snapshot: &dyn Graph,
-        options: &PlanOptions,
-        limits: PlanLimits<'_>,
-    ) -> Result<Option<Parametric>> {
+    /// As [`crate::plan`].
+    pub fn plan(&self, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Option<Parametric>> {
         let Some(query) = &self.placed else {
             return Ok(None);
         };
-        let plan = plan_over(query, snapshot, options, limits, true)?;
+        let plan = plan_over(query, snapshot, options, true)?;
         // Runs copy it and write into it, which recurses.
         if plan.depth() > MAX_PARAMETRIC_DEPTH {
             return Ok(None);

@@ -4,7 +4,7 @@ use super::*;
 
 impl Translator<'_> {
     /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&mut self, e: &Arc<Expression>, scope: &SlotSet, env: &Env) -> Expr {
+    pub(super) fn expr(&mut self, e: &Arc<Expression>, scope: &SlotSet, env: &Env) -> Arc<Expr> {
         let functions = self.functions.clone();
         let mut fault = None;
         let mut calls = false;
@@ -34,13 +34,13 @@ impl Translator<'_> {
         if self.fault.is_none() {
             self.fault = fault;
         }
-        Expr {
+        Arc::new(Expr {
             expression: Arc::clone(e),
             variables: variables.list.into(),
             per_row,
             base_iri: if needs_base { self.base.clone() } else { None },
             functions: if calls { functions } else { Functions::new() },
-        }
+        })
     }
 
     /// True if equal solutions may give it different values.
@@ -66,7 +66,7 @@ impl Translator<'_> {
         env: &mut Env,
         place: &Place,
         scope: &SlotSet,
-    ) -> Result<(Node, Expr), Reason> {
+    ) -> Result<(Node, Arc<Expr>), Reason> {
         if !has_exists(e) {
             let expr = self.expr(e, scope, env);
             return Ok((node, expr));
@@ -75,7 +75,8 @@ impl Translator<'_> {
         let marked = self.marks(&mut node, e, env, place, scope, &mut marks)?;
         let e = marked.map_or_else(|| Arc::clone(e), Arc::new);
         let mut expr = self.expr(&e, scope, env);
-        expr.variables = expr.variables.iter().cloned().chain(marks).collect();
+        let own = Arc::make_mut(&mut expr);
+        own.variables = own.variables.iter().cloned().chain(marks).collect();
         Ok((node, expr))
     }
 
@@ -139,6 +140,9 @@ impl Translator<'_> {
     ) -> Result<Node, Reason> {
         let (mut plain, mut others) = (vec![], vec![]);
         for c in conjuncts(e) {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             if has_exists(c) {
                 others.push(c);
             } else {

@@ -33,7 +33,7 @@ impl Translator<'_> {
             return Ok(node.in_graph(g));
         }
         let name = Variable::new_unchecked("graph");
-        let value = Expr::plain(name.clone().into(), [(name, g)]);
+        let value = Arc::new(Expr::plain(name.clone().into(), [(name, g)]));
         if node.possible.has(outside) {
             let names = Node::graphs(g).in_graph(g).extend(outside, value);
             Ok(Node::join(node.in_graph(g), names))

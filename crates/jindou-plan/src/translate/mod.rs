@@ -19,7 +19,7 @@ use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
 };
-use jindou_model::Error;
+use jindou_model::{Error, scope};
 use jindou_syntax::algebra::{
     AggregateExpression, AggregateFunction as SetFunction, Base, BlankNode, Canonical, Expression,
     Function, GraphPattern, GroundTerm, NamedNodePattern, OrderExpression, PropertyPathExpression,
@@ -37,6 +37,9 @@ use service::{asks_rows, unbound_endpoint};
 /// Why a query has no plan.
 pub(crate) type Reason = String;
 
+/// The reason where the query's time is over; [`Watch::end`] says it better.
+const GIVEN_UP: &str = "given up";
+
 /// Everything but the order of evaluation.
 pub(crate) struct Logical {
     pub form: Form,
@@ -52,11 +55,7 @@ pub(crate) struct Logical {
 /// # Errors
 /// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do, those of
 /// [`Watch::look`].
-pub(crate) fn of(
-    query: &Query,
-    functions: &Functions,
-    watch: &Watch<'_>,
-) -> Result<Logical, Error> {
+pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().cloned(),
         functions: functions.clone(),
@@ -68,8 +67,12 @@ pub(crate) fn of(
         as_set: false,
         open: vec![],
         fault: None,
+        refused: None,
     };
     let logical = t.query(query);
+    if let Some(refused) = t.refused {
+        return Err(refused);
+    }
     watch.look()?;
     match (t.fault, logical) {
         (Some(fault), _) => Err(Error::Query(fault)),
@@ -175,9 +178,11 @@ struct Translator<'a> {
     open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
-    watch: &'a Watch<'a>,
+    watch: &'a Watch,
     /// The first thing that is wrong with the query itself.
     fault: Option<String>,
+    /// Why there was no room for something.
+    refused: Option<Error>,
 }
 
 impl Translator<'_> {
@@ -215,7 +220,7 @@ impl Translator<'_> {
             return Err("more than 65,535 variables".into());
         }
         if self.watch.is_over() {
-            return Err("given up".into());
+            return Err(GIVEN_UP.into());
         }
         let is_select = env.is_select;
         env.is_select = is_select
@@ -262,6 +267,9 @@ impl Translator<'_> {
                 let mut exists = false;
                 if let Some(e) = expression {
                     for c in conjuncts(e) {
+                        if self.watch.is_over() {
+                            return Err(GIVEN_UP.into());
+                        }
                         if has_exists(c) {
                             exists = true;
                         } else {
@@ -533,12 +541,14 @@ impl Translator<'_> {
         Ok(t.canonical())
     }
 
-    /// Charges bytes that are about to be taken.
+    /// Asks for room for what is about to be made.
     fn room(&mut self, bytes: usize) -> Result<(), Reason> {
-        self.watch.take(bytes);
-        if self.watch.is_over() {
-            return Err("given up".into());
+        match scope::look_for(bytes as u64) {
+            Ok(()) => Ok(()),
+            Err(refused) => {
+                self.refused.get_or_insert(refused);
+                Err(GIVEN_UP.into())
+            }
         }
-        Ok(())
     }
 }

@@ -207,7 +207,7 @@ impl Translator<'_> {
                 if list.is_empty() {
                     node
                 } else {
-                    node.filter(vec![filter])
+                    node.filter(vec![Arc::new(filter)])
                 }
             }
             P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => Node::path(PathNode {

@@ -12,9 +12,12 @@ impl Translator<'_> {
         place: &Place,
     ) -> Result<Node, Reason> {
         while let Some((whole, t)) = self.open.pop() {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             let name = Variable::new_unchecked("triple");
             let call = |f: Function| Expression::FunctionCall(f, vec![name.clone().into()]);
-            let of = |f: Function| Expr::plain(call(f), [(name.clone(), whole)]);
+            let of = |f: Function| Arc::new(Expr::plain(call(f), [(name.clone(), whole)]));
             node = node.filter(vec![of(Function::IsTriple)]);
             let predicate = match &t.predicate {
                 NamedNodePattern::NamedNode(n) => n.clone().into(),
@@ -40,7 +43,7 @@ impl Translator<'_> {
                             Arc::new(known.clone().into()),
                         );
                         let both = [(name.clone(), whole), (known, to)];
-                        node = node.filter(vec![Expr::plain(same, both)]);
+                        node = node.filter(vec![Arc::new(Expr::plain(same, both))]);
                     }
                     End::Slot(to) => node = node.extend(to, of(function)),
                 }

@@ -30,7 +30,7 @@ use crate::source::Source;
 use aggregates::Frame;
 use intern::Interned;
 use iri::Prefixes;
-use jindou_model::{Diagnostic, Error, Resource};
+use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
 use rustc_hash::{FxHashMap, FxHashSet};
 use scope::Scopes;
@@ -244,7 +244,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.faults.len() >= self.options.most_faults {
             return Err(Halt::Stop);
         }
-        if self.tokens >= BETWEEN {
+        if self.tokens >= BETWEEN || limits::was_over() {
             self.settle()?;
         }
         Ok(token)

@@ -8,12 +8,12 @@ use super::transaction::Transaction;
 use crate::blank_nodes;
 use crate::runtime::{Computing, Settled};
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
-use jindou_model::{CancelToken, Charge, Error, Holder, Result, term};
+use jindou_model::{CancelToken, Error, Holder, Result, Scope, term};
 use jindou_plan::sparql::{
     BlankNode, GraphName, GraphPattern, GraphUpdateOperation as Op, GroundQuad, GroundQuadPattern,
     Quad, QuadPattern, Query, QueryDataset, Term, Variable,
 };
-use jindou_plan::{Operation, Parsed, PlanLimits, PlanOptions, Request, Weight};
+use jindou_plan::{Operation, Parsed, PlanOptions, Request, Weight};
 use jindou_store::ChangeTerm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -170,22 +170,7 @@ impl Evaluation<'_> {
     ) -> Result<()> {
         let snapshot = tx.current()?;
         let options = self.options;
-        let mut variables: Vec<Variable> = Vec::new();
-        let delete = Quads::to_delete(delete, &snapshot, &mut variables);
-        let insert = Quads::to_insert(insert, &snapshot, &mut variables);
         let whole = self.operation.whole_graph;
-        let mut query = Query::Select {
-            dataset: using.or(self.using.filter(|_| !whole)).cloned(),
-            pattern: Arc::new(GraphPattern::Project {
-                inner: Arc::clone(pattern),
-                variables: variables.clone(),
-            }),
-            base_iri: self.request.base.clone(),
-        };
-        // A text without BNODE is left alone by this.
-        blank_nodes::of_each_solution(&mut query);
-        let mut query = Parsed::of(query, &options.memory)?;
-        query.charge_planning()?;
         let union_default = options
             .union_default
             .unwrap_or(snapshot.base().union_default());
@@ -193,14 +178,25 @@ impl Evaluation<'_> {
             union_default: union_default && !whole,
             functions: options.functions.clone(),
         };
-        let limits = PlanLimits {
-            cancel: &tx.cancel,
-            memory: &options.memory,
-        };
-        let plan = jindou_plan::plan_within(&query, &snapshot, &plan_options, limits)?;
-        drop(query);
-        let mut charge = Charge::new(Holder::Text, &options.memory);
-        charge.set(plan.heap_bytes())?;
+        let scope = Scope::new(Holder::Text, &options.memory, &tx.cancel);
+        let ((delete, insert, variables, plan), _charge) = scope.make(|| {
+            let mut variables: Vec<Variable> = Vec::new();
+            let delete = Quads::to_delete(delete, &snapshot, &mut variables);
+            let insert = Quads::to_insert(insert, &snapshot, &mut variables);
+            let mut query = Query::Select {
+                dataset: using.or(self.using.filter(|_| !whole)).cloned(),
+                pattern: Arc::new(GraphPattern::Project {
+                    inner: Arc::clone(pattern),
+                    variables: variables.clone(),
+                }),
+                base_iri: self.request.base.clone(),
+            };
+            // A text without BNODE is left alone by this.
+            blank_nodes::of_each_solution(&mut query);
+            let query = Parsed::of(query)?;
+            let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
+            Ok((delete, insert, variables, plan))
+        })?;
         let exec = ExecOptions {
             threads: options.threads,
             cancel: tx.cancel.clone(),

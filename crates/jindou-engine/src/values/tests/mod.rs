@@ -7,6 +7,7 @@ use super::Evaluator;
 use crate::batch::View;
 use crate::explore::Run;
 use crate::terms::{QueryTerms, TermDecoder};
+use crate::tree::Layout;
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
 use jindou_plan::GeneralExpression;
 use jindou_store::Snapshot;
@@ -261,6 +262,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         vocabulary: snapshot.vocabulary(),
         terms: &terms,
         cancel: &cancel,
+        scope: None,
         budget: &budget,
         batch_rows: 64,
         first_batch: 64,
@@ -465,17 +467,21 @@ fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec
         per_row: false,
         asked: None,
     };
-    let evaluator = || Evaluator::new(&g, &[0, 1, 2], run).unwrap();
+    let evaluator = || Evaluator::new(&g, &Layout::new(&[0, 1, 2]), run).unwrap();
     let view = View { columns, rows };
     let mut out = vec![0; rows];
     evaluator().column(run, view, &mut out).unwrap();
     let mut truths = vec![crate::filter::TRUE; rows];
     let mut evaluator = evaluator();
-    evaluator.truth(run, view, 0, &mut truths).unwrap();
+    evaluator
+        .truth(run, view, 0, &mut truths, &mut vec![])
+        .unwrap();
     // Some rows of a part: others stay as they are.
     let wanted = |row: usize| u8::from(!row.is_multiple_of(3));
     let mut some: Vec<u8> = (rows / 2..rows).map(wanted).collect();
-    evaluator.truth(run, view, rows / 2, &mut some).unwrap();
+    evaluator
+        .truth(run, view, rows / 2, &mut some, &mut vec![])
+        .unwrap();
     for (row, got) in (rows / 2..).zip(some) {
         let want = if wanted(row) == 1 { truths[row] } else { 0 };
         assert_eq!(got, want, "row {row}: the truth of {text} in some rows");
@@ -587,7 +593,7 @@ fn casts_agree_with_spareval() {
                 rows: ids.len(),
             };
             let mut out = vec![0; ids.len()];
-            let mut evaluator = Evaluator::new(&g, &[0], run).unwrap();
+            let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), run).unwrap();
             evaluator.column(run, view, &mut out).unwrap();
             for (&id, &got) in ids.iter().zip(&out) {
                 let input = read(run, id);
@@ -644,7 +650,7 @@ fn growing_string_hits_the_budget(call: &str) {
             per_row: false,
             asked: None,
         };
-        let mut evaluator = Evaluator::new(&g, &[0], &small).unwrap();
+        let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), &small).unwrap();
         let mut id = ids[1];
         for _ in 0..40 {
             let columns = [vec![id]];
