@@ -28,7 +28,10 @@ fn good(folder: &Path, args: &[&str]) -> String {
 fn bad(folder: &Path, args: &[&str]) -> String {
     let o = run(folder, args);
     let err = String::from_utf8_lossy(&o.stderr).into_owned();
-    assert!(!o.status.success() && err.starts_with("jindou: "), "{args:?}: {err}");
+    assert!(
+        !o.status.success() && err.starts_with("jindou: "),
+        "{args:?}: {err}"
+    );
     assert!(!err.contains("panicked"), "{err}");
     err
 }
@@ -54,7 +57,10 @@ fn a_query_stands_under_the_base_that_is_given() {
     let own = "BASE <http://e/dir/> SELECT ?o { <a> </p> ?o }";
     assert_eq!(ask(&["--base", "http://other/"], own), "o\r\n1\r\n");
     let made = "SELECT (IRI('b') AS ?i) {}";
-    assert_eq!(ask(&["--base", "http://e/dir/"], made), "i\r\nhttp://e/dir/b\r\n");
+    assert_eq!(
+        ask(&["--base", "http://e/dir/"], made),
+        "i\r\nhttp://e/dir/b\r\n"
+    );
     bad(folder, &["query", "--store", "s", query]);
     let o = run(folder, &["query", "--store", "s", "--base", "dir/", query]);
     assert!(String::from_utf8_lossy(&o.stderr).contains("not an absolute IRI"));
@@ -64,19 +70,30 @@ fn a_query_stands_under_the_base_that_is_given() {
 fn compressed_files_that_are_cut_are_named_with_their_place() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let text: String = (0..3000).map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 31)).collect();
+    let text: String = (0..3000)
+        .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 31))
+        .collect();
     let mut gz = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
     gz.write_all(text.as_bytes()).unwrap();
     let whole = gz.finish().unwrap();
     let length = whole.len() - 9;
     fs::write(folder.join("cut.nt.gz"), &whole[..length]).unwrap();
     fs::write(folder.join("long.nt.gz"), [&whole[..], b"more"].concat()).unwrap();
-    for command in [&["load", "--quiet", "--store", "s"][..], &["convert", "--check"]] {
+    for command in [
+        &["load", "--quiet", "--store", "s"][..],
+        &["convert", "--check"],
+    ] {
         let told = bad(folder, &[command, &["cut.nt.gz"]].concat());
         let place = format!("byte {length}");
-        assert!(told.contains("cut.nt.gz") && told.contains(&place), "{told}");
+        assert!(
+            told.contains("cut.nt.gz") && told.contains(&place),
+            "{told}"
+        );
         let told = bad(folder, &[command, &["long.nt.gz"]].concat());
-        assert!(told.contains("long.nt.gz") && told.contains("byte "), "{told}");
+        assert!(
+            told.contains("long.nt.gz") && told.contains("byte "),
+            "{told}"
+        );
     }
     assert!(!folder.join("s").exists());
 }
@@ -92,7 +109,15 @@ fn an_older_backup_is_restored_by_its_name() {
         line.split(" of ").next().unwrap().to_owned()
     };
     let older = backup();
-    good(folder, &["update", "--store", "s", "INSERT DATA { <urn:b> <urn:p> 2 }"]);
+    good(
+        folder,
+        &[
+            "update",
+            "--store",
+            "s",
+            "INSERT DATA { <urn:b> <urn:p> 2 }",
+        ],
+    );
     let newest = backup();
     let list = folder.join("backups").join(&newest);
     fs::remove_file(&list).unwrap();
@@ -100,10 +125,15 @@ fn an_older_backup_is_restored_by_its_name() {
     let begun = Instant::now();
     let told = bad(folder, &["restore", "--from", "backups", "--store", "r"]);
     assert!(begun.elapsed() < Duration::from_secs(20));
-    assert!(told.contains(&newest) && told.contains(&format!("--backup {older}")), "{told}");
+    assert!(
+        told.contains(&newest) && told.contains(&format!("--backup {older}")),
+        "{told}"
+    );
     good(
         folder,
-        &["restore", "--from", "backups", "--store", "r", "--backup", &older],
+        &[
+            "restore", "--from", "backups", "--store", "r", "--backup", &older,
+        ],
     );
     let count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
     let rows = good(folder, &["query", "--store", "r", "--format", "csv", count]);
@@ -114,11 +144,25 @@ fn an_older_backup_is_restored_by_its_name() {
 fn what_a_cluster_needs_is_its_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let lines: String = (0..50).map(|i| format!("<urn:s{i}> <urn:p> <urn:o{i}> .\n")).collect();
+    let lines: String = (0..50)
+        .map(|i| format!("<urn:s{i}> <urn:p> <urn:o{i}> .\n"))
+        .collect();
     fs::write(folder.join("d.nt"), lines).unwrap();
-    good(folder, &["load", "--quiet", "--shards", "2", "--store", "s", "d.nt"]);
+    good(
+        folder,
+        &["load", "--quiet", "--shards", "2", "--store", "s", "d.nt"],
+    );
     let mut command = jindou(folder);
-    command.args(["cluster", "start", "--store", "s", "--servers", "2", "--port", "0"]);
+    command.args([
+        "cluster",
+        "start",
+        "--store",
+        "s",
+        "--servers",
+        "2",
+        "--port",
+        "0",
+    ]);
     command.args(["--files", "new/cluster"]);
     // SAFETY: the call sets a number of the process that is about to become the command.
     unsafe {
@@ -127,7 +171,11 @@ fn what_a_cluster_needs_is_its_owners_alone() {
             Ok(())
         })
     };
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let made = folder.join("new/cluster");
     let end = Instant::now() + Duration::from_secs(60);
     while !made.join("cluster.toml").exists() {

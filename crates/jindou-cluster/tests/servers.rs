@@ -598,7 +598,11 @@ fn silent_connections_keep_no_peer_out() {
             let other = setup.start(&file, 1);
             let begun = Instant::now();
             until("a way in", || other.link(0).is_ok());
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{:?}",
+                begun.elapsed()
+            );
             ask_echo(&other, 0, 1000, 1000).unwrap();
         }
         drop((stranger, one));

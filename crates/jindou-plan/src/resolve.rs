@@ -11,10 +11,10 @@ use crate::watch::Watch;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId};
 use jindou_store::segment::Scope;
 use jindou_store::{Graph, ObjectTerms};
-use spargebra::algebra::QueryDataset;
+use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
 use std::sync::Arc;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
@@ -123,14 +123,10 @@ impl Dataset {
                 named: None,
             };
         };
-        let ids = |list: &[spargebra::term::NamedNode]| {
+        let ids = |list: &[NamedNode]| {
             let mut ids: Vec<u32> = list
                 .iter()
-                .filter_map(|n| {
-                    let mut bytes = vec![];
-                    term::push_iri(n.as_str(), &mut bytes);
-                    snapshot.lookup(&bytes).map(|v| v.0)
-                })
+                .filter_map(|n| snapshot.lookup(&n.canonical()).map(|v| v.0))
                 .collect();
             ids.sort_unstable();
             ids.dedup();
@@ -151,7 +147,7 @@ impl Dataset {
     }
 
     /// The id of a named graph that the query can see.
-    pub(crate) fn graph(&self, name: &[u8], snapshot: &Watched<'_>) -> Option<u32> {
+    pub(crate) fn graph(&self, name: &Canonical, snapshot: &Watched<'_>) -> Option<u32> {
         let g = snapshot.lookup(name)?.0;
         let seen = self
             .named
@@ -230,7 +226,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn vertex(&self, bytes: &[u8]) -> Result<VertexId, Empty> {
+    fn vertex(&self, bytes: &Canonical) -> Result<VertexId, Empty> {
         self.snapshot
             .lookup(bytes)
             .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))

@@ -3,11 +3,10 @@
 use crate::parse::{Meter, SyntaxOptions, Unlimited, failed};
 use jindou_model::Result;
 use jindou_model::diagnostic::place;
-use oxiri::Iri;
-use spargebra::GraphUpdateOperation;
+use jindou_syntax::algebra::{Base, GraphUpdateOperation};
 
 /// One operation of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
@@ -19,12 +18,12 @@ pub struct Operation {
 }
 
 /// A parsed update request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// The operations in their order.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stand under, for `IRI()`.
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
 /// Parses an update request; relative IRIs stand under `base` where the text has no BASE. No limits of memory and time.

@@ -204,12 +204,11 @@ pub(crate) async fn answer(
         Attempt::Done(done) => return done,
         Attempt::Later(planned) => planned,
     };
-    let (writer, response) =
-        response::pair(shared, &query, request.coding).map_err(|e| {
-            let failure = Failure::running(e);
-            record(shared, &query, Err(&failure), false);
-            failure.problem(&query)
-        })?;
+    let (writer, response) = response::pair(shared, &query, request.coding).map_err(|e| {
+        let failure = Failure::running(e);
+        record(shared, &query, Err(&failure), false);
+        failure.problem(&query)
+    })?;
     let shared = Arc::clone(shared);
     let job =
         tokio::task::spawn_blocking(move || work(&shared, admitted, request, planned, writer));

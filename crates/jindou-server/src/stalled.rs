@@ -167,7 +167,11 @@ mod tests {
             let begun = std::time::Instant::now();
             {
                 let writing = here.write_all(&[1; 2000]);
-                assert!(tokio::time::timeout(SLOW + SLOW / 2, writing).await.is_err());
+                assert!(
+                    tokio::time::timeout(SLOW + SLOW / 2, writing)
+                        .await
+                        .is_err()
+                );
             }
             let others = memory.part(u64::MAX);
             others.charge(13 << 20).unwrap();

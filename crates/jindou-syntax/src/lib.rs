@@ -1,4 +1,4 @@
-//! SPARQL 1.1 and 1.2, queries and updates: text → [`spargebra`]'s algebra, with errors that a person can use.
+//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with errors that a person can use.
 //!
 //! ```text
 //! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
@@ -10,7 +10,7 @@
 //!
 //! # Differences from `spargebra`'s parser
 //!
-//! The algebra is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
+//! The [algebra] is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
 //! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here; and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from
 //! the standard, this parser follows the standard:
 //!
@@ -28,6 +28,7 @@
 //! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 
 mod advice;
+pub mod algebra;
 mod balance;
 mod keyword;
 mod lexer;
@@ -40,11 +41,10 @@ mod source;
 pub use options::{Calls, Escapes, Limited, Meter, Options, Unlimited};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
+use algebra::{Base, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};
-use oxiri::Iri;
 use parser::Parser;
 use source::Source;
-use spargebra::{GraphUpdateOperation, Query};
 
 /// Why there is no algebra.
 #[derive(Debug)]
@@ -67,16 +67,16 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// A parsed update request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Update {
     /// The operations in their order; ADD, COPY and MOVE are several or none.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stood under at the end, for `IRI()`.
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
 /// One operation of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,

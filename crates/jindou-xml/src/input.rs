@@ -365,6 +365,9 @@ mod tests {
         }
         assert!(seen == document && input.held() < 8 * CHUNK);
         let end = input.position(input.at);
-        assert_eq!((end.line, end.column, end.offset), (40_001, 5, document.len() as u64));
+        assert_eq!(
+            (end.line, end.column, end.offset),
+            (40_001, 5, document.len() as u64)
+        );
     }
 }

@@ -297,7 +297,9 @@ fn an_older_backup_is_taken_only_by_its_name() {
     let list = w.folder().join(&newest.name);
     let sound = std::fs::read(&list).unwrap();
     let damages: [(&str, &dyn Fn()); 5] = [
-        ("cut", &|| std::fs::write(&list, &sound[..sound.len() / 2]).unwrap()),
+        ("cut", &|| {
+            std::fs::write(&list, &sound[..sound.len() / 2]).unwrap()
+        }),
         ("empty", &|| std::fs::write(&list, "").unwrap()),
         ("a pipe", &|| pipe(&list)),
         ("a folder", &|| std::fs::create_dir(&list).unwrap()),
@@ -315,7 +317,10 @@ fn an_older_backup_is_taken_only_by_its_name() {
         ] {
             let e = w.restore(to).map(drop).unwrap_err().to_string();
             assert!(e.contains(&newest.name), "{what}: {e}");
-            assert!(e.contains(&format!("--backup {}", older.name)), "{what}: {e}");
+            assert!(
+                e.contains(&format!("--backup {}", older.name)),
+                "{what}: {e}"
+            );
         }
         let place = w.dir.path().join(format!("older-{}", what.len()));
         let only = w.target().only(&older.name);
@@ -331,10 +336,17 @@ fn an_older_backup_is_taken_only_by_its_name() {
     // Nor does a part that is a pipe keep a restore waiting.
     let part = std::fs::read_dir(w.folder()).unwrap();
     let part = part.map(|e| e.unwrap().path());
-    let part = part.filter(|p| p.display().to_string().contains("part-")).next().unwrap();
+    let part = part
+        .filter(|p| p.display().to_string().contains("part-"))
+        .next()
+        .unwrap();
     std::fs::remove_file(&part).unwrap();
     pipe(&part);
-    let e = w.restore(RestoreTo::Newest).map(drop).unwrap_err().to_string();
+    let e = w
+        .restore(RestoreTo::Newest)
+        .map(drop)
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("no regular file"), "{e}");
     let none = w.target().only("backup-00000000000000000001-0000000001");
     let (cancel, progress) = (CancelToken::new(), Progress::default());
@@ -360,12 +372,19 @@ fn nothing_is_written_through_a_link() {
     for name in ["lock", "log-end.jd.tmp", "current.jd.new"] {
         let path = link(name);
         let done = Database::open_with(w.store(), &options).and_then(|db| {
-            db.update("INSERT DATA { <http://e/x> <http://e/y> 1 }", &UpdateOptions::default())?;
+            db.update(
+                "INSERT DATA { <http://e/x> <http://e/y> 1 }",
+                &UpdateOptions::default(),
+            )?;
             db.recluster(&ReclusterOptions::default(), &Progress::default())?;
             db.merge(&Default::default(), &Progress::default())?;
             Ok(())
         });
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), whole, "{name}: {done:?}");
+        assert_eq!(
+            std::fs::read_to_string(&target).unwrap(),
+            whole,
+            "{name}: {done:?}"
+        );
         if name == "lock" {
             let e = done.unwrap_err().to_string();
             assert!(e.contains("symbolic link") && e.contains("lock"), "{e}");

@@ -86,7 +86,8 @@ impl Inner {
 
     /// Sends one of these away, but not the one that has just come.
     fn send_away(&mut self, but: u64, which: impl Fn(&Waiting) -> bool) {
-        let rank = |(number, w): (&u64, &Waiting)| (self.known.contains(&w.from), w.greeting, *number);
+        let rank =
+            |(number, w): (&u64, &Waiting)| (self.known.contains(&w.from), w.greeting, *number);
         let those = self.all.iter().filter(|(n, w)| **n != but && which(w));
         let Some((_, _, number)) = those.map(rank).min() else {
             return;
@@ -169,7 +170,9 @@ mod tests {
         let gate = Arc::new(Gate::default());
         gate.know([address(1)].into());
         let server = gate.enter(address(1));
-        let strangers: Vec<_> = (0..2 * WAITING as u32).map(|i| gate.enter(address(100 + i))).collect();
+        let strangers: Vec<_> = (0..2 * WAITING as u32)
+            .map(|i| gate.enter(address(100 + i)))
+            .collect();
         assert!(waits(&server));
         assert!(!waits(&strangers[0]) && strangers.last().is_some_and(waits));
         assert_eq!(gate.lock().all.len(), WAITING);
@@ -203,7 +206,9 @@ mod tests {
         let gate = Arc::new(Gate::default());
         let speaking = gate.enter(address(1));
         speaking.greets();
-        let silent: Vec<_> = (0..WAITING as u32).map(|i| gate.enter(address(10 + i))).collect();
+        let silent: Vec<_> = (0..WAITING as u32)
+            .map(|i| gate.enter(address(10 + i)))
+            .collect();
         assert!(waits(&speaking) && !waits(&silent[0]));
     }
 }

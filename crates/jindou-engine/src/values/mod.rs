@@ -92,7 +92,7 @@ impl Evaluator {
     /// `Limit` for an expression nested too deep.
     pub fn new(g: &GeneralExpression, layout: &Layout<'_>, run: &Run<'_>) -> Result<Self> {
         let compiled = code::compile(g, layout, run)?;
-        let machine = Machine::new(&compiled.constants, run);
+        let machine = Machine::new(&compiled.constants, run)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);

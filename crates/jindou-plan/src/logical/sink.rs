@@ -49,7 +49,7 @@ impl Sinking {
                 out.constant.push(c);
                 continue;
             }
-            for (_, slot) in &c.variables {
+            for (_, slot) in c.variables.iter() {
                 out.slots.insert(*slot);
                 if let Some(readers) = &mut out.readers {
                     readers.entry(*slot).or_default().push(out.list.len());

@@ -174,7 +174,9 @@ impl<R: BufRead, D: Decode> Read for Stepwise<R, D> {
             let text = self.source.fill_buf()?;
             match (self.ended, text.is_empty()) {
                 (true, true) => return Ok(0),
-                (true, false) => return Err(invalid("more follows the end of the compressed text")),
+                (true, false) => {
+                    return Err(invalid("more follows the end of the compressed text"));
+                }
                 (false, true) => {
                     // What it still holds has to come out before the end is missed.
                     let step = self.decoder.step(&[], out)?;
@@ -212,11 +214,7 @@ struct Inflate {
 }
 
 impl Inflate {
-    fn run(
-        inflate: &mut Decompress,
-        text: &[u8],
-        out: &mut [u8],
-    ) -> io::Result<Step> {
+    fn run(inflate: &mut Decompress, text: &[u8], out: &mut [u8]) -> io::Result<Step> {
         let (read, written) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(text, out, FlushDecompress::None)

@@ -270,5 +270,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     });
     drop(readers);
     until("all are gone", || server.live_queries() == 0);
-    until("nothing is held", || metric(&server, "jindou_query_memory_bytes") == 0);
+    until("nothing is held", || {
+        metric(&server, "jindou_query_memory_bytes") == 0
+    });
 }

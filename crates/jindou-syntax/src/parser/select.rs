@@ -4,12 +4,13 @@ use super::expression::Expr;
 use super::group::{NODE, Pattern, join};
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Variable;
+use crate::algebra::{Expression, GraphPattern, OrderExpression};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
 use rustc_hash::FxHashSet;
-use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
-use spargebra::term::Variable;
 use std::ops::Range;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
@@ -287,12 +288,12 @@ impl Parser<'_, '_> {
                 }
                 _ => return Ok(group),
             };
-            match e.it {
+            match &e.it {
                 Expression::Variable(v) => {
                     if let Some(id) = self.names.get(v.as_str()) {
                         group.ids.push(*id);
                     }
-                    group.variables.push(v);
+                    group.variables.push(v.clone());
                 }
                 _ => {
                     let v = self.fresh_variable();
@@ -332,8 +333,8 @@ impl Parser<'_, '_> {
                     let e = self.bracketed()?;
                     depth = depth.max(e.depth);
                     list.push(match word {
-                        K::Asc => OrderExpression::Asc(e.it),
-                        _ => OrderExpression::Desc(e.it),
+                        K::Asc => OrderExpression::Asc(Arc::new(e.it)),
+                        _ => OrderExpression::Desc(Arc::new(e.it)),
                     });
                     continue;
                 }
@@ -348,7 +349,7 @@ impl Parser<'_, '_> {
             };
             self.spend(NODE);
             depth = depth.max(e.depth);
-            list.push(OrderExpression::Asc(e.it));
+            list.push(OrderExpression::Asc(Arc::new(e.it)));
         }
     }
 
@@ -378,7 +379,7 @@ impl Parser<'_, '_> {
             self.spend(NODE);
             let depth = p.depth.max(frame.depth) + 1;
             let it = GraphPattern::Group {
-                inner: Box::new(p.it),
+                inner: Arc::new(p.it),
                 variables: group.variables,
                 aggregates: frame.list,
             };
@@ -433,27 +434,27 @@ impl Parser<'_, '_> {
         if let Some((expression, depth)) = modifiers.order {
             deepest = deepest.max(depth);
             it = GraphPattern::OrderBy {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 expression,
             };
         }
         let variables = chosen.iter().map(|v| self.variable_of(*v)).collect();
         it = GraphPattern::Project {
-            inner: Box::new(it),
+            inner: Arc::new(it),
             variables,
         };
         it = match selection.duplicates {
             Duplicates::Keep => it,
             Duplicates::Distinct => GraphPattern::Distinct {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
             Duplicates::Reduced => GraphPattern::Reduced {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
         };
         if modifiers.limit.is_some() || modifiers.offset.is_some() {
             it = GraphPattern::Slice {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 start: modifiers.offset.unwrap_or(0),
                 length: modifiers.limit,
             };

@@ -4,21 +4,21 @@ use super::query::only_triples;
 use super::triples::Part;
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::GraphUpdateOperation as Op;
+use crate::algebra::{
+    Base, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
+    NamedNode, NamedNodePattern, Quad, QuadPattern, QueryDataset, TermPattern, TriplePattern,
+    Variable,
+};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use oxiri::Iri;
 use rustc_hash::FxHashMap;
-use spargebra::GraphUpdateOperation as Op;
-use spargebra::algebra::{GraphPattern, GraphTarget, QueryDataset};
-use spargebra::term::{
-    GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, NamedNode, NamedNodePattern, Quad,
-    QuadPattern, TermPattern, TriplePattern, Variable,
-};
+use std::sync::Arc;
 
 /// Operations with the offset of each one's first word, and whether it is ADD, COPY or MOVE; and the last base.
 pub(crate) struct Operations {
     pub list: Vec<(Op, usize, bool)>,
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
 /// A quad of a template, with the place of its triples' first token.
@@ -71,7 +71,7 @@ impl<'t> Parser<'t, '_> {
             }
             if matches!(list.get(from), Some((Op::InsertData { .. }, ..))) {
                 let labels: Vec<_> = self.labels.drain().collect();
-                for (label, (_, token)) in labels {
+                for (label, (_, token, _)) in labels {
                     if let Some(before) = data.insert(label, token) {
                         self.shared_label(label, before, token);
                     }
@@ -220,7 +220,7 @@ impl<'t> Parser<'t, '_> {
         let mut insert: Vec<_> = insert.into_iter().map(|w| w.quad).collect();
         let mut using = self.graphs_behind(K::Using)?;
         self.expect_word(K::Where, Place::ChangeWhere)?;
-        let pattern = Box::new(self.group(Place::Where)?.it);
+        let pattern = Arc::new(self.group(Place::Where)?.it);
         if let Some(with) = with {
             let named = |g: &mut GraphNamePattern| {
                 if *g == GraphNamePattern::DefaultGraph {
@@ -260,7 +260,7 @@ impl<'t> Parser<'t, '_> {
                     GraphNamePattern::NamedNode(n) => n.clone().into(),
                     GraphNamePattern::Variable(v) => v.clone().into(),
                 };
-                let inner = Box::new(bgp);
+                let inner = Arc::new(bgp);
                 (GraphPattern::Graph { name, inner }, 2)
             })
             .map(|(it, depth)| super::Deep { it, depth })
@@ -273,7 +273,7 @@ impl<'t> Parser<'t, '_> {
             delete,
             insert: vec![],
             using: None,
-            pattern: Box::new(pattern.it),
+            pattern: Arc::new(pattern.it),
         })
     }
 
@@ -433,10 +433,10 @@ fn copied(from: GraphName, to: GraphName) -> Op {
             graph_name: to.into(),
         }],
         using: None,
-        pattern: Box::new(match from {
+        pattern: Arc::new(match from {
             GraphName::NamedNode(from) => GraphPattern::Graph {
                 name: from.into(),
-                inner: Box::new(bgp),
+                inner: Arc::new(bgp),
             },
             GraphName::DefaultGraph => bgp,
         }),
