@@ -1,7 +1,7 @@
 //! The selection behind SELECT, and the modifiers behind WHERE.
 
 use super::expression::Expr;
-use super::group::{NODE, Pattern, join};
+use super::group::{Pattern, join};
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
 use crate::algebra::Variable;
@@ -104,7 +104,6 @@ impl Parser<'_, '_> {
                 _ if items.is_empty() => return Err(self.unexpected(Place::Projection)),
                 _ => break,
             }
-            self.spend(size_of::<Item>() * 3 / 2);
         }
         Ok(Selection {
             duplicates,
@@ -347,7 +346,6 @@ impl Parser<'_, '_> {
                 _ if list.is_empty() => return Err(self.unexpected(Place::OrderCondition)),
                 _ => return Ok((list, depth)),
             };
-            self.spend(NODE);
             depth = depth.max(e.depth);
             list.push(OrderExpression::Asc(Arc::new(e.it)));
         }
@@ -376,7 +374,6 @@ impl Parser<'_, '_> {
             for (e, v) in group.binds {
                 p = self.extend(p, v, e)?;
             }
-            self.spend(NODE);
             let depth = p.depth.max(frame.depth) + 1;
             let it = GraphPattern::Group {
                 inner: Arc::new(p.it),
@@ -459,7 +456,6 @@ impl Parser<'_, '_> {
                 length: modifiers.limit,
             };
         }
-        self.spend(4 * NODE);
         Ok((self.deep(it, deepest + 4)?, chosen))
     }
 

@@ -27,14 +27,12 @@ struct Written {
     at: Token,
 }
 
-const QUAD: usize = size_of::<QuadPattern>() * 3 + 64;
-
 impl<'t> Parser<'t, '_> {
     /// Reads a whole request. `None` if faults were written down or a limit was met.
     pub(crate) fn update(&mut self) -> Option<Operations> {
         let mut list = vec![];
         let read = self.operations(&mut list);
-        let settled = self.settle();
+        let settled = self.look_at_limits();
         match (read, settled) {
             (Ok(()), Ok(())) if self.faults.is_empty() => Some(Operations {
                 list,
@@ -55,7 +53,6 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
-            self.spend(2 * size_of::<(Op, usize, bool)>());
             let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
             let read = self.operation(&mut |op| list.push((op, first.start, whole)));
@@ -138,7 +135,6 @@ impl<'t> Parser<'t, '_> {
         if from == to {
             return Ok(());
         }
-        self.spend(COPIED);
         let target = |g: &GraphName| match g {
             GraphName::NamedNode(n) => GraphTarget::NamedNode(n.clone()),
             GraphName::DefaultGraph => GraphTarget::DefaultGraph,
@@ -265,7 +261,6 @@ impl<'t> Parser<'t, '_> {
             })
             .map(|(it, depth)| super::Deep { it, depth })
             .collect();
-        self.spend(quads.len() * 2 * QUAD);
         let pattern = super::group::join_in_order(parts);
         let pattern = self.deep(pattern.it, pattern.depth)?;
         let delete = self.each(quads, |p, q| p.without_blanks(q))?;
@@ -331,7 +326,6 @@ impl<'t> Parser<'t, '_> {
                 other => other,
             };
             for t in only_triples(std::mem::take(&mut parts)) {
-                self.spend(QUAD);
                 let quad = QuadPattern {
                     subject: t.subject,
                     predicate: t.predicate,
@@ -406,13 +400,6 @@ impl<'t> Parser<'t, '_> {
         None
     }
 }
-
-/// Bytes of a [`copied`] graph with the removals around it, its variables and its names.
-const COPIED: usize = 2 * size_of::<TriplePattern>()
-    + 2 * size_of::<QuadPattern>()
-    + 2 * size_of::<GraphPattern>()
-    + 4 * size_of::<(Op, usize, bool)>()
-    + 512;
 
 /// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {
