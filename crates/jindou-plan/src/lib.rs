@@ -41,7 +41,6 @@ mod steps;
 mod translate;
 mod update;
 mod validity;
-mod watch;
 mod weigh;
 pub mod wire;
 

@@ -24,7 +24,7 @@ pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
     )
 }
 
-impl Translator<'_> {
+impl Translator {
     pub(super) fn service(
         &mut self,
         endpoint: Endpoint,
