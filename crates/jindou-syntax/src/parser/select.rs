@@ -82,6 +82,14 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
+/// The expression to be changed in place: a copy of its top, if others share it.
+fn own(e: &mut Arc<Expression>) -> Option<&mut Expression> {
+    if Arc::get_mut(e).is_none() {
+        *e = Arc::new(e.shared());
+    }
+    Arc::get_mut(e)
+}
+
 impl Parser<'_, '_> {
     /// Puts Sample(?v) in place of each variable of the pattern that is not grouped (SPARQL 1.1 §18.2.4.1).
     fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
@@ -105,7 +113,7 @@ impl Parser<'_, '_> {
                     let to = self.fresh_variable();
                     let sample = AggregateExpression::FunctionCall {
                         name: AggregateFunction::Sample,
-                        expr: v.clone().into(),
+                        expr: Arc::new(v.clone().into()),
                         distinct: false,
                     };
                     samples.frame.list.push((to.clone(), sample));
@@ -125,15 +133,15 @@ impl Parser<'_, '_> {
                 | Expression::Add(a, b)
                 | Expression::Subtract(a, b)
                 | Expression::Multiply(a, b)
-                | Expression::Divide(a, b) => left.extend([&mut **a, &mut **b]),
+                | Expression::Divide(a, b) => left.extend([a, b].into_iter().filter_map(own)),
                 Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                    left.push(a);
+                    left.extend(own(a));
                 }
                 Expression::In(a, list) => {
-                    left.push(a);
+                    left.extend(own(a));
                     left.extend(list);
                 }
-                Expression::If(a, b, c) => left.extend([&mut **a, &mut **b, &mut **c]),
+                Expression::If(a, b, c) => left.extend([a, b, c].into_iter().filter_map(own)),
                 Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
                 // The variables of a pattern are its own; `BOUND` takes a variable, and of a sample it would be another.
                 Expression::NamedNode(_)
@@ -473,7 +481,9 @@ impl Parser<'_, '_> {
                 }
                 for key in order {
                     let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
-                    self.sample(e, &mut samples);
+                    if let Some(e) = own(e) {
+                        self.sample(e, &mut samples);
+                    }
                 }
             }
         }
