@@ -22,11 +22,21 @@ const DOCUMENTS: [&str; 6] = [
 fn pieces_make_no_difference() {
     for document in DOCUMENTS {
         let whole = canonical(document.as_bytes(), skipping(true)).unwrap();
-        let wide: Vec<u8> = document.replace("UTF-8", "UTF-16").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let wide: Vec<u8> = document
+            .replace("UTF-8", "UTF-16")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
         let wide = [&[0xFF, 0xFE], wide.as_slice()].concat();
         for piece in [1, 2, 3, 7, 64] {
-            assert_eq!(canonical(Slow(document.as_bytes(), piece), skipping(true)).unwrap(), whole);
-            assert_eq!(canonical(Slow(&wide, piece), skipping(true)).unwrap(), whole);
+            assert_eq!(
+                canonical(Slow(document.as_bytes(), piece), skipping(true)).unwrap(),
+                whole
+            );
+            assert_eq!(
+                canonical(Slow(&wide, piece), skipping(true)).unwrap(),
+                whole
+            );
         }
     }
 }
@@ -34,10 +44,17 @@ fn pieces_make_no_difference() {
 #[test]
 fn a_document_that_is_cut_is_an_error_wherever_it_is_cut() {
     for document in DOCUMENTS {
-        let end = document.rfind("</").or_else(|| document.rfind("/>")).unwrap();
+        let end = document
+            .rfind("</")
+            .or_else(|| document.rfind("/>"))
+            .unwrap();
         for cut in 0..=end {
             let read = canonical(&document.as_bytes()[..cut], skipping(true));
-            assert!(matches!(read, Err(Error::Syntax(_))), "{:?}: {read:?}", document.get(..cut));
+            assert!(
+                matches!(read, Err(Error::Syntax(_))),
+                "{:?}: {read:?}",
+                document.get(..cut)
+            );
         }
     }
 }
@@ -54,19 +71,31 @@ fn faults_have_their_place() {
         ("<a>\n</a>\n<b/>", 3, 1, 9),
     ] {
         for piece in [1, 1000] {
-            let Err(Error::Syntax(fault)) = canonical(Slow(document.as_bytes(), piece), Options::default()) else {
+            let Err(Error::Syntax(fault)) =
+                canonical(Slow(document.as_bytes(), piece), Options::default())
+            else {
                 panic!("{document} is accepted");
             };
             let at = fault.at;
-            assert_eq!((at.line, at.column, at.offset), (line, column, offset), "{document:?}: {fault}");
+            assert_eq!(
+                (at.line, at.column, at.offset),
+                (line, column, offset),
+                "{document:?}: {fault}"
+            );
         }
     }
     // In UTF-16 the bytes are those of the document, too.
-    let wide: Vec<u8> = "\u{FEFF}<a>é𝄞\n<b></a>".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let wide: Vec<u8> = "\u{FEFF}<a>é𝄞\n<b></a>"
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
     let Err(Error::Syntax(fault)) = canonical(wide.as_slice(), Options::default()) else {
         panic!("accepted");
     };
-    assert_eq!((fault.at.line, fault.at.column, fault.at.offset), (2, 4, 22));
+    assert_eq!(
+        (fault.at.line, fault.at.column, fault.at.offset),
+        (2, 4, 22)
+    );
     assert_eq!((fault.line.as_str(), fault.at_in_line), ("<b></a>", 3));
 }
 
@@ -119,9 +148,20 @@ fn what_grows_is_refused_soon() {
         empty("<a>&e39;</a>"),
         empty("<a b='&e39;'/>"),
         bomb("<!ATTLIST a b CDATA '&e39;'>]><a/>").replacen("]>", "", 1),
-        format!("<!DOCTYPE a [<!ENTITY b '{}'>]><a>{}</a>", "x".repeat(100_000), "&b;".repeat(100_000)),
-        format!("<!DOCTYPE a [<!ATTLIST a b CDATA '{}'>]><a>{}</a>", "x".repeat(100_000), "<a/>".repeat(100_000)),
-        format!("<a {}/>", (0..2000).map(|i| format!("b{i}='' ")).collect::<String>()),
+        format!(
+            "<!DOCTYPE a [<!ENTITY b '{}'>]><a>{}</a>",
+            "x".repeat(100_000),
+            "&b;".repeat(100_000)
+        ),
+        format!(
+            "<!DOCTYPE a [<!ATTLIST a b CDATA '{}'>]><a>{}</a>",
+            "x".repeat(100_000),
+            "<a/>".repeat(100_000)
+        ),
+        format!(
+            "<a {}/>",
+            (0..2000).map(|i| format!("b{i}='' ")).collect::<String>()
+        ),
         "<a>".repeat(2000),
         format!("<{}/>", "a".repeat(1 << 17)),
         format!("<a b{}=''/>", "a".repeat(1 << 17)),
@@ -130,17 +170,39 @@ fn what_grows_is_refused_soon() {
     ] {
         let read = drain(text.as_bytes(), Options::default());
         let e = read.expect_err(&text[..60.min(text.len())]).to_string();
-        assert!(e.contains("the most that is read") || e.contains("at most") || e.contains("no reference"), "{e}");
+        assert!(
+            e.contains("the most that is read")
+                || e.contains("at most")
+                || e.contains("no reference"),
+            "{e}"
+        );
     }
     // Lists in lists of a declaration are only as deep as they are long.
-    let deep = format!("<!DOCTYPE a [<!ELEMENT a {}b{}>]><a/>", "(".repeat(500_000), ")".repeat(500_000));
+    let deep = format!(
+        "<!DOCTYPE a [<!ELEMENT a {}b{}>]><a/>",
+        "(".repeat(500_000),
+        ")".repeat(500_000)
+    );
     drain(deep.as_bytes(), Options::default()).unwrap();
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[test]
 fn markup_without_end_is_held_no_further_than_the_budget_lets() {
-    for begin in ["<a b='", "<!--", "<?p ", "<a ", "<!DOCTYPE a [ ", "<a><b c='&amp;", "<a>&", "<"] {
+    for begin in [
+        "<a b='",
+        "<!--",
+        "<?p ",
+        "<a ",
+        "<!DOCTYPE a [ ",
+        "<a><b c='&amp;",
+        "<a>&",
+        "<",
+    ] {
         for more in [&b"x"[..], b">", b"' "] {
             if (begin, more) == ("<a ", b">") {
                 // A whole tag, and text for ever.
@@ -150,15 +212,30 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
             options.memory = MemoryBudget::new(2 << 20);
             let start = Instant::now();
             let read = drain(Endless(begin.as_bytes().to_vec(), more, 0), options);
-            assert!(matches!(read, Err(Error::Limit(_) | Error::Syntax(_))), "{begin}: {read:?}");
-            assert!(start.elapsed() < Duration::from_secs(60), "{begin}: {:?}", start.elapsed());
+            assert!(
+                matches!(read, Err(Error::Limit(_) | Error::Syntax(_))),
+                "{begin}: {read:?}"
+            );
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{begin}: {:?}",
+                start.elapsed()
+            );
         }
     }
     // Text, comments and sections that go on and on are not held.
     let mut options = Options::default();
     options.memory = MemoryBudget::new(1 << 20);
-    let text = format!("<a>{}<![CDATA[{}]]>{}</a>", "x".repeat(8 << 20), "]]".repeat(4 << 20), "<!-- c -->\n".repeat(1 << 18));
-    assert_eq!(drain(text.as_bytes(), options).unwrap(), (16 << 20) + (1 << 18));
+    let text = format!(
+        "<a>{}<![CDATA[{}]]>{}</a>",
+        "x".repeat(8 << 20),
+        "]]".repeat(4 << 20),
+        "<!-- c -->\n".repeat(1 << 18)
+    );
+    assert_eq!(
+        drain(text.as_bytes(), options).unwrap(),
+        (16 << 20) + (1 << 18)
+    );
 }
 
 proptest! {

@@ -30,7 +30,10 @@ impl Reader<'_> {
                         self.in_cdata = true;
                         Ok(None)
                     } else {
-                        Err(self.bad(self.input.start, "expected a comment or a CDATA section behind `<!`"))
+                        Err(self.bad(
+                            self.input.start,
+                            "expected a comment or a CDATA section behind `<!`",
+                        ))
                     }
                 }
                 Some(b'?') => self.instruction().map(Some),
@@ -59,12 +62,14 @@ impl Reader<'_> {
         match depth {
             None => {
                 let name = self.innermost();
-                let message = format!("the document ends in the element `{name}`, expected `</{name}>`");
+                let message =
+                    format!("the document ends in the element `{name}`, expected `</{name}>`");
                 Err(self.bad(self.input.at, message))
             }
-            Some(depth) if depth != self.elements.len() => {
-                Err(self.bad(self.input.at, "an element does not end in the entity in which it begins"))
-            }
+            Some(depth) if depth != self.elements.len() => Err(self.bad(
+                self.input.at,
+                "an element does not end in the entity in which it begins",
+            )),
             Some(_) => {
                 if let Some(frame) = self.outer.pop() {
                     if let Some(entity) = self.dtd.entities.get_mut(&frame.entity) {
@@ -119,7 +124,8 @@ impl Reader<'_> {
         if self.input.has_returns {
             let text = self.input.rest().as_bytes();
             // A line feed may follow.
-            if text.get(..length).is_some_and(|t| t.last() == Some(&b'\r')) && text.len() == length {
+            if text.get(..length).is_some_and(|t| t.last() == Some(&b'\r')) && text.len() == length
+            {
                 if length > 1 {
                     to -= 1;
                 } else if self.more()? {
@@ -172,7 +178,10 @@ impl Reader<'_> {
                 }
                 match self.more()? {
                     true => Ok(None),
-                    false => Err(self.bad(self.input.at, "a CDATA section does not end, expected `]]>`")),
+                    false => Err(self.bad(
+                        self.input.at,
+                        "a CDATA section does not end, expected `]]>`",
+                    )),
                 }
             }
         }
@@ -268,7 +277,9 @@ impl Reader<'_> {
     /// Bytes that entities may become by now.
     pub(super) fn most_expanded(&self) -> u64 {
         let read = self.document().bytes_read();
-        self.options.expansion.max(read.saturating_mul(Options::AMPLIFICATION))
+        self.options
+            .expansion
+            .max(read.saturating_mul(Options::AMPLIFICATION))
     }
 
     pub(super) fn comment(&mut self) -> Result<Token> {
@@ -289,14 +300,20 @@ impl Reader<'_> {
 
     pub(super) fn instruction(&mut self) -> Result<Token> {
         let Some(end) = self.find("?>", 2)? else {
-            return Err(self.bad(self.input.start, "a processing instruction does not end, expected `?>`"));
+            return Err(self.bad(
+                self.input.start,
+                "a processing instruction does not end, expected `?>`",
+            ));
         };
         let (from, end) = (self.input.start + 2, self.input.start + end);
         let inside = self.input.part(from..end);
         let length = chars::name(inside);
         let target = inside.get(..length).unwrap_or_default();
         if length == 0 {
-            return Err(self.bad(from, "expected the target of a processing instruction behind `<?`"));
+            return Err(self.bad(
+                from,
+                "expected the target of a processing instruction behind `<?`",
+            ));
         }
         if target.eq_ignore_ascii_case("xml") {
             return Err(self.bad(
@@ -305,11 +322,17 @@ impl Reader<'_> {
             ));
         }
         if self.options.namespaces && target.contains(':') {
-            return Err(self.bad(from, "the target of a processing instruction may not have a colon"));
+            return Err(self.bad(
+                from,
+                "the target of a processing instruction may not have a colon",
+            ));
         }
         let spaces = chars::spaces(inside.as_bytes().get(length..).unwrap_or_default());
         if spaces == 0 && length < inside.len() {
-            return Err(self.bad(from + length, "expected white space or `?>` behind the target of a processing instruction"));
+            return Err(self.bad(
+                from + length,
+                "expected white space or `?>` behind the target of a processing instruction",
+            ));
         }
         let target = from..from + length;
         let data = from + length + spaces..end;
@@ -336,7 +359,9 @@ impl Reader<'_> {
                     if let Some(frame) = self.outer.last()
                         && frame.depth == self.elements.len()
                     {
-                        let message = format!("the element `{name}` ends in an entity in which it did not begin");
+                        let message = format!(
+                            "the element `{name}` ends in an entity in which it did not begin"
+                        );
                         return Err(self.bad(self.input.start, message));
                     }
                     self.input.at += 3 + name.len() + spaces;
@@ -356,7 +381,9 @@ impl Reader<'_> {
             let rest = self.input.rest().get(2..).unwrap_or_default();
             let message = match rest.get(..length) {
                 Some(other) if length > 0 && other != name => {
-                    format!("the element `{name}` is open, expected `</{name}>` before `</{other}>`")
+                    format!(
+                        "the element `{name}` is open, expected `</{name}>` before `</{other}>`"
+                    )
                 }
                 _ => format!("expected `</{name}>`"),
             };

@@ -33,7 +33,9 @@ impl Reader<'_> {
                     self.expanded = before;
                     let seen = text.len();
                     if !self.more_markup(seen)? {
-                        return Err(self.bad(self.input.start, "the document ends in a tag, expected `>`"));
+                        return Err(
+                            self.bad(self.input.start, "the document ends in a tag, expected `>`")
+                        );
                     }
                 }
                 Err(bad) => return Err(self.bad(self.input.at + bad.at, bad.message)),
