@@ -22,9 +22,13 @@ rm -rf "$source" target/site
 mkdir -p "$source"
 cp -r docs/pictures "$source/"
 for page in docs/*.md; do
-  sed -E -e 's#\]\(\.\./(README|ARCHITECTURE|CHANGELOG)\.md#](\1.md#g' -e "s#\]\(\.\./#]($repository/tree/main/#g" "$page" >"$source/${page##*/}"
+  sed -E -e 's#\]\(\.\./(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md#](\1.md#g' -e "s#\]\(\.\./#]($repository/tree/main/#g" "$page" >"$source/${page##*/}"
 done
-for page in README.md ARCHITECTURE.md CHANGELOG.md; do
+mkdir -p "$source/internals"
+for page in docs/internals/*.md; do
+  sed -E -e 's#\]\(\.\./\.\./(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md#](../\1.md#g' -e "s#\]\(\.\./\.\./#]($repository/tree/main/#g" "$page" >"$source/internals/${page##*/}"
+done
+for page in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md; do
   sed -E -e 's#\]\(docs/#](#g' -e "s#\]\((crates|demo|scripts|web|bench|LICENSE)#]($repository/tree/main/\1#g" "$page" >"$source/$page"
 done
 # A page that is listed and not written yet is left out, and links to it become text.

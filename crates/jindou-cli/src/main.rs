@@ -16,6 +16,10 @@ use jindou_model::program::{end_with_the_reader, exit_status};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Counts what reading and planning a query take.
+#[global_allocator]
+static ALLOCATOR: jindou_model::Tracked = jindou_model::Tracked::new();
+
 /// One buffer of events and one place that turns an error into words and an exit status.
 fn main() -> ExitCode {
     end_with_the_reader();

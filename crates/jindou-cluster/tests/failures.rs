@@ -2,16 +2,17 @@
 
 mod support;
 
-use jindou_cluster::remote::{Access, Pattern, RemoteSnapshot, RemoteStore};
+use jindou_cluster::remote::{Exposed, RemoteStore, StoreFiles};
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
-use jindou_cluster::transport::{Epoch, Transport, TransportError};
+use jindou_cluster::transport::{Epoch, Message, Transport, TransportError};
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::Scope;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{Store, neighbours, store};
+use support::{Store, named_edges, neighbours, store};
 
 const WAIT: Duration = Duration::from_secs(5);
 /// Deadline of a read.
@@ -32,15 +33,72 @@ impl Drop for Server {
     }
 }
 
-fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[&str]) -> Server {
-    let probe = env!("CARGO_BIN_EXE_jindou-cluster-probe");
-    let mut words = prefix.to_vec();
-    words.push(probe);
-    let mut child = Command::new(words[0])
+/// Arguments of the serving process, in its environment.
+const STORE: &str = "JINDOU_TEST_STORE";
+const FABRIC: &str = "JINDOU_TEST_FABRIC";
+const LISTEN: &str = "JINDOU_TEST_LISTEN";
+const DEVICES: &str = "JINDOU_TEST_DEVICES";
+/// The message that asks for the catalogue.
+const CATALOGUE: u16 = 1;
+const LISTENING: &str = "listening on ";
+
+fn options(fabric: &str, listen: Option<String>, devices: Option<String>) -> UcxOptions {
+    let fabric = match fabric {
+        "tcp" => Fabric::Tcp,
+        _ => Fabric::SharedMemory,
+    };
+    let loopback = UcxOptions::loopback(fabric);
+    UcxOptions {
+        listen: listen.unwrap_or_else(|| loopback.listen.clone()),
+        devices: devices.unwrap_or_else(|| loopback.devices.clone()),
+        ..loopback
+    }
+}
+
+/// The serving process, where [`STORE`] says of what. Each line of its input steps to the next epoch; the end of the input ends it.
+#[test]
+fn child_that_serves() {
+    let Some(store) = std::env::var_os(STORE) else {
+        return;
+    };
+    let variable = |name| std::env::var(name).ok();
+    let options = options(
+        &variable(FABRIC).unwrap_or_default(),
+        variable(LISTEN),
+        variable(DEVICES),
+    );
+    let transport = UcxTransport::new(options).unwrap();
+    transport.advance(Epoch(1)).unwrap();
+    let store = Path::new(&store);
+    let base = jindou_store::open(store).unwrap();
+    let exposed = Exposed::new(StoreFiles::open(store).unwrap(), &named_edges(&base));
+    let (catalogue, _) = exposed.register(&*transport).unwrap();
+    let answer = move |_: &Message<'_>, reply: &mut Vec<u8>| {
+        reply.extend_from_slice(&catalogue);
+        Ok(())
+    };
+    transport.handle(CATALOGUE, Arc::new(answer)).unwrap();
+    println!("\n{LISTENING}{}", transport.address());
+    let mut epoch = 1;
+    for line in std::io::stdin().lines() {
+        line.unwrap();
+        epoch += 1;
+        transport.advance(Epoch(epoch)).unwrap();
+    }
+    transport.close();
+}
+
+/// Starts the serving process: this program again, behind `prefix`.
+fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[(&str, &str)]) -> Server {
+    let program = std::env::current_exe().unwrap();
+    let mut words: Vec<OsString> = prefix.iter().map(OsString::from).collect();
+    words.push(program.into());
+    let mut child = Command::new(&words[0])
         .args(&words[1..])
-        .args(["serve", "--transport", transport, "--store"])
-        .arg(store.folder.path().join("store"))
-        .args(more)
+        .args(["--exact", "child_that_serves", "--nocapture"])
+        .env(STORE, store.folder.path().join("store"))
+        .env(FABRIC, transport)
+        .envs(more.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -49,7 +107,7 @@ fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[&str]) -> Serv
         .lines()
         .map_while(Result::ok);
     let address = lines
-        .filter_map(|l| l.strip_prefix("listening on ").map(str::to_owned))
+        .filter_map(|l| l.strip_prefix(LISTENING).map(str::to_owned))
         .next();
     let address = address.expect("the server says where it listens");
     Server { child, address }
@@ -57,46 +115,41 @@ fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[&str]) -> Serv
 
 struct Reader {
     transport: Arc<UcxTransport>,
-    snapshot: RemoteSnapshot,
+    store: RemoteStore,
 }
 
 fn reader(server: &Server, options: UcxOptions) -> Reader {
     let transport = UcxTransport::new(options).unwrap();
     let deadline = || transport.deadline(WAIT);
     let peer = transport.connect(&server.address, deadline()).unwrap();
-    let store = RemoteStore::open(peer, Epoch(1), 1 << 30, deadline()).unwrap();
-    let snapshot = store.snapshot(deadline()).unwrap();
-    Reader {
-        transport,
-        snapshot,
-    }
+    let mut catalogue = Vec::new();
+    peer.call(CATALOGUE, Epoch(1), &[], &mut catalogue, deadline())
+        .unwrap();
+    let store = RemoteStore::of_catalogue(peer, &catalogue, |_| 1 << 30, deadline()).unwrap();
+    Reader { transport, store }
 }
 
 impl Reader {
     /// One read of a list that needs one; its outcome and how long it took.
-    fn read(&self, store: &Store, i: usize) -> (Result<Access, TransportError>, Duration) {
+    fn read(&self, store: &Store, i: usize) -> (Result<(), TransportError>, Duration) {
         let &(subject, p, _, _) = store
             .truth
             .iter()
             .filter(|q| q.3 == 0)
             .nth(i * 37 % 500)
             .unwrap();
-        let mut out = Vec::new();
-        let pattern = Pattern {
-            predicate: PredicateId(p),
-            direction: Direction::Out,
-            scope: Scope::Default,
-        };
+        let (mut ends, mut values) = (Vec::new(), Vec::new());
+        let of = (PredicateId(p), Direction::Out);
         let deadline = self.transport.deadline(LIMIT);
         let start = Instant::now();
-        let access = self
-            .snapshot
-            .neighbours(pattern, subject, &mut out, deadline);
+        let into = (&mut ends, &mut values);
+        let done = self.store.lists(of, &[subject], 1 << 20, into, deadline);
         let time = start.elapsed();
-        if access.is_ok() {
-            assert_eq!(out, neighbours(&store.truth, p, true, subject, |g| g == 0));
+        if let Ok(is_read) = &done {
+            assert!(is_read);
+            assert_eq!(values, neighbours(&store.truth, p, true, subject));
         }
-        (access, time)
+        (done.map(drop), time)
     }
 
     /// Reads until one fails; each read must end by its deadline, and one must fail within `limit`.
@@ -226,7 +279,7 @@ fn a_cut_wire_is_a_deadline_and_then_a_dead_peer() {
     };
     let store = store();
     let prefix = ["ip", "netns", "exec", &namespace];
-    let more = ["--listen", "10.213.7.2:0", "--devices", "jindou1"];
+    let more = [(LISTEN, "10.213.7.2:0"), (DEVICES, "jindou1")];
     let server = serve(&store, "tcp", &prefix, &more);
     let options = UcxOptions {
         devices: "jindou0".to_owned(),

@@ -127,9 +127,9 @@ impl<'a> Look<'a> {
                 let known = iri.and_then(|iri| self.vertex(&iri));
                 known.map_or(Graphs::Set(Vec::new()), Graphs::Named)
             }
-            (None, Some([default, _])) => set(&default),
-            (None, None) if self.union_default() => Graphs::Union,
-            (None, None) => Graphs::Default,
+            (None, Some([default, _])) if !default.iter().any(String::is_empty) => set(&default),
+            (None, _) if self.union_default() => Graphs::Union,
+            (None, _) => Graphs::Default,
         }
     }
 

@@ -230,6 +230,7 @@ fn run() -> jindou_model::Result<()> {
                 Weight::Light
             },
             validity: jindou_plan::Validity::of(&snapshot),
+            bytes: 0,
         };
         let options = ExecOptions {
             threads,

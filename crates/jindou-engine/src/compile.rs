@@ -27,9 +27,25 @@ pub(crate) enum Source<'a> {
 
 pub(crate) struct Leaf<'a> {
     pub source: Source<'a>,
-    /// The first stage, or [`END`].
-    pub first: usize,
+    pub first: To,
     pub node: usize,
+}
+
+/// Where rows go from a leaf or a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct To {
+    /// A stage, or [`END`].
+    pub stage: usize,
+    /// Which input of the stage they are, where it tells its inputs apart.
+    pub input: usize,
+}
+
+impl To {
+    /// Past the last stage.
+    pub const END: Self = Self {
+        stage: END,
+        input: 0,
+    };
 }
 
 /// Leaves and stages that end in one place.
@@ -43,10 +59,10 @@ pub(crate) struct Pipe<'a> {
 impl Pipe<'_> {
     /// The slices that rows of a leaf pass.
     pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
-        let mut at = self.leaves.get(leaf).map_or(END, |l| l.first);
+        let mut at = self.leaves.get(leaf).map_or(END, |l| l.first.stage);
         std::iter::from_fn(move || {
             let link = self.links.get(at)?;
-            at = link.next;
+            at = link.next.stage;
             Some(link)
         })
         .filter_map(|l| l.spec.slice())
@@ -63,7 +79,7 @@ impl Pipe<'_> {
     pub fn ends_in_slice(&self) -> bool {
         self.links
             .last()
-            .is_some_and(|l| l.next == END && l.spec.slice().is_some())
+            .is_some_and(|l| l.next == To::END && l.spec.slice().is_some())
     }
 }
 
@@ -118,7 +134,7 @@ impl<'e, 'a> Builder<'e, 'a> {
         self.open.push(Open::Leaf(self.leaves.len()));
         self.leaves.push(Leaf {
             source,
-            first: END,
+            first: To::END,
             node,
         });
     }
@@ -128,20 +144,34 @@ impl<'e, 'a> Builder<'e, 'a> {
         if self.open.is_empty() {
             return;
         }
-        let at = self.links.len();
-        for open in self.open.drain(..) {
-            match open {
-                Open::Leaf(l) => self.leaves[l].first = at,
-                Open::Link(l) => self.links[l].next = at,
-            }
-        }
+        let open = std::mem::take(&mut self.open);
+        self.direct(open, 0);
+        self.put(spec, input, node);
+    }
+
+    /// Puts a stage in that rows are directed to already.
+    pub fn put(&mut self, spec: impl Spec + 'a, input: &[Slot], node: usize) {
         self.links.push(Link {
             spec: Box::new(spec),
             input: input.to_vec(),
-            next: END,
+            next: To::END,
             node,
         });
-        self.open.push(Open::Link(at));
+        self.open.push(Open::Link(self.links.len() - 1));
+    }
+
+    /// Directs open ends to an input of the stage that is put in next.
+    pub fn direct(&mut self, open: Vec<Open>, input: usize) {
+        let to = To {
+            stage: self.links.len(),
+            input,
+        };
+        for open in open {
+            match open {
+                Open::Leaf(l) => self.leaves[l].first = to,
+                Open::Link(l) => self.links[l].next = to,
+            }
+        }
     }
 
     /// Takes back the leaves and stages behind the first so many, whose rows nothing takes: an open end that no stage is put

@@ -1,6 +1,6 @@
 //! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::compile::{Builder, Pipe};
+use crate::compile::{Builder, Pipe, To};
 use crate::explore::{Halt, Run, StepStats};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
@@ -10,8 +10,8 @@ use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
 use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
-use jindou_model::sync;
-use jindou_model::{Error, Holder, Resource, Result};
+use jindou_model::scope::is_measured;
+use jindou_model::{Error, Holder, Resource, Result, Scope, sync};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
@@ -59,6 +59,9 @@ pub fn execute_streaming(
     )
 }
 
+/// Bytes of a plan, as it was measured, whose pipelines take little.
+const SMALL_PLAN: u64 = 4 << 10;
+
 /// Runs a plan; explorations that another executor begins, there.
 pub(crate) fn drive(
     plan: &Plan,
@@ -86,11 +89,13 @@ pub(crate) fn drive(
         });
     }
     let stop = AtomicBool::new(false);
+    let scope = measured(plan, snapshot, options, offload);
     let run = Run {
         snapshot,
         vocabulary: snapshot.vocabulary(),
         terms,
         cancel: &options.cancel,
+        scope: scope.as_ref(),
         budget: &options.memory,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
         first_batch: options.batch_rows.clamp(16, 1 << 16),
@@ -108,7 +113,8 @@ pub(crate) fn drive(
         if let Some(live) = run.live {
             live.begin(1);
         }
-        return guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
+        let one = || guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
+        return within(run.scope, one);
     }
     let nodes = Nodes::of(&plan.root)?;
     if let Some(live) = run.live {
@@ -127,6 +133,7 @@ pub(crate) fn drive(
         offload,
     };
     let all = || guarded(|| unhalted(exec.output(plan, sinks)));
+    let all = || within(scope.as_ref(), all);
     if nodes.depth <= PLAIN_DEPTH {
         all()?;
     } else {
@@ -165,6 +172,30 @@ pub(crate) fn drive(
     profile.elapsed = begin.elapsed();
     profile.bottom = bottom(&plan.root);
     Ok(profile)
+}
+
+/// The scope of a run, for what its operators take without charging it. None for small explorations, which take nothing of the kind, and where
+/// memory comes from other threads or goes to them: from an executor, or other shards.
+fn measured(
+    plan: &Plan,
+    snapshot: &dyn Graph,
+    options: &ExecOptions,
+    offload: Option<&Offload<'_>>,
+) -> Option<Scope> {
+    let is_small = plan.bytes < SMALL_PLAN && matches!(plan.root, Operator::Explore(_));
+    if is_small || offload.is_some() || snapshot.is_sharded() || !is_measured() {
+        return None;
+    }
+    let (memory, cancel) = (&options.memory, &options.cancel);
+    Some(Scope::beside_charges(Holder::Rest, memory, cancel))
+}
+
+/// Runs something inside the scope of a run, if it has one.
+pub(crate) fn within<T>(scope: Option<&Scope>, run: impl FnOnce() -> T) -> T {
+    match scope {
+        Some(scope) => scope.run(run),
+        None => run(),
+    }
 }
 
 fn unhalted(flow: Result<(), Halt>) -> Result<()> {
@@ -333,21 +364,24 @@ impl<'a> Exec<'a> {
 
 /// Puts a slice behind everything.
 fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
-    let at = pipe.links.len();
+    let to = To {
+        stage: pipe.links.len(),
+        input: 0,
+    };
     for l in &mut pipe.leaves {
-        if l.first == crate::operators::END {
-            l.first = at;
+        if l.first == To::END {
+            l.first = to;
         }
     }
     for l in &mut pipe.links {
-        if l.next == crate::operators::END {
-            l.next = at;
+        if l.next == To::END {
+            l.next = to;
         }
     }
     pipe.links.push(Link {
         spec: Box::new(state),
         input: pipe.layout.clone(),
-        next: crate::operators::END,
+        next: To::END,
         node: 0,
     });
 }

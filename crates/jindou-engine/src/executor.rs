@@ -461,6 +461,7 @@ impl CpuExecutor {
             vocabulary: task.snapshot.vocabulary(),
             terms: &terms,
             cancel: &options.cancel,
+            scope: None,
             budget: &options.memory,
             batch_rows: options.batch_rows.clamp(16, 1 << 16),
             first_batch: options.batch_rows.clamp(16, 1 << 16),

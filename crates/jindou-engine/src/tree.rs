@@ -63,18 +63,110 @@ impl Nodes {
     }
 }
 
+/// A list of slots, each once, that knows the place of each. Adding and finding a slot takes the same time in lists of any length.
+#[derive(Default)]
+pub(crate) struct SlotList {
+    slots: Vec<Slot>,
+    /// One more than the place, by slot; 0 for a slot that is not there. Empty while the list is short.
+    places: Vec<u32>,
+}
+
+impl SlotList {
+    /// Slots up to which a list is searched.
+    const SHORT: usize = 32;
+
+    /// Of a list in which each slot may be more than once.
+    pub fn of_all(slots: impl IntoIterator<Item = Slot>) -> Self {
+        let mut out = Self::default();
+        slots.into_iter().for_each(|s| out.add(s));
+        out
+    }
+
+    /// The slot's place.
+    #[inline]
+    pub fn of(&self, slot: Slot) -> Option<usize> {
+        find(&self.slots, &self.places, slot)
+    }
+
+    /// Puts a slot at the end, if it is not there yet.
+    pub fn add(&mut self, slot: Slot) {
+        if self.of(slot).is_some() {
+            return;
+        }
+        self.slots.push(slot);
+        if self.places.is_empty() {
+            if self.slots.len() > Self::SHORT {
+                for (place, s) in (1..).zip(&self.slots) {
+                    note(&mut self.places, *s, place);
+                }
+            }
+            return;
+        }
+        note(&mut self.places, slot, self.slots.len() as u32);
+    }
+
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub fn into_slots(self) -> Vec<Slot> {
+        self.slots
+    }
+}
+
+/// Columns by slot: where each slot of a list is, of which there may be thousands.
+pub(crate) struct Layout<'a> {
+    slots: &'a [Slot],
+    /// As those of [`SlotList`].
+    places: Vec<u32>,
+}
+
+impl<'a> Layout<'a> {
+    pub fn new(slots: &'a [Slot]) -> Self {
+        let mut places = vec![];
+        if slots.len() > SlotList::SHORT {
+            // Of a slot that is there twice the first counts.
+            for (place, s) in slots.iter().enumerate().rev() {
+                note(&mut places, *s, place as u32 + 1);
+            }
+        }
+        Self { slots, places }
+    }
+
+    /// The slot's column.
+    #[inline]
+    pub fn of(&self, slot: Slot) -> Option<usize> {
+        find(self.slots, &self.places, slot)
+    }
+}
+
+#[inline]
+fn find(slots: &[Slot], places: &[u32], slot: Slot) -> Option<usize> {
+    if places.is_empty() {
+        return slots.iter().position(|s| *s == slot);
+    }
+    let place = places.get(usize::from(slot)).copied();
+    place.and_then(|p| p.checked_sub(1)).map(|p| p as usize)
+}
+
+fn note(places: &mut Vec<u32>, slot: Slot, place: u32) {
+    let at = usize::from(slot);
+    if places.len() <= at {
+        places.resize((at + 1).next_power_of_two(), 0);
+    }
+    places[at] = place;
+}
+
 /// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
 pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
-    let kept = wanted.iter().copied().filter(|s| there.contains(s));
-    with(vec![], kept)
+    let there = Layout::new(there);
+    let kept = wanted.iter().copied().filter(|s| there.of(*s).is_some());
+    SlotList::of_all(kept).into_slots()
 }
 
 /// The slots, those of `more` that are not there yet behind.
-pub(crate) fn with(mut slots: Vec<Slot>, more: impl IntoIterator<Item = Slot>) -> Vec<Slot> {
-    for s in more {
-        if !slots.contains(&s) {
-            slots.push(s);
-        }
-    }
-    slots
+pub(crate) fn with(slots: Vec<Slot>, more: impl IntoIterator<Item = Slot>) -> Vec<Slot> {
+    let mut out = SlotList::of_all(slots);
+    more.into_iter().for_each(|s| out.add(s));
+    out.into_slots()
 }

@@ -1,11 +1,11 @@
 //! Runs one pipeline: cuts its leaves into morsels, gives them to workers, puts their parts together.
 
 use crate::batch::{Batch, View};
-use crate::compile::{Leaf, Pipe, Source};
-use crate::execute::Exec;
+use crate::compile::{Leaf, Pipe, Source, To};
+use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
-use crate::operators::{END, End, EndSpec, Sorter, Stage, StageStats, finish, push};
+use crate::operators::{End, EndSpec, Sorter, Stage, StageStats, finish, push};
 use crate::row_buffer::RowBuffer;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
@@ -334,13 +334,15 @@ fn run_workers<'p, 'a, 's>(
 }
 
 /// One worker from first to last morsel; before each `between` says whether it goes on. What fails first is the query's outcome.
+/// `None` also where it took no part.
 fn worker<'p, 'a, 's>(
     shared: &Shared<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Option<Done<'a, 's>> {
-    let failed = match guarded(|| take_morsels(shared, first, between)) {
-        Ok(done) => return Some(done),
+    let work = || guarded(|| take_morsels(shared, first, between));
+    let failed = match within(shared.run.scope, work) {
+        Ok(done) => return done,
         Err(e) => e,
     };
     let mut outcome = lock(&shared.outcome);
@@ -355,13 +357,13 @@ fn worker<'p, 'a, 's>(
 struct Chain<'w, 'p, 'd, 'a, 's> {
     run: &'d Run<'p>,
     stages: &'w mut [Stage<'p>],
-    first: usize,
+    first: To,
     end: &'w mut AtEnd<'d, 'p, 'a, 's>,
 }
 
 impl Consumer for Chain<'_, '_, '_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
-        if self.first == END {
+        if self.first == To::END {
             return self.end.batch(rows);
         }
         push(self.stages, 0, self.first, self.run, rows, self.end)
@@ -383,14 +385,14 @@ fn take_morsels<'p, 'a, 's>(
     shared: &Shared<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
     between: &mut dyn FnMut() -> Result<bool>,
-) -> Result<Done<'a, 's>> {
+) -> Result<Option<Done<'a, 's>>> {
     let run = shared.run;
-    let mut stages = shared
-        .pipe
-        .links
-        .iter()
-        .map(|l| Stage::new(l, run))
-        .collect::<Result<Vec<_>>>()?;
+    let stages = shared.pipe.links.iter().map(|l| Stage::new(l, run));
+    let mut stages = match stages.collect::<Result<Vec<_>>>() {
+        Ok(stages) => stages,
+        Err(e) if is_because_of_enough(shared, &e) => return Ok(None),
+        Err(e) => return Err(e),
+    };
     let mut end = AtEnd {
         run,
         end: End::new(shared.end, &shared.pipe.layout, run),
@@ -406,7 +408,7 @@ fn take_morsels<'p, 'a, 's>(
         let mut chain = Chain {
             run,
             stages: &mut stages,
-            first: shared.pipe.leaves.get(at).map_or(END, |l| l.first),
+            first: shared.pipe.leaves.get(at).map_or(To::END, |l| l.first),
             end: &mut end,
         };
         let flow = take_job(shared, at, job, &mut pipeline, &mut chain, between);
@@ -444,11 +446,18 @@ fn take_morsels<'p, 'a, 's>(
     for s in &stages {
         s.inside(&mut |node, stats, steps| did.push((node, *stats, steps.to_vec())));
     }
-    Ok(Done {
+    Ok(Some(Done {
         end,
         explored,
         stages: did,
-    })
+    }))
+}
+
+/// True if a worker was only told to stop because another has found all the rows that are wanted.
+fn is_because_of_enough(shared: &Shared<'_, '_, '_, '_>, e: &Error) -> bool {
+    matches!(e, Error::Cancelled)
+        && shared.enough.load(Ordering::Relaxed)
+        && !shared.run.cancel.is_cancelled()
 }
 
 /// An end that is no failure: nobody wants more rows.
@@ -460,11 +469,7 @@ fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> 
             Ok(())
         }
         // Said because of the stop flag, which then is no failure's.
-        Err(Halt::Failed(Error::Cancelled))
-            if shared.enough.load(Ordering::Relaxed) && !shared.run.cancel.is_cancelled() =>
-        {
-            Ok(())
-        }
+        Err(Halt::Failed(e)) if is_because_of_enough(shared, &e) => Ok(()),
         Err(Halt::Failed(e)) => Err(e),
     }
 }
@@ -546,7 +551,7 @@ fn take_job<'p>(
                 };
                 let total = rows.rows;
                 // An end takes any number at once.
-                if rows.columns.is_empty() || chain.first == END {
+                if rows.columns.is_empty() || chain.first == To::END {
                     run.check()?;
                     chain.batch(rows.view())?;
                     continue;

@@ -351,6 +351,7 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
         cost: 1.0,
         weight: Weight::Heavy,
         validity: jindou_plan::Validity::of(snapshot),
+        bytes: 0,
     }
 }
 

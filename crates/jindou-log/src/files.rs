@@ -189,10 +189,8 @@ impl Files for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file()
-                && let Ok(name) = entry.file_name().into_string()
-            {
+            // Whatever it is: a pipe or a link in a file's place is an error where it is read, not a file that is missing.
+            if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
         }
@@ -201,7 +199,7 @@ impl Files for Directory {
 
     fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         use std::io::Read;
-        let file = std::fs::File::open(self.path.join(name))?;
+        let file = private::open(self.path.join(name))?;
         let length = file.metadata()?.len().min(limit);
         let mut bytes = Vec::new();
         bytes
@@ -223,7 +221,7 @@ impl Files for Directory {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
         let path = self.path.join(name);
-        let file = std::fs::OpenOptions::new().write(true).open(&path)?;
+        let file = private::open_to_write(&path)?;
         Ok(Box::new(RealFile { file, path }))
     }
 

@@ -1,4 +1,4 @@
-//! The bytes of a log: file heads and groups. ARCHITECTURE.md, "The log", draws them.
+//! The bytes of a log: file heads and groups. docs/internals/log.md draws them.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

@@ -28,13 +28,7 @@ impl StoreLock {
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
         for _ in 0..TRIES {
-            let mut file = private::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(|e| Error::io(&path, e))?;
+            let mut file = private::open_or_create(&path).map_err(|e| Error::io(&path, e))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(in_use(directory, &mut file)),

@@ -27,9 +27,8 @@ pub use libc::siginfo_t;
 pub use signal::{handle_fault, leave_signal_alone};
 pub use table::any_failed;
 
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use memmap2::Mmap;
-use std::fs::File;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use table::Region;
@@ -58,7 +57,7 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Self> {
         signal::install(path)?;
         let io = |e| Error::io(path, e);
-        let file = File::open(path).map_err(io)?;
+        let file = private::open(path).map_err(io)?;
         // SAFETY: the mapping is read-only, and the files of a store are never changed in place by its own programs: they are
         // complete before they are mapped, and replaced by rename. Where somebody else cuts one, or the disk fails, the
         // bytes change to zeros under their readers. That those are plain integers, and that each access is

@@ -1,6 +1,6 @@
 //! Memory budgets that every path of a query and a load charges.
 
-use crate::{Error, Limit, Resource, Result};
+use crate::{Error, Limit, Resource, Result, scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -80,6 +80,13 @@ impl Holder {
     }
 }
 
+/// Budget that has no room: a query's own, or the whole that it is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Own,
+    Whole,
+}
+
 /// A byte budget shared by all operators of one query, or all phases of one load.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
@@ -125,7 +132,7 @@ impl Drop for BudgetInner {
     /// Gives back to the whole what it was charged for when a part's last owner goes.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.budget.release(whole.charged(*self.used.get_mut()));
+            whole.budget.give_back(whole.charged(*self.used.get_mut()));
         }
     }
 }
@@ -144,7 +151,7 @@ impl MemoryBudget {
     pub fn part(&self, limit: u64) -> Self {
         let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
         let has_plenty = self.used() < self.inner.limit / ADVANCED_SHARE;
-        let advance = if has_plenty && self.try_charge(advance) {
+        let advance = if has_plenty && self.take(advance, false).is_ok() {
             advance
         } else {
             0
@@ -178,8 +185,10 @@ impl MemoryBudget {
 
     /// Takes `bytes` on behalf of a holder. A refusal names who holds most, which need not be the one who asks.
     pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
-        if !self.take(bytes) {
-            return Err(self.refusal(holder, bytes));
+        if !self.try_charge(bytes) {
+            let own = self.used().saturating_add(bytes) > self.inner.limit;
+            let full = if own { Full::Own } else { Full::Whole };
+            return Err(self.refusal(full, holder, bytes));
         }
         if let Some(held) = self.held(holder) {
             held.fetch_add(bytes, Ordering::Relaxed);
@@ -187,15 +196,43 @@ impl MemoryBudget {
         Ok(())
     }
 
+    /// True for the same budget.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Takes bytes that somebody holds already, whether they fit or not, and says which budget they did not fit into. Neither
+    /// allocates nor waits: allocators call it.
+    pub(crate) fn take_measured(&self, holder: Holder, bytes: u64) -> Option<Full> {
+        if let Some(held) = self.held(holder) {
+            held.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.take(bytes, true).err()
+    }
+
+    /// Gives bytes back that were taken so.
+    pub(crate) fn return_measured(&self, holder: Holder, bytes: u64) {
+        if let Some(held) = self.held(holder) {
+            held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.give_back(bytes);
+    }
+
+    /// True if so many more bytes would fit as things are. Takes nothing.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        let fits = |b: &Self| b.used().saturating_add(bytes) <= b.inner.limit;
+        let whole = self.inner.whole.as_ref();
+        fits(self) && whole.is_none_or(|whole| fits(&whole.budget))
+    }
+
+    /// The error of a charge that did not fit; `bytes` are asked for on behalf of the holder, above what is taken.
     #[cold]
-    fn refusal(&self, holder: Holder, bytes: u64) -> Error {
-        let own = self.used().saturating_add(bytes) > self.inner.limit;
-        if let Some(Whole { budget: whole, .. }) = &self.inner.whole
-            && !own
-        {
+    pub(crate) fn refusal(&self, full: Full, holder: Holder, bytes: u64) -> Error {
+        if let (Some(Whole { budget: whole, .. }), Full::Whole) = (&self.inner.whole, full) {
             // Alone it would not fit either.
             if self.used().saturating_add(bytes) > whole.inner.limit {
-                return whole.refusal(holder, bytes);
+                return whole.refusal(Full::Own, holder, bytes);
             }
             let whole = whole.inner.limit;
             let message = format!(
@@ -234,20 +271,31 @@ impl MemoryBudget {
     /// Takes `bytes` if they fit.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
-        self.take(bytes)
+        let taken = self.take(bytes, false).is_ok();
+        if taken {
+            scope::charged(self, bytes as isize);
+        }
+        taken
     }
 
     /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
     /// whole, and what does not fit there is never taken here, so nobody is refused for it. One compare-and-swap for each budget;
     /// for this one alone while the whole was charged in advance.
-    fn take(&self, bytes: u64) -> bool {
+    ///
+    /// Bytes that are `held` already are taken in any case; the error is the same.
+    fn take(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
         let used = &self.inner.used;
         let mut before = used.load(Ordering::Relaxed);
         // Bytes that the whole was charged for by this call.
         let mut paid = 0;
+        let mut full = None;
         let taken = loop {
             let after = before.checked_add(bytes);
-            let Some(after) = after.filter(|after| *after <= self.inner.limit) else {
+            let fits = after.is_some_and(|after| after <= self.inner.limit);
+            if !fits {
+                full = Some(Full::Own);
+            }
+            let Some(after) = after.filter(|_| fits || held) else {
                 break false;
             };
             let owed = match &self.inner.whole {
@@ -255,8 +303,11 @@ impl MemoryBudget {
                 None => 0,
             };
             if owed > paid {
-                if !self.charge_whole(owed - paid) {
-                    break false;
+                if self.charge_whole(owed - paid, held).is_err() {
+                    full = full.or(Some(Full::Whole));
+                    if !held {
+                        break false;
+                    }
                 }
                 paid = owed;
             }
@@ -271,17 +322,18 @@ impl MemoryBudget {
         if paid > 0 {
             self.release_whole(paid);
         }
-        taken
+        debug_assert!(taken || full.is_some());
+        full.map_or(Ok(()), Err)
     }
 
-    fn charge_whole(&self, bytes: u64) -> bool {
+    fn charge_whole(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
         let whole = self.inner.whole.as_ref();
-        whole.is_none_or(|whole| whole.budget.try_charge(bytes))
+        whole.map_or(Ok(()), |whole| whole.budget.take(bytes, held))
     }
 
     fn release_whole(&self, bytes: u64) {
         if let Some(whole) = &self.inner.whole {
-            whole.budget.release(bytes);
+            whole.budget.give_back(bytes);
         }
     }
 
@@ -295,6 +347,11 @@ impl MemoryBudget {
 
     /// Gives `bytes` back that were charged without a name.
     pub fn release(&self, bytes: u64) {
+        scope::charged(self, -(bytes as isize));
+        self.give_back(bytes);
+    }
+
+    fn give_back(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
         // What is taken only grows from one release to the next, so its peaks are seen here.
         if before > self.inner.peak.load(Ordering::Relaxed) {
@@ -303,7 +360,7 @@ impl MemoryBudget {
         if let Some(whole) = &self.inner.whole {
             let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));
             if surplus > 0 {
-                whole.budget.release(surplus);
+                whole.budget.give_back(surplus);
             }
         }
     }

@@ -23,6 +23,15 @@ impl Charge {
         }
     }
 
+    /// Of bytes that were charged already.
+    pub(crate) fn charged(holder: Holder, budget: &MemoryBudget, bytes: u64) -> Self {
+        Self {
+            budget: budget.clone(),
+            bytes,
+            holder,
+        }
+    }
+
     /// Bytes held now.
     #[must_use]
     pub fn bytes(&self) -> u64 {

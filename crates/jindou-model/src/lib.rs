@@ -2,6 +2,7 @@
 //! their way into a store, errors and limits, what the machine has, and how files are created. This crate knows nothing of files' contents, plans or
 //! engines.
 
+mod allocator;
 mod batch;
 mod budget;
 mod cancel;
@@ -14,11 +15,13 @@ pub mod memory;
 pub mod private;
 pub mod program;
 pub mod random;
+pub mod scope;
 mod setters;
 pub mod sync;
 pub mod term;
 pub mod units;
 
+pub use allocator::Tracked;
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use budget::{Holder, MemoryBudget};
 pub use cancel::{CancelToken, Watch};
@@ -30,3 +33,4 @@ pub use ids::{
     PredicateId, VertexId,
 };
 pub use machine::Machine;
+pub use scope::Scope;

@@ -1,8 +1,9 @@
 //! Files and folders that hold users' data: only their owner may read, write or list them, whatever the umask says. A
-//! umask can take more away, never add.
+//! umask can take more away, never add. Files are written at their own place, never through a symbolic link, and only regular files
+//! are read or written: opening a pipe would wait for its other end.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Permissions of a file.
@@ -10,13 +11,82 @@ const FILE: u32 = 0o600;
 /// Permissions of a folder.
 const FOLDER: u32 = 0o700;
 
-/// Options that give a file they create the permissions 0600; one that is there keeps its own.
-#[must_use]
-pub fn options() -> OpenOptions {
+/// Options that give a file they create the permissions 0600; one that is there keeps its own. They follow no link and wait for no
+/// pipe.
+fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(FILE);
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
     options
+}
+
+/// Opens a file with [`options`], and says what is wrong with what is no file.
+fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let refused = |what: &str| {
+        let why = format!("{what}, where a file of its own is wanted; move it away");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    };
+    match options.open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(file),
+        Ok(_) => refused("it is no regular file"),
+        Err(e) => match std::fs::symlink_metadata(path) {
+            _ if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
+            Ok(there) if there.is_symlink() => refused("it is a symbolic link"),
+            Ok(there) if !there.is_file() => refused("it is no regular file"),
+            _ => Err(e),
+        },
+    }
+}
+
+/// Opens a file for reading. A symbolic link is followed.
+///
+/// # Errors
+/// As the file system says; also if it is no regular file: nothing is waited for then.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.read(true).open(path)?;
+    match file.metadata()?.file_type() {
+        t if t.is_file() => Ok(file),
+        t if t.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        )),
+    }
+}
+
+/// A file's whole content, read as [`open`] opens it.
+///
+/// # Errors
+/// As [`open`]'s.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file for writing that is there.
+///
+/// # Errors
+/// As the file system says; also if it is a symbolic link or no regular file.
+pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
+    opened(path.as_ref(), options().write(true))
+}
+
+/// Opens a file for reading and writing, and creates it if it is not there.
+///
+/// # Errors
+/// As the file system says; also if it is a symbolic link or no regular file.
+pub fn open_or_create(path: impl AsRef<Path>) -> io::Result<File> {
+    let mut options = options();
+    options.read(true).write(true).create(true).truncate(false);
+    opened(path.as_ref(), &options)
 }
 
 /// Creates a file for reading and writing.
@@ -24,15 +94,19 @@ pub fn options() -> OpenOptions {
 /// # Errors
 /// As the file system says; also if something of that name is there.
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
-    options().read(true).write(true).create_new(true).open(path)
+    let mut options = options();
+    options.read(true).write(true).create_new(true);
+    opened(path.as_ref(), &options)
 }
 
 /// Creates a file for writing, or empties the one that is there.
 ///
 /// # Errors
-/// As the file system says.
+/// As the file system says; also if it is a symbolic link or no regular file.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
-    options().write(true).create(true).truncate(true).open(path)
+    let mut options = options();
+    options.write(true).create(true).truncate(true);
+    opened(path.as_ref(), &options)
 }
 
 /// Makes these bytes a file's whole content.
@@ -78,5 +152,37 @@ mod tests {
         assert_eq!(std::fs::read(inner.join("c")).unwrap(), b"text");
         assert!(create_new(inner.join("c")).is_err());
         assert!(create_folder(&inner).is_err());
+    }
+
+    #[test]
+    fn links_and_pipes_are_neither_written_nor_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("target"), "untouched").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+        let pipe = std::ffi::CString::new(at("pipe").to_str().unwrap()).unwrap();
+        // SAFETY: the name is a string that ends with a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        std::fs::create_dir(at("folder")).unwrap();
+        for name in ["link", "dangling", "pipe", "folder"] {
+            for made in [
+                create(at(name)),
+                open_to_write(at(name)),
+                open_or_create(at(name)),
+                create_new(at(name)),
+            ] {
+                let e = made.unwrap_err().to_string();
+                let told = e.contains("symbolic link") || e.contains("no regular file");
+                assert!(told || e.contains("exists"), "{name}: {e}");
+            }
+            assert!(write(at(name), "text").is_err());
+        }
+        assert_eq!(std::fs::read(at("target")).unwrap(), b"untouched");
+        assert!(!at("nowhere").exists());
+        assert_eq!(read(at("link")).unwrap(), b"untouched");
+        for name in ["pipe", "folder", "dangling"] {
+            assert!(read(at(name)).is_err(), "{name}");
+        }
     }
 }

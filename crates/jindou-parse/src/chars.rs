@@ -84,6 +84,21 @@ pub(crate) fn string_stop(bytes: &[u8]) -> usize {
 /// or not, is `None` and must take the full check.
 #[inline]
 pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
+    let i = plain_start(bytes)?;
+    (bytes.get(i) == Some(&b'>')).then_some(i)
+}
+
+/// True for whole IRIs of that kind which are the same after they are resolved: without `.` and `..` in their paths.
+#[inline]
+pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
+    plain_start(bytes) == Some(bytes.len())
+        && !memchr::memchr_iter(b'.', bytes)
+            .any(|at| at > 0 && matches!(bytes[at - 1], b'/' | b':'))
+}
+
+/// Length of the plain IRI that `bytes` start with; what follows it says whether it is one.
+#[inline(always)]
+fn plain_start(bytes: &[u8]) -> Option<usize> {
     // Nearly all IRIs: what follows the scheme is known without looking at single bytes.
     let mut i = if bytes.starts_with(b"http://") {
         7
@@ -105,7 +120,7 @@ pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
     };
     if i > 0 {
         i += run(&bytes[i..], IRI_ANYWHERE);
-        if !matches!(bytes.get(i)?, b'/' | b'?' | b'#' | b'>') {
+        if !matches!(bytes.get(i), None | Some(b'/' | b'?' | b'#' | b'>')) {
             return None;
         }
     }
@@ -114,7 +129,7 @@ pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
         i += 1;
         i += run(&bytes[i..], IRI_TAIL);
     }
-    (bytes.get(i) == Some(&b'>')).then_some(i)
+    Some(i)
 }
 
 /// True for language tags that need no full check: a language of two or three letters, and maybe
@@ -202,6 +217,11 @@ mod tests {
             if let Some(n) = plain_iri(text.as_bytes()) {
                 prop_assert_eq!(n, iri.len());
                 prop_assert!(oxiri::Iri::parse(iri.as_str()).is_ok());
+            }
+            if is_plain_iri(iri.as_bytes()) {
+                let base = oxiri::Iri::parse("http://base/a/b").unwrap();
+                let resolved = base.resolve(&iri).unwrap();
+                prop_assert_eq!(resolved.as_str(), iri.as_str());
             }
         }
 

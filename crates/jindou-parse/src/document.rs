@@ -1,5 +1,5 @@
-//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl`, `oxrdfxml`
-//! and `oxjsonld` parsers.
+//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl` and
+//! `oxjsonld` parsers and an RDF/XML reader of our own.
 
 use crate::emit::Emitter;
 use crate::format::Format;
@@ -7,12 +7,12 @@ use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
+use crate::rdfxml::{self, End};
 use crate::report::{BadStatement, Line, Skipped};
 use crate::restart::Restart;
 use crate::sources::Document;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Resource, Result, Span};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
-use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -87,7 +87,6 @@ pub(crate) fn parse(
         batch,
         graph: &document.graph,
         default_graph: None,
-        xml: document.format == Format::RdfXml,
         last: [Span::default(); 4],
         run,
         sink,
@@ -117,8 +116,8 @@ struct Reading<'a> {
 type SharedTail = Rc<RefCell<Tail>>;
 
 impl Reading<'_> {
-    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot,
-    /// with the prefixes and base that were in force.
+    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot, and after a string that is still open at the
+    /// end of its line behind that, with the prefixes and base that were in force.
     fn turtle(&mut self, opened: Opened) -> Result<()> {
         let mut parser = TurtleParser::new();
         if let Some(base) = &self.document.base {
@@ -176,7 +175,12 @@ impl Reading<'_> {
                 next = with;
             }
             parser = next;
-            match restart.after_statement(at)? {
+            let at_end = error.message() == "Unexpected end of file";
+            let to = match restart.after_open_string(at, at_end)? {
+                Some(to) => Some(to),
+                None => restart.after_statement(at)?,
+            };
+            match to {
                 Some(to) => {
                     restart.count_lines(offset, to, &mut lines)?;
                     offset = to;
@@ -217,40 +221,11 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// RDF/XML: an error ends the document, the parser cannot find its way back.
+    /// RDF/XML: text that is not well-formed, or an element that has no meaning, ends the document.
     fn rdf_xml(&mut self, opened: Opened) -> Result<()> {
-        let mut parser = RdfXmlParser::new();
-        if let Some(base) = &self.document.base {
-            parser = parser
-                .with_base_iri(base)
-                .map_err(|e| self.bad_base(&e.to_string()))?;
-        }
-        let guard = Guard::new(
-            opened.reader,
-            Format::RdfXml,
-            0,
-            LineCounter::default(),
-            &self.meter,
-        );
-        let tail = guard.tail();
-        let mut reading = parser.for_reader(guard);
-        loop {
-            match reading.next() {
-                None => return Ok(()),
-                Some(Ok(t)) => {
-                    if !self.out.triple(&t)? {
-                        return Ok(());
-                    }
-                }
-                Some(Err(RdfXmlParseError::Syntax(e))) => {
-                    let offset = reading.buffer_position();
-                    self.error_at(offset, e.to_string(), &tail)?;
-                    return self.give_up(offset);
-                }
-                Some(Err(RdfXmlParseError::Io(e))) => {
-                    return self.stopped(e, &tail, reading.buffer_position());
-                }
-            }
+        match rdfxml::read(opened.reader, self.document, self.run, &mut self.out)? {
+            End::Whole => Ok(()),
+            End::GivenUp(offset) => self.give_up(offset),
         }
     }
 

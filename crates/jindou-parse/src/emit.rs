@@ -4,9 +4,7 @@ use crate::document::Run;
 use crate::labels::LabelScope;
 use crate::limits::Meter;
 use crate::line::MAX_NESTING;
-use crate::xml_literal;
 use jindou_model::{Error, QuadBatch, QuadSink, Resource, Result, Span, term};
-use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
 use std::rc::Rc;
 
@@ -23,8 +21,6 @@ pub(crate) struct Emitter<'a> {
     pub(crate) graph: &'a [u8],
     /// Place of `graph` in the current batch, once it is there.
     pub(crate) default_graph: Option<Span>,
-    /// True for RDF/XML, whose XML literals need their namespaces put in order.
-    pub(crate) xml: bool,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
     pub(crate) run: &'a Run<'a>,
@@ -62,16 +58,9 @@ impl Emitter<'_> {
             term::push_iri(p.as_str(), out);
             Ok(())
         })?;
-        let xml = self.xml;
-        let object = self.put(2, |labels, out| push_object(labels, o, 0, xml, out))?;
+        let object = self.put(2, |labels, out| push_object(labels, o, 0, out))?;
         let graph = match g {
-            GraphName::DefaultGraph if self.graph.is_empty() => Span::default(),
-            GraphName::DefaultGraph => {
-                let (batch, graph) = (&mut *self.batch, self.graph);
-                *self
-                    .default_graph
-                    .get_or_insert_with(|| batch.push_term(graph))
-            }
+            GraphName::DefaultGraph => self.graph_of_all(),
             GraphName::NamedNode(n) => self.put(3, |_, out| {
                 term::push_iri(n.as_str(), out);
                 Ok(())
@@ -81,8 +70,50 @@ impl Emitter<'_> {
                 Ok(())
             })?,
         };
-        self.last = [subject, predicate, object, graph];
-        self.batch.quads.push(self.last);
+        self.end([subject, predicate, object, graph])
+    }
+
+    /// A triple of canonical bytes.
+    pub(crate) fn terms(
+        &mut self,
+        subject: &[u8],
+        predicate: &[u8],
+        object: &[u8],
+    ) -> Result<bool> {
+        self.meter.statement();
+        let subject = self.put_bytes(0, subject)?;
+        let predicate = self.put_bytes(1, predicate)?;
+        let object = self.put_bytes(2, object)?;
+        let graph = self.graph_of_all();
+        self.end([subject, predicate, object, graph])
+    }
+
+    fn put_bytes(&mut self, position: usize, bytes: &[u8]) -> Result<Span> {
+        let last = self.last[position];
+        if last.len > 0 && self.batch.term(last) == bytes {
+            return Ok(last);
+        }
+        if self.batch.bytes.len() + bytes.len() > u32::MAX as usize {
+            return Err(Error::limit(Resource::Form, "a term is longer than 4 GiB"));
+        }
+        Ok(self.batch.push_term(bytes))
+    }
+
+    /// Place of the graph of statements that name none.
+    fn graph_of_all(&mut self) -> Span {
+        if self.graph.is_empty() {
+            return Span::default();
+        }
+        let (batch, graph) = (&mut *self.batch, self.graph);
+        *self
+            .default_graph
+            .get_or_insert_with(|| batch.push_term(graph))
+    }
+
+    /// Adds a quad whose terms are in the batch.
+    fn end(&mut self, quad: [Span; 4]) -> Result<bool> {
+        self.last = quad;
+        self.batch.quads.push(quad);
         if self.batch.quads.len() >= BATCH_QUADS || self.batch.bytes.len() >= BATCH_BYTES {
             return self.flush();
         }
@@ -132,18 +163,11 @@ fn push_object(
     labels: &mut LabelScope,
     object: &Term,
     depth: usize,
-    xml: bool,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match object {
         Term::NamedNode(n) => term::push_iri(n.as_str(), out),
         Term::BlankNode(b) => labels.push_parsed(b, out),
-        Term::Literal(l) if xml && l.datatype() == rdf::XML_LITERAL => {
-            match xml_literal::canonical(l.value()) {
-                Some(text) => term::push_typed(&text, rdf::XML_LITERAL.as_str(), out),
-                None => term::push_literal(l, out),
-            }
-        }
         Term::Literal(l) => term::push_literal(l, out),
         Term::Triple(t) => {
             if depth >= MAX_NESTING {
@@ -160,7 +184,7 @@ fn push_object(
             term::push_iri(t.predicate.as_str(), out);
             close_part(at, out);
             let at = open_part(out);
-            push_object(labels, &t.object, depth + 1, xml, out)?;
+            push_object(labels, &t.object, depth + 1, out)?;
             close_part(at, out);
         }
     }

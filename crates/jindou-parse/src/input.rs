@@ -2,14 +2,14 @@
 
 use crate::format::Compression;
 use crate::limits::Limits;
-use jindou_model::{Error, Result, sync};
+use jindou_model::{Error, Location, Result, sync};
 use std::fmt;
 use std::fs::File;
 #[cfg(feature = "compression")]
 use std::io::BufReader;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Where a document's bytes are.
@@ -77,8 +77,19 @@ impl Origin {
         }
     }
 
+    /// The error of a reader of this document: the text's fault if it is not what its compression says, else the disk's.
     pub(crate) fn error(&self, e: io::Error) -> Error {
-        Error::io(self.path(), e)
+        match e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
+            Some(damaged) => Error::Syntax {
+                at: Location {
+                    file: self.name(),
+                    ..Location::default()
+                },
+                message: damaged.to_string(),
+                text: None,
+            },
+            None => Error::io(self.path(), e),
+        }
     }
 
     fn raw(&self) -> Result<Box<dyn Read + Send>> {
@@ -121,9 +132,11 @@ pub(crate) fn open(
     counter: &Arc<AtomicU64>,
     limits: &Limits,
 ) -> Result<Opened> {
+    let source = Arc::new(Source::default());
     let mut raw = Counting {
         inner: origin.raw()?,
         counter: Arc::clone(counter),
+        source: Arc::clone(&source),
     };
     let mut head = Vec::with_capacity(Compression::MAGIC_LEN);
     let mut limited = (&mut raw).take(Compression::MAGIC_LEN as u64);
@@ -138,12 +151,16 @@ pub(crate) fn open(
         let name = named.name();
         let e =
             format!("its name says {name}, its content is not {name}; rename it or compress it");
-        return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, e)));
+        return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, Damaged(e))));
     }
     let reader = Cursor::new(head).chain(raw);
     Ok(Opened {
         reader: match found {
-            Some(c) => decompress(reader, c, limits).map_err(|e| origin.error(e))?,
+            Some(c) => Box::new(Compressed {
+                inner: decompress(reader, c, limits).map_err(|e| origin.error(e))?,
+                compression: c,
+                source,
+            }),
             None => Box::new(reader),
         },
         plain: found.is_none(),
@@ -213,17 +230,64 @@ fn decompress(
     })
 }
 
+/// A text that is not what its compression says.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Damaged(String);
+
+/// A document's own bytes: how many were read, and whether reading them failed.
+#[derive(Default)]
+struct Source {
+    read: AtomicU64,
+    failed: AtomicBool,
+}
+
 /// Counts what is read.
 struct Counting<R> {
     inner: R,
     counter: Arc<AtomicU64>,
+    source: Arc<Source>,
 }
 
 impl<R: Read> Read for Counting<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buf)?;
+        let read = self.inner.read(buf).inspect_err(|e| {
+            let again = e.kind() == io::ErrorKind::Interrupted;
+            self.source.failed.fetch_or(!again, Ordering::Relaxed);
+        });
+        let n = read?;
         self.counter.fetch_add(n as u64, Ordering::Relaxed);
+        self.source.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
+    }
+}
+
+/// A decompressed document. What the decompressor refuses is told from a disk that fails.
+struct Compressed {
+    inner: Box<dyn Read + Send>,
+    compression: Compression,
+    source: Arc<Source>,
+}
+
+impl Read for Compressed {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buf).map_err(|e| {
+            if self.source.failed.load(Ordering::Relaxed) || e.kind() == io::ErrorKind::Interrupted
+            {
+                return e;
+            }
+            let name = self.compression.name();
+            let read = self.source.read.load(Ordering::Relaxed);
+            let why = match e.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    format!("the {name} data breaks off at its end (byte {read}): it was cut, so get or compress it anew")
+                }
+                _ => format!(
+                    "the {name} data is damaged, or something else follows it, before byte {read}: {e}"
+                ),
+            };
+            io::Error::new(io::ErrorKind::InvalidData, Damaged(why))
+        })
     }
 }
 

@@ -78,6 +78,31 @@ impl LabelScope {
             }
             _ => return self.push(label.as_bytes(), out),
         };
+        self.push_number(counter, out);
+    }
+
+    /// Appends the canonical bytes of a node whose label is an XML name.
+    pub(crate) fn push_name(&mut self, label: &str, out: &mut Vec<u8>) {
+        // Labels may not end with a dot.
+        if oxrdf::BlankNodeRef::new(label).is_ok() {
+            return self.push(label.as_bytes(), out);
+        }
+        let next = &mut self.next;
+        let counter = *self.odd.entry(label.to_owned()).or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        });
+        self.push_number(counter, out);
+    }
+
+    /// Appends the canonical bytes of a node without a label, which is no other one.
+    pub(crate) fn push_fresh(&mut self, out: &mut Vec<u8>) {
+        let counter = self.next;
+        self.next += 1;
+        self.push_number(counter, out);
+    }
+
+    fn push_number(&self, counter: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
         // Writing to a Vec cannot fail.
         let _ = write!(out, ".{counter}");

@@ -2,8 +2,8 @@
 //!
 //! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and
 //! is a [`jindou_model::QuadSource`]. N-Triples and N-Quads go through a tokeniser of our own, on all
-//! workers at once and mostly without copying; the other syntaxes through the `ox…` parsers, one
-//! document a worker, behind a guard against absurd nesting.
+//! workers at once and mostly without copying; RDF/XML through a reader of our own on [`jindou_xml`]; the
+//! other syntaxes through the `ox…` parsers, behind a guard against absurd nesting. Of these, a document is read by one worker.
 //!
 //! ```
 //! use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
@@ -38,10 +38,10 @@ mod input;
 mod labels;
 mod limits;
 mod line;
+mod rdfxml;
 mod report;
 mod restart;
 mod sources;
-mod xml_literal;
 
 pub use fetch::{Document, DocumentSource};
 pub use format::Format;

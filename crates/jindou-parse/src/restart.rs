@@ -67,6 +67,26 @@ impl Restart {
         Ok(found)
     }
 
+    /// The position behind the line in which a string began that does not end in it, if the error at `offset` is one: what follows are statements,
+    /// or looks like some and is named when it is none. `at_end` says that the document ended in it.
+    pub(crate) fn after_open_string(&mut self, offset: u64, at_end: bool) -> Result<Option<u64>> {
+        let (mut first, mut at, mut found) = (None, offset, None);
+        self.scan(offset, u64::MAX, &mut |bytes| {
+            let first = *first.get_or_insert(bytes.first().copied().unwrap_or_default());
+            let is_open = match first {
+                b'\n' | b'\r' => true,
+                b'"' | b'\'' => at_end,
+                _ => false,
+            };
+            if is_open && let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
+                found = Some(at + end as u64 + 1);
+            }
+            at += bytes.len() as u64;
+            is_open && found.is_none()
+        })?;
+        Ok(found)
+    }
+
     pub(crate) fn count_lines(
         &mut self,
         from: u64,

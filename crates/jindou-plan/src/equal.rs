@@ -9,12 +9,12 @@ use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::set::SlotSet;
 use jindou_store::{Graph, ObjectTerms};
-use spargebra::algebra::Expression;
-use spargebra::term::Variable;
+use jindou_syntax::algebra::{Expression, Variable};
+use std::sync::Arc;
 
 /// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
 pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
-    let (a, b, same) = match &f.expression {
+    let (a, b, same) = match &*f.expression {
         Expression::Equal(a, b) => (a, b, false),
         Expression::SameTerm(a, b) => (a, b, true),
         _ => return None,
@@ -40,8 +40,8 @@ pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot
 
 /// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
 /// slot that is gone is a copy of; `None` if there is no such filter.
-pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Slot, Expr)>)> {
-    let mut out: Option<(Bgp, Vec<(Slot, Expr)>)> = None;
+pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> {
+    let mut out: Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> = None;
     loop {
         let at = out.as_ref().map_or(group, |o| &o.0);
         if !at.filters.iter().any(|f| pair(f).is_some()) {
@@ -82,26 +82,18 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Sl
             .iter_mut()
             .chain(copies.iter_mut().map(|c| &mut c.1))
         {
-            for (_, s) in &mut f.variables {
-                if *s == gone {
-                    *s = keep;
-                }
+            if f.variables.iter().any(|v| v.1 == gone) {
+                *f = Arc::new(f.renamed(|s| if s == gone { keep } else { s }));
             }
         }
-        copies.push((gone, copy(keep)));
+        copies.push((gone, Arc::new(copy(keep))));
     }
 }
 
 /// The term of another slot.
 pub(crate) fn copy(of: Slot) -> Expr {
     let v = Variable::new_unchecked("same");
-    Expr {
-        expression: Expression::Variable(v.clone()),
-        variables: vec![(v, of)],
-        per_row: false,
-        base_iri: None,
-        functions: crate::Functions::new(),
-    }
+    Expr::plain(v.clone().into(), [(v, of)])
 }
 
 fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
@@ -142,7 +134,7 @@ fn identical(patterns: &[Pattern], snapshot: &dyn Graph) -> SlotSet {
 
 /// The parts of a group that share no slot, each with the filters that it can decide, and the filters over several.
 /// With `by_graph` being in the same graph connects too.
-pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Expr>) {
+pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr>>) {
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     for p in &group.patterns {
         let graph = match p.place {
@@ -155,10 +147,7 @@ pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Expr>) {
             .slots()
             .filter(|s| graph != Some(*s) || is_end(*s))
             .collect();
-        let mut one = Bgp {
-            patterns: vec![p.clone()],
-            filters: vec![],
-        };
+        let mut one = Bgp::new(vec![p.clone()], vec![]);
         for i in (0..parts.len()).rev() {
             if parts[i].1.meets(&slots) {
                 let (mut old, had) = parts.remove(i);

@@ -1,7 +1,7 @@
 //! The vertices that a variable can be: intervals of ids, and how to tell for those that updates touched.
 //!
 //! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
-//! update leaves the intervals as they are: they are a hint with exceptions (ARCHITECTURE.md, "Ids"). A vertex that no patch of
+//! update leaves the intervals as they are: they are a hint with exceptions (docs/internals/graph.md, "Ids"). A vertex that no patch of
 //! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};

@@ -1,21 +1,21 @@
 //! The order of joined parts: groups of patterns, VALUES, sub-queries, unions, paths.
 
-use crate::build::{Builder, Built, equal_join, hash_join, is_safe, unit};
+mod many;
+
+use crate::build::{Builder, Built, Taken, equal_join, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
-use crate::logical::{Kind, Node};
+use crate::logical::{Kind, Node, Row};
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
-use jindou_model::term;
-use oxrdf::Term;
+use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
-use spargebra::algebra::Expression;
-use spargebra::term::Variable;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Parts up to which every next part is tried at every place.
 const MAX_TRIED: usize = 10;
-/// Parts from which on none is tried beside the first.
+/// Parts from which on only one is tried at each place.
 const MANY: usize = 64;
 /// Assumed later cost of a row, in about nanoseconds of one core.
 const ROW_AHEAD: f64 = 8.0;
@@ -32,11 +32,11 @@ impl Builder<'_> {
     /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
     /// from the rows or by hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part
     /// with one of another connects them as a shared slot does.
-    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Expr>) -> Built {
+    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Arc<Expr>>) -> Built {
         let parts = constants(parts);
         let (mut parts, over) = connected(&parts);
         filters.extend(over);
-        let has_path = parts.iter().any(has_path);
+        let has_path = parts.iter().any(Node::has_path);
         if has_path {
             let more = given_ends(&parts, &filters);
             if !more.is_empty() {
@@ -69,12 +69,16 @@ impl Builder<'_> {
         &mut self,
         first: usize,
         mut rest: Vec<(&Node, Built)>,
-        mut filters: Vec<Expr>,
+        mut filters: Vec<Arc<Expr>>,
     ) -> Built {
+        if rest.len() > MANY {
+            return self.join_many(first, rest, filters);
+        }
         let mut at = rest.swap_remove(first).1;
-        // Of very many parts the first one that is connected is taken: each try copies what is there.
-        let most_tried = if rest.len() > MANY { 1 } else { MAX_TRIED };
+        let hollowed = |(i, part): (usize, &mut (&Node, Built))| part.1.hollowed(i as Slot + 1);
+        let mut taken: Vec<Taken> = rest.iter_mut().enumerate().map(hollowed).collect();
         while !rest.is_empty() {
+            let rows = at.hollowed(0);
             let connected = |b: &Built, at: &Built| {
                 b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
             };
@@ -86,7 +90,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > most_tried || self.watch.is_over() {
+                if tried > MAX_TRIED || self.watch.is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);
@@ -98,13 +102,16 @@ impl Builder<'_> {
                     best = Some((i, next, link.map(|l| l.0)));
                 }
             }
-            let Some((i, next, used)) = best else { break };
+            let Some((i, next, used)) = best else {
+                at = at.refilled(rows);
+                break;
+            };
             rest.swap_remove(i);
-            at = next;
+            at = next.refilled(rows).refilled(taken.swap_remove(i));
             if let Some(used) = used {
                 filters.remove(used);
             }
-            let (now, later) = filters.into_iter().partition(|f: &Expr| {
+            let (now, later) = filters.into_iter().partition(|f: &Arc<Expr>| {
                 let slots = f.slots();
                 !f.per_row && !slots.is_empty() && slots.is_within(&at.certain)
             });
@@ -139,6 +146,7 @@ impl Builder<'_> {
         };
         let shared = node.uses.and(&at.possible);
         if !shared.is_empty()
+            && self.may_try(node.nodes())
             && self.can_go_on(&at.certain, &at.possible, node)
             && is_safe(node, &at.possible, None)
         {
@@ -152,7 +160,7 @@ impl Builder<'_> {
 }
 
 /// The filter that equates a slot of one side with one of the other, which share no slot: its place, and the two slots.
-fn link(filters: &[Expr], left: &Built, right: &Built) -> Option<(usize, Pair)> {
+fn link(filters: &[Arc<Expr>], left: &Built, right: &Built) -> Option<(usize, Pair)> {
     if left.possible.meets(&right.possible) {
         return None;
     }
@@ -171,23 +179,11 @@ struct Pair {
     same: bool,
 }
 
-/// True if a path is what may connect other parts.
-fn has_path(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Path(_) => true,
-        Kind::Union(list) | Kind::Join(list) => list.iter().any(has_path),
-        Kind::Filter { inner, .. } | Kind::Extend { inner, .. } | Kind::Project(inner) => {
-            has_path(inner)
-        }
-        _ => false,
-    }
-}
-
 /// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
 /// a path does, and a product is not to be made before. The second are filters over several.
-pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Expr>) {
+pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Arc<Expr>>) {
     let mut over = vec![];
-    if !parts.iter().any(has_path) {
+    if !parts.iter().any(Node::has_path) {
         return (parts.into(), over);
     }
     let mut out: Option<Vec<Node>> = None;
@@ -216,7 +212,7 @@ pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Expr>) {
 }
 
 /// VALUES for the ends of paths that a filter lets be only certain IRIs, and that nothing else binds.
-fn given_ends(parts: &[Node], filters: &[Expr]) -> Vec<Node> {
+fn given_ends(parts: &[Node], filters: &[Arc<Expr>]) -> Vec<Node> {
     let mut given = SlotSet::default();
     let mut out = vec![];
     for f in filters {
@@ -234,9 +230,8 @@ fn given_ends(parts: &[Node], filters: &[Expr]) -> Vec<Node> {
 }
 
 /// The slot of which a filter is only true if it is one of some IRIs, and these.
-#[allow(clippy::type_complexity, reason = "rows as VALUES has them")]
-fn terms_of(f: &Expr) -> Option<(Slot, Vec<Vec<Option<Vec<u8>>>>)> {
-    let (v, list) = match &f.expression {
+fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
+    let (v, list) = match &*f.expression {
         Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
             (Expression::Variable(v), other) | (other, Expression::Variable(v)) => {
                 (v, std::slice::from_ref(other))
@@ -254,7 +249,7 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Vec<Option<Vec<u8>>>>)> {
         let Expression::NamedNode(n) = e else {
             return None;
         };
-        let row = vec![Some(term::encode(&n.clone().into()))];
+        let row = vec![Some(n.canonical())];
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -278,7 +273,7 @@ fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
         };
         let out = out.get_or_insert_with(|| parts.to_vec());
         if let Kind::Bgp(b) = &mut out[group].kind {
-            b.filters.push(filter);
+            b.filters.push(Arc::new(filter));
         }
         out[i] = Node::unit();
     }
@@ -294,7 +289,7 @@ fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
 
 /// "The slot is one of these terms", in the form that becomes intervals; `None` for what is not a set of terms, or
 /// has no such form.
-fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
+fn one_of(slot: Slot, rows: &[Row]) -> Option<Expr> {
     let v = Variable::new_unchecked("value");
     let mut terms = vec![];
     let mut seen = FxHashSet::default();
@@ -303,29 +298,19 @@ fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
         if !seen.insert(bytes) {
             return None;
         }
-        terms.push(term::decode(bytes)?);
+        terms.push(bytes);
     }
-    let expression = match terms.as_slice() {
-        [Term::Literal(l)] => Expression::SameTerm(
-            Box::new(v.clone().into()),
-            Box::new(Expression::Literal(l.clone())),
-        ),
-        _ => {
-            let names = terms
-                .into_iter()
-                .map(|t| match t {
-                    Term::NamedNode(n) => Some(Expression::NamedNode(n)),
-                    _ => None,
-                })
-                .collect::<Option<Vec<_>>>()?;
-            Expression::In(Box::new(v.clone().into()), names)
+    let literal = match terms.as_slice() {
+        [one] => Literal::of(one),
+        _ => None,
+    };
+    let value = Arc::new(v.clone().into());
+    let expression = match literal {
+        Some(literal) => Expression::SameTerm(value, Arc::new(literal.into())),
+        None => {
+            let names = terms.into_iter().map(|t| Some(NamedNode::of(t)?.into()));
+            Expression::In(value, names.collect::<Option<Vec<_>>>()?)
         }
     };
-    Some(Expr {
-        expression,
-        variables: vec![(v, slot)],
-        per_row: false,
-        base_iri: None,
-        functions: crate::Functions::new(),
-    })
+    Some(Expr::plain(expression, [(v, slot)]))
 }

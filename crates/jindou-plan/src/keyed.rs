@@ -4,7 +4,8 @@
 use crate::expression::Expr;
 use crate::logical::{End, Kind, Node, Place};
 use crate::set::SlotSet;
-use spargebra::algebra::Expression;
+use jindou_syntax::algebra::Expression;
+use std::sync::Arc;
 
 /// For each conjunct `?l = ?r` that can only hold for one and the same term, the right side gets a copy of `?r` under
 /// the name `?l`, which both sides then share. Gives the right side, and what is left of the condition.
@@ -12,11 +13,15 @@ use spargebra::algebra::Expression;
 /// `?l` is bound in every row of the left side and not mentioned in the right one, `?r` the other way round; so a
 /// pair of rows is compatible with the copy exactly if the conjunct is true for it, and no row gains a binding.
 /// An IRI or a blank node equals only itself, so it is enough that one of the two is known to be one.
-pub(crate) fn keyed(left: &Node, mut right: Node, condition: Vec<Expr>) -> (Node, Vec<Expr>) {
+pub(crate) fn keyed(
+    left: &Node,
+    mut right: Node,
+    condition: Vec<Arc<Expr>>,
+) -> (Node, Vec<Arc<Expr>>) {
     let mut rest = vec![];
     for c in condition {
         match key(left, &right, &c) {
-            Some((l, copy)) => right = right.extend(l, copy),
+            Some((l, copy)) => right = right.extend(l, Arc::new(copy)),
             None => rest.push(c),
         }
     }
@@ -24,7 +29,7 @@ pub(crate) fn keyed(left: &Node, mut right: Node, condition: Vec<Expr>) -> (Node
 }
 
 fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
-    let (a, b, same) = match &c.expression {
+    let (a, b, same) = match &*c.expression {
         Expression::Equal(a, b) => (a, b, false),
         Expression::SameTerm(a, b) => (a, b, true),
         _ => return None,
@@ -39,13 +44,7 @@ fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
             && right.certain.has(right_slot)
             && !left.uses.has(right_slot);
         if apart && (same || resources(left).has(left_slot) || resources(right).has(right_slot)) {
-            let copy = Expr {
-                expression: Expression::Variable(r.clone()),
-                variables: vec![(r.clone(), right_slot)],
-                per_row: false,
-                base_iri: None,
-                functions: crate::Functions::new(),
-            };
+            let copy = Expr::plain(r.clone().into(), [(r.clone(), right_slot)]);
             return Some((left_slot, copy));
         }
     }

@@ -1,26 +1,32 @@
 //! A query as a tree over slots, and the rewritings that hold whatever the data: joins are flattened, patterns that
 //! are joined become one group, filters sink as deep as their slots are surely bound.
 
+mod sink;
+
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
-use rustc_hash::FxHashSet;
-use spargebra::algebra::PropertyPathExpression;
+use jindou_syntax::algebra::{Canonical, Expression, PropertyPathExpression};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+/// A row of VALUES.
+pub(crate) type Row = Vec<Option<Canonical>>;
 
 /// One position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Slot(Slot),
-    /// Canonical bytes.
-    Term(Vec<u8>),
+    Term(Canonical),
 }
 
 /// The graph position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Default,
-    /// Canonical bytes.
-    Named(Vec<u8>),
+    Named(Canonical),
     Slot(Slot),
 }
 
@@ -49,15 +55,55 @@ impl Pattern {
     }
 }
 
-/// Joined patterns and filters over their slots.
+/// Joined patterns and filters over their slots. Conditions are shared by all places that test them, never copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
-    pub filters: Vec<Expr>,
+    pub filters: Vec<Arc<Expr>>,
+    /// Places of patterns by their hashes, as far as somebody had to find them among many.
+    places: FxHashMap<u64, usize>,
+    /// Patterns that are in `places`.
+    placed: usize,
 }
 
 /// Patterns up to which a list is searched rather than hashed.
 const FEW: usize = 32;
+
+impl Bgp {
+    pub(crate) fn new(patterns: Vec<Pattern>, filters: Vec<Arc<Expr>>) -> Self {
+        Self {
+            patterns,
+            filters,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the patterns that are not there yet: the same pattern twice constrains nothing more, since a group is a conjunction
+    /// and each match unique.
+    fn add(&mut self, more: Vec<Pattern>) {
+        if self.patterns.len() + more.len() <= FEW {
+            add_new(&mut self.patterns, &more);
+            return;
+        }
+        let hash = |p: &Pattern| FxBuildHasher.hash_one(p);
+        if self.placed > self.patterns.len() {
+            (self.placed, self.places) = (0, FxHashMap::default());
+        }
+        for (at, p) in self.patterns.iter().enumerate().skip(self.placed) {
+            self.places.entry(hash(p)).or_insert(at);
+        }
+        for p in more {
+            match self.places.entry(hash(&p)) {
+                Entry::Occupied(o) if self.patterns.get(*o.get()) == Some(&p) => {}
+                entry => {
+                    entry.or_insert(self.patterns.len());
+                    self.patterns.push(p);
+                }
+            }
+        }
+        self.placed = self.patterns.len();
+    }
+}
 
 /// Adds the patterns that are not there yet.
 pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
@@ -93,19 +139,19 @@ pub(crate) enum Kind {
     /// The named graphs, one a row.
     Graphs(Slot),
     /// One empty row if the named graph is there.
-    HasGraph(Vec<u8>),
+    HasGraph(Canonical),
     Path(PathNode),
     Values {
         slots: Vec<Slot>,
-        /// Canonical bytes; `None` is UNDEF.
-        rows: Vec<Vec<Option<Vec<u8>>>>,
+        /// `None` is UNDEF.
+        rows: Vec<Row>,
     },
     Service(Service),
     Join(Vec<Node>),
     LeftJoin {
         left: Box<Node>,
         right: Box<Node>,
-        condition: Vec<Expr>,
+        condition: Vec<Arc<Expr>>,
     },
     Minus {
         left: Box<Node>,
@@ -114,12 +160,12 @@ pub(crate) enum Kind {
     Union(Vec<Node>),
     Filter {
         inner: Box<Node>,
-        filters: Vec<Expr>,
+        filters: Vec<Arc<Expr>>,
     },
     Extend {
         inner: Box<Node>,
         to: Slot,
-        value: Expr,
+        value: Arc<Expr>,
     },
     /// `body` with the slots of a row of `input` bound: EXISTS, LATERAL, a group evaluated for each graph.
     Apply {
@@ -163,16 +209,92 @@ pub(crate) struct Node {
     pub possible: SlotSet,
     /// Every slot that is mentioned somewhere inside.
     pub uses: SlotSet,
+    pub(crate) size: Size,
+    /// Of a join, where its patterns were seen last.
+    pub(crate) group: Option<usize>,
+}
+
+/// The amount of work that a part of the query is, which bounds how often conditions may be repeated in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    /// Nodes.
+    nodes: usize,
+    /// Weight of the conditions that sank to more than one place.
+    repeated: usize,
+    /// Whether a path is what may connect it with other parts.
+    has_path: bool,
+}
+
+impl Size {
+    fn and(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes + other.nodes,
+            repeated: self.repeated + other.repeated,
+            has_path: self.has_path || other.has_path,
+        }
+    }
 }
 
 impl Node {
+    /// A node with the size of its inputs; a join's or a union's is set by whoever makes it.
     fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
+        let inside = match &kind {
+            Kind::Join(_)
+            | Kind::Union(_)
+            | Kind::Bgp(_)
+            | Kind::Graphs(_)
+            | Kind::HasGraph(_)
+            | Kind::Path(_)
+            | Kind::Values { .. }
+            | Kind::Service(_) => Size {
+                has_path: matches!(kind, Kind::Path(_)),
+                ..Size::default()
+            },
+            Kind::LeftJoin { left, right, .. } | Kind::Minus { left, right } => {
+                left.size.and(right.size)
+            }
+            Kind::Apply { input, body, .. } => input.size.and(body.size),
+            Kind::Filter { inner, .. }
+            | Kind::Extend { inner, .. }
+            | Kind::Group { inner, .. }
+            | Kind::OrderBy { inner, .. }
+            | Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::Slice { inner, .. }
+            | Kind::Project(inner) => inner.size,
+        };
+        let connects = matches!(
+            kind,
+            Kind::Path(_) | Kind::Filter { .. } | Kind::Extend { .. } | Kind::Project(_)
+        );
+        let has_path = connects && inside.has_path;
         Self {
             kind,
             certain,
             possible,
             uses,
+            size: Size {
+                nodes: inside.nodes + 1,
+                has_path,
+                ..inside
+            },
+            group: None,
         }
+    }
+
+    /// Nodes, about.
+    pub(crate) fn nodes(&self) -> usize {
+        self.size.nodes
+    }
+
+    /// True if a path is what may connect it with other parts.
+    pub(crate) fn has_path(&self) -> bool {
+        self.size.has_path
+    }
+
+    fn sized(mut self, size: Size) -> Self {
+        self.size = size;
+        self
     }
 
     /// One empty solution.
@@ -199,7 +321,7 @@ impl Node {
         let visible = uses.minus(&hidden.minus(&ends));
         let filters = vec![];
         Self::of(
-            Kind::Bgp(Bgp { patterns, filters }),
+            Kind::Bgp(Bgp::new(patterns, filters)),
             visible.clone(),
             visible,
             uses,
@@ -211,7 +333,7 @@ impl Node {
         Self::of(Kind::Graphs(slot), none(), none(), SlotSet::one(slot))
     }
 
-    pub(crate) fn has_graph(bytes: Vec<u8>) -> Self {
+    pub(crate) fn has_graph(bytes: Canonical) -> Self {
         let none = SlotSet::default;
         Self::of(Kind::HasGraph(bytes), none(), none(), none())
     }
@@ -231,7 +353,7 @@ impl Node {
         Self::of(Kind::Path(path), ends.clone(), ends, uses)
     }
 
-    pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Vec<Option<Vec<u8>>>>) -> Self {
+    pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Row>) -> Self {
         let possible: SlotSet = slots.iter().copied().collect();
         let certain = slots
             .iter()
@@ -270,17 +392,19 @@ impl Node {
         let Some(first) = parts.next() else {
             return Self::values(vec![], vec![]);
         };
-        let (mut certain, mut possible, mut uses) = (
+        let (mut certain, mut possible, mut uses, mut size) = (
             first.certain.clone(),
             first.possible.clone(),
             first.uses.clone(),
+            first.size,
         );
         for p in parts {
             certain = certain.and(&p.certain);
             possible.add(&p.possible);
             uses.add(&p.uses);
+            size = size.and(p.size);
         }
-        Self::of(Kind::Union(all), certain, possible, uses)
+        Self::of(Kind::Union(all), certain, possible, uses).sized(size)
     }
 
     /// Both, in any order: joins are flat, and all patterns among their parts are one group. What only adds to or
@@ -296,47 +420,78 @@ impl Node {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
-        let (right, left) = match right.lift_over(left) {
+        let (right, mut left) = match right.lift_over(left) {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
         // Of the sides, not of the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
-        let (certain, possible, uses) = (
-            left.certain.or(&right.certain),
-            left.possible.or(&right.possible),
-            left.uses.or(&right.uses),
+        let (mut certain, mut possible, mut uses) = (
+            std::mem::take(&mut left.certain),
+            std::mem::take(&mut left.possible),
+            std::mem::take(&mut left.uses),
         );
+        if !matches!(left.kind, Kind::Join(_)) {
+            left.certain = certain.clone();
+            left.possible = possible.clone();
+            left.uses = uses.clone();
+        }
+        certain.add(&right.certain);
+        possible.add(&right.possible);
+        uses.add(&right.uses);
+        let size = left.size.and(right.size);
         let list = |side: Self| match side.kind {
             Kind::Join(list) => list,
             _ => vec![side],
         };
         // The left side's own list: a long join is built part by part, and none of its parts may move for each.
+        let mut group = left.group;
         let mut parts = list(left);
         for part in list(right) {
-            part.add_to(&mut parts);
+            part.add_to(&mut parts, &mut group);
         }
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
-            return Self::of(one.kind, certain, possible, uses);
+            return Self::of(one.kind, certain, possible, uses).sized(size);
         }
-        Self::of(Kind::Join(parts), certain, possible, uses)
+        let mut whole = Self::of(Kind::Join(parts), certain, possible, uses).sized(size);
+        whole.group = group;
+        whole
     }
 
-    fn add_to(self, parts: &mut Vec<Self>) {
-        if let Kind::Bgp(new) = &self.kind
-            && let Some(old) = parts.iter_mut().find(|p| matches!(p.kind, Kind::Bgp(_)))
-            && let Kind::Bgp(bgp) = &mut old.kind
-        {
-            // The same pattern twice constrains nothing more: a group is a conjunction, each match unique.
-            add_new(&mut bgp.patterns, &new.patterns);
-            bgp.filters.extend(new.filters.iter().cloned());
-            old.certain.add(&self.certain);
-            old.possible.add(&self.possible);
-            old.uses.add(&self.uses);
+    /// Adds a part to a join. `group` is where the join's patterns are, if it has any.
+    fn add_to(self, parts: &mut Vec<Self>, group: &mut Option<usize>) {
+        let Kind::Bgp(new) = self.kind else {
+            parts.push(self);
             return;
+        };
+        let is_group = |p: &Self| matches!(p.kind, Kind::Bgp(_));
+        // A condition may have made something else of it.
+        if !group.is_some_and(|at| parts.get(at).is_some_and(is_group)) {
+            *group = parts.iter().position(is_group);
         }
-        parts.push(self);
+        match group.and_then(|at| parts.get_mut(at)) {
+            Some(Self {
+                kind: Kind::Bgp(bgp),
+                certain,
+                possible,
+                uses,
+                ..
+            }) => {
+                bgp.add(new.patterns);
+                bgp.filters.extend(new.filters);
+                certain.add(&self.certain);
+                possible.add(&self.possible);
+                uses.add(&self.uses);
+            }
+            _ => {
+                *group = Some(parts.len());
+                parts.push(Self {
+                    kind: Kind::Bgp(new),
+                    ..self
+                });
+            }
+        }
     }
 
     /// `left` ⋈ `other` with `left`'s top operator on top of the join, if that means the same.
@@ -366,9 +521,8 @@ impl Node {
                 kind: ApplyKind::Semi | ApplyKind::Anti,
             } => (body.uses.clone(), input),
             Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
-                let reads = filters
-                    .iter()
-                    .fold(SlotSet::default(), |a, f| a.or(&f.slots()));
+                let mut reads = SlotSet::default();
+                filters.iter().for_each(|f| reads.add(&f.slots()));
                 (reads, inner)
             }
             _ => return Err(Box::new((self, other))),
@@ -378,6 +532,7 @@ impl Node {
             return Err(Box::new((self, other)));
         }
         // Also what only the whole has in scope: the graph's variable.
+        let size = self.size.and(other.size);
         let (certain, possible, uses) = (self.certain, self.possible, self.uses);
         let mut lifted = match self.kind {
             Kind::LeftJoin {
@@ -390,17 +545,21 @@ impl Node {
             Kind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
             Kind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
             kind => {
-                let whole = Self::of(kind, certain, possible, uses);
+                let whole = Self::of(kind, certain, possible, uses).sized(self.size);
                 return Err(Box::new((whole, other)));
             }
         };
         lifted.certain.add(&certain);
         lifted.possible.add(&possible);
         lifted.uses.add(&uses);
+        lifted.size = Size {
+            has_path: lifted.size.has_path,
+            ..size
+        };
         Ok(lifted)
     }
 
-    pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Expr>) -> Self {
+    pub(crate) fn left_join(left: Self, right: Self, condition: Vec<Arc<Expr>>) -> Self {
         if right.is_unit() && condition.is_empty() {
             return left;
         }
@@ -410,7 +569,7 @@ impl Node {
             uses.add(&c.slots());
         }
         // A condition over the right side alone may as well hold inside it.
-        let (inside, condition): (Vec<Expr>, Vec<Expr>) = condition.into_iter().partition(|c| {
+        let (inside, condition): (Vec<_>, Vec<_>) = condition.into_iter().partition(|c| {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
         });
@@ -436,9 +595,8 @@ impl Node {
         Self::of(kind, certain, possible, uses)
     }
 
-    pub(crate) fn extend(self, to: Slot, value: Expr) -> Self {
-        use spargebra::algebra::Expression;
-        let bound = match &value.expression {
+    pub(crate) fn extend(self, to: Slot, value: Arc<Expr>) -> Self {
+        let bound = match &*value.expression {
             Expression::NamedNode(_) | Expression::Literal(_) => true,
             Expression::Variable(v) => value.slot(v).is_some_and(|s| self.certain.has(s)),
             _ => false,
@@ -524,99 +682,5 @@ impl Node {
         self.possible.insert(g);
         self.uses.insert(g);
         self
-    }
-
-    /// Keeps solutions on which all are true. Filters sink.
-    pub(crate) fn filter(self, filters: Vec<Expr>) -> Self {
-        filters.into_iter().fold(self, Self::filter_one)
-    }
-
-    fn filter_one(mut self, f: Expr) -> Self {
-        let slots = f.slots();
-        if f.per_row {
-            return self.filter_here(f);
-        }
-        match &mut self.kind {
-            Kind::Bgp(b) if slots.is_within(&self.certain) => {
-                b.filters.push(f);
-                return self;
-            }
-            Kind::Join(parts) if !slots.is_empty() => {
-                let mut sunk = false;
-                for p in parts.iter_mut() {
-                    if slots.is_within(&p.certain) {
-                        sunk = true;
-                        p.replace(|p| p.filter_one(f.clone()));
-                    }
-                }
-                if sunk {
-                    return self;
-                }
-            }
-            Kind::Union(branches) => {
-                // A branch that lacks a slot sees it unbound, as the row above would.
-                for b in branches.iter_mut() {
-                    b.replace(|b| b.filter_one(f.clone()));
-                }
-                self.uses.add(&slots);
-                return self;
-            }
-            Kind::LeftJoin { left, .. } | Kind::Minus { left, .. }
-                if slots.is_within(&left.certain) =>
-            {
-                left.replace(|l| l.filter_one(f));
-                return self;
-            }
-            Kind::Apply { input, kind, .. }
-                if slots.is_within(&input.certain)
-                    && matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
-            {
-                input.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Extend { inner, to, value }
-                if !slots.has(*to) && !value.per_row && slots.is_within(&inner.certain) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Filter { inner, .. }
-            | Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::OrderBy { inner, .. }
-            | Kind::Project(inner)
-                if !slots.is_empty() && slots.is_within(&inner.certain) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            Kind::Group { inner, by, .. }
-                if !slots.is_empty()
-                    && slots.is_within(&inner.certain)
-                    && slots.iter().all(|s| by.contains(&s)) =>
-            {
-                inner.replace(|i| i.filter_one(f));
-                return self;
-            }
-            _ => {}
-        }
-        self.filter_here(f)
-    }
-
-    fn replace(&mut self, f: impl FnOnce(Self) -> Self) {
-        let own = std::mem::replace(self, Self::values(vec![], vec![]));
-        *self = f(own);
-    }
-
-    fn filter_here(mut self, f: Expr) -> Self {
-        self.uses.add(&f.slots());
-        if let Kind::Filter { filters, .. } = &mut self.kind {
-            filters.push(f);
-            return self;
-        }
-        self.above(|inner| Kind::Filter {
-            inner,
-            filters: vec![f],
-        })
     }
 }

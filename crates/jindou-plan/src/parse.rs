@@ -1,11 +1,11 @@
 //! SPARQL text → algebra: [`jindou_syntax`], whose faults become this project's errors.
 
 use jindou_model::{Error, Result};
+use jindou_syntax::algebra::Query;
 pub use jindou_syntax::{
     COMMON_PREFIXES, Escapes, Failure, Limited, Meter, Options as SyntaxOptions, TextPrefixes,
     Unlimited, prefixes_of,
 };
-use spargebra::Query;
 
 /// Parses a query, without limits of memory and time. The error names the position and what was expected there.
 ///

@@ -6,10 +6,11 @@ use crate::operator::Prune;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
-use crate::watch::{PlanLimits, Watch};
+use crate::watch::Watch;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{Error, Result, scope};
 use jindou_store::Graph;
+use jindou_syntax::algebra::Query;
 
 /// Options that the caller chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,7 +21,8 @@ pub struct PlanOptions {
     pub functions: Functions,
 }
 
-/// Plans a query for one snapshot: all of SPARQL 1.1, and what `spargebra` parses of 1.2 (triple terms).
+/// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and of 1.2
+/// triple terms.
 ///
 /// Takes O(slots × edges × beam) estimates for each group of patterns plus, for each variable with several required
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
@@ -29,37 +31,24 @@ pub struct PlanOptions {
 /// [`Error::Query`] names a function that is neither a cast nor among the options' functions, or takes other arguments, and an
 /// aggregate that is not SPARQL's. [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before
 /// it binds, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
-/// for it.
-pub fn plan(query: &spargebra::Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
-    let limits = PlanLimits {
-        cancel: &CancelToken::new(),
-        memory: &MemoryBudget::unlimited(),
-    };
-    plan_within(query, snapshot, options, limits)
+/// for it. Those of [`scope::look`].
+pub fn plan(query: &Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
+    plan_over(query, snapshot, options, false)
 }
 
-/// [`plan`] that ends when it is cancelled, its deadline is over, which it looks at between estimates, or there is no memory.
-///
-/// # Errors
-/// Those of [`plan`], `Timeout`, `Cancelled` and `Limit`.
-pub fn plan_within(
-    query: &spargebra::Query,
-    snapshot: &dyn Graph,
-    options: &PlanOptions,
-    limits: PlanLimits<'_>,
-) -> Result<Plan> {
-    plan_over(query, snapshot, options, limits, false)
-}
-
-/// [`plan_within`]; the query may have placeholders of parameters.
+/// [`plan`]; the query may have placeholders of parameters.
 pub(crate) fn plan_over(
-    query: &spargebra::Query,
+    query: &Query,
     snapshot: &dyn Graph,
     options: &PlanOptions,
-    limits: PlanLimits<'_>,
     parameters: bool,
 ) -> Result<Plan> {
-    let here = || plan_here(query, snapshot, options, limits, parameters);
+    let here = || {
+        let (plan, bytes) = scope::measure(|| plan_here(query, snapshot, options, parameters));
+        let mut plan = plan?;
+        plan.bytes = bytes;
+        Ok(plan)
+    };
     if is_shallow(query) {
         return here();
     }
@@ -67,7 +56,7 @@ pub(crate) fn plan_over(
         std::thread::Builder::new()
             .name("plan".into())
             .stack_size(DEEP_STACK)
-            .spawn_scoped(s, here)
+            .spawn_scoped(s, scope::carry(here))
             .map_err(|e| Error::Internal(format!("no thread to plan a deep query: {e}")))?
             .join()
             .map_err(|_| Error::Internal("the planner panicked".into()))?
@@ -83,23 +72,18 @@ const DEEP_STACK: usize = 512 << 20;
 /// written.
 const TRIPLE: f64 = 400.0;
 
-fn is_shallow(query: &spargebra::Query) -> bool {
-    use spargebra::Query;
-    let (Query::Select { pattern, .. }
-    | Query::Ask { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }) = query;
-    crate::translate::depth_is_within(pattern, PLAIN_DEPTH)
+fn is_shallow(query: &Query) -> bool {
+    crate::translate::depth_is_within(query.pattern(), PLAIN_DEPTH)
 }
 
 fn plan_here(
-    query: &spargebra::Query,
+    query: &Query,
     snapshot: &dyn Graph,
     options: &PlanOptions,
-    limits: PlanLimits<'_>,
     parameters: bool,
 ) -> Result<Plan> {
-    let watch = Watch::new(limits);
+    scope::look()?;
+    let watch = Watch;
     let logical = translate::of(query, &options.functions, &watch)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
@@ -115,6 +99,7 @@ fn plan_here(
         constants: SlotSet::default(),
         reaches: Reaches::default(),
         graphs: None,
+        tries: Builder::tries_for(&logical.root),
         watch: &watch,
     };
     let mut built = builder.build(&logical.root);
@@ -129,7 +114,7 @@ fn plan_here(
     if semi::reduce(&mut built.op, &wanted) {
         prune.input(&mut built.op, &wanted);
     }
-    watch.end()?;
+    watch.look()?;
     let made = match &logical.form {
         Form::Construct(template) => template.len() as f64 * TRIPLE,
         _ => 0.0,
@@ -148,5 +133,6 @@ fn plan_here(
             Weight::Heavy
         },
         validity: watched.validity(),
+        bytes: 0,
     })
 }

@@ -7,13 +7,15 @@ use crate::id_filter;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId};
 use jindou_store::segment::Scope;
 use jindou_store::{Graph, ObjectTerms};
-use spargebra::algebra::QueryDataset;
+use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
+use std::sync::Arc;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
 const MAX_TEST_INTERVALS: usize = 1_024;
@@ -91,8 +93,6 @@ pub(crate) struct Resolved {
     /// `FROM NAMED`: ascending.
     pub named: Option<Vec<u32>>,
     pub conditions: Vec<Condition>,
-    /// Bytes of the ids that indexes listed.
-    pub listed: usize,
 }
 
 /// Why nothing matches.
@@ -112,33 +112,32 @@ impl Dataset {
         snapshot: &Watched<'_>,
         options: &PlanOptions,
     ) -> Self {
+        let own = if options.union_default {
+            GraphRef::Union
+        } else {
+            GraphRef::Default
+        };
         let Some(dataset) = dataset else {
-            let default = if options.union_default {
-                GraphRef::Union
-            } else {
-                GraphRef::Default
-            };
             return Self {
-                default,
+                default: own,
                 named: None,
             };
         };
-        let ids = |list: &[spargebra::term::NamedNode]| {
+        let ids = |list: &[NamedNode]| {
             let mut ids: Vec<u32> = list
                 .iter()
-                .filter_map(|n| {
-                    let mut bytes = vec![];
-                    term::push_iri(n.as_str(), &mut bytes);
-                    snapshot.lookup(&bytes).map(|v| v.0)
-                })
+                .filter_map(|n| snapshot.lookup(&n.canonical()).map(|v| v.0))
                 .collect();
             ids.sort_unstable();
             ids.dedup();
             ids
         };
         let graphs = ids(&dataset.default);
+        // An empty IRI, which no text can name, is the graph that queries see without a dataset.
+        let is_own = dataset.default.iter().any(|n| n.as_str().is_empty());
         Self {
             default: match graphs.as_slice() {
+                _ if is_own => own,
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },
@@ -148,7 +147,7 @@ impl Dataset {
     }
 
     /// The id of a named graph that the query can see.
-    pub(crate) fn graph(&self, name: &[u8], snapshot: &Watched<'_>) -> Option<u32> {
+    pub(crate) fn graph(&self, name: &Canonical, snapshot: &Watched<'_>) -> Option<u32> {
         let g = snapshot.lookup(name)?.0;
         let seen = self
             .named
@@ -167,9 +166,11 @@ pub(crate) fn resolve(
     names: &[String],
     dataset: &Dataset,
     snapshot: &Watched<'_>,
+    watch: &Watch,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
+        watch,
         dataset,
         out: Resolved {
             edges: Vec::with_capacity(group.patterns.len()),
@@ -179,7 +180,6 @@ pub(crate) fn resolve(
             absorbed_keys: 0,
             named: dataset.named.clone(),
             conditions: vec![],
-            listed: 0,
         },
     };
     r.run(group, names)?;
@@ -188,6 +188,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     snapshot: &'a Watched<'a>,
+    watch: &'a Watch,
     dataset: &'a Dataset,
     out: Resolved,
 }
@@ -225,7 +226,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn vertex(&self, bytes: &[u8]) -> Result<VertexId, Empty> {
+    fn vertex(&self, bytes: &Canonical) -> Result<VertexId, Empty> {
         self.snapshot
             .lookup(bytes)
             .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))
@@ -354,7 +355,7 @@ impl Resolver<'_> {
         self.out.within_why[slot as usize].push(why());
     }
 
-    fn filters(&mut self, filters: &[Expr]) -> Result<(), Empty> {
+    fn filters(&mut self, filters: &[Arc<Expr>]) -> Result<(), Empty> {
         let mut resources = 0u128;
         let compares = filters.iter().any(|f| f.slots().len() > 1);
         for e in &self.out.edges {
@@ -390,6 +391,9 @@ impl Resolver<'_> {
             stored: true,
         };
         for f in filters {
+            if self.watch.is_over() {
+                return Err("planning took too long".into());
+            }
             match compiler.compile(f) {
                 Compiled::True => {}
                 Compiled::False(why) => return Err(why),
@@ -400,7 +404,6 @@ impl Resolver<'_> {
                 Compiled::Narrowed(slot, ids, why, c) => {
                     // Terms of updates are in no index: each may pass, and is tested.
                     let ids = intervals::of_base(ids);
-                    self.out.listed += size_of_val(&*ids);
                     self.narrow(slot, ids, None, || format!("is one {why}"));
                     self.out.conditions.push(c);
                 }

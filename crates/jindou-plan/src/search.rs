@@ -31,7 +31,7 @@ pub(crate) fn order(
     need: u128,
     given: u128,
     rows: f64,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Option<Vec<Move>> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {

@@ -3,7 +3,6 @@
 //! The search works on masks, so a group's slots are numbered from 0 inside and renumbered at the end.
 
 use crate::emit::Emitter;
-use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::model::Model;
 use crate::resolve::{self, Dataset};
@@ -14,6 +13,7 @@ use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
+use std::sync::Arc;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
 pub(crate) const MAX_LOCAL: usize = 100;
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch<'_>,
+    watch: &Watch,
 ) -> Result<Planned, String> {
     let given_up = || Err("planning took too long".to_owned());
     if watch.is_over() {
@@ -50,10 +50,9 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+    let found = resolve::resolve(&inside, &names, dataset, snapshot, watch)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    watch.take(resolved.listed);
     let model = Model::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local
@@ -147,16 +146,9 @@ impl Local {
         let filters = group
             .filters
             .iter()
-            .map(|f| Expr {
-                variables: f
-                    .variables
-                    .iter()
-                    .map(|(v, s)| (v.clone(), self.slot(*s)))
-                    .collect(),
-                ..f.clone()
-            })
+            .map(|f| Arc::new(f.renamed(|s| self.slot(s))))
             .collect();
-        Bgp { patterns, filters }
+        Bgp::new(patterns, filters)
     }
 }
 
@@ -252,6 +244,9 @@ fn condition(c: &mut Condition, map: &impl Fn(&mut Slot)) {
             list.iter_mut().for_each(|c| condition(c, map));
         }
         Condition::Not(c) => condition(c, map),
-        Condition::General(g) => g.variables.iter_mut().for_each(|v| map(&mut v.1)),
+        Condition::General(g) => {
+            let variables = Arc::make_mut(&mut g.variables);
+            variables.iter_mut().for_each(|v| map(&mut v.1));
+        }
     }
 }

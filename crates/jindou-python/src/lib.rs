@@ -30,6 +30,10 @@ mod wait;
 
 use pyo3::prelude::*;
 
+/// Counts what reading and planning a query take. Of this library alone: Python's objects have an allocator of their own.
+#[global_allocator]
+static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+
 /// The engine in the process.
 #[pymodule]
 fn _jindou(m: &Bound<'_, PyModule>) -> PyResult<()> {

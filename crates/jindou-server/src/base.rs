@@ -32,6 +32,22 @@ pub(crate) fn under<T>(
     }
 }
 
+/// The texts that [`under`] plans for a text, in their order: which of them was planned before?
+pub(crate) fn known<T>(
+    text: &str,
+    base: Option<&str>,
+    find: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let Some(base) = base else {
+        return find(text);
+    };
+    let based = || find(&format!("BASE <{base}> {text}"));
+    if makes_iris(text) {
+        return based().or_else(|| find(text));
+    }
+    find(text).or_else(based)
+}
+
 /// The error of a text, given its error without the base and with it.
 fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     match (without, with) {

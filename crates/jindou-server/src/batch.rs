@@ -3,17 +3,19 @@
 //! A batch is one query to everybody else: one place, one time limit, one memory budget. Its queries run one after the
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
-use crate::live::{Cause, LiveQuery, Newcomer, State};
+use crate::admission::{Admitted, Asked};
+use crate::live::{LiveQuery, State};
+use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, client_of};
+use crate::registry::Prepared;
+use crate::run::{Connection, Failure};
 use crate::shared::Shared;
 use crate::slots::Slot;
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 use jindou::{
-    Error, MemoryBudget, PreparedQuery, QueryOptions, Resource, ResultFormat, ResultWriter,
-    Session, Value,
+    Error, MemoryBudget, QueryOptions, Resource, ResultFormat, ResultWriter, Session, Value,
 };
 use jindou_scheduler::Class;
 use oxrdf::Term;
@@ -46,49 +48,14 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     text: Vec<u8>,
     timeout: Option<Duration>,
+    tag: Option<String>,
     connection: &Connection,
 ) -> Result<Response<Body>, Problem> {
-    let options = &shared.options;
-    let newcomer = Newcomer {
-        text: "(a batch of prepared queries)".into(),
-        client: connection.peer.to_string(),
-        owner: connection.caller.owner,
-        limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
-        memory: shared.memory.part(options.query_memory),
-    };
-    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
-        shared.metrics.refused.inc();
-        Problem::busy(crowded.to_string())
-    })?;
-    let guard = shared
-        .admission
-        .admit(Class::Light, client_of(&connection.peer))
-        .map_err(|r| {
-            shared.metrics.refused.inc();
-            Problem::refused(&r)
-        })?;
-    let shared = Arc::clone(shared);
-    let query = Arc::clone(&admitted.query);
-    let cancelled = OnDrop(Arc::clone(&query));
-    let job = tokio::task::spawn_blocking(move || {
-        let _guard = guard;
-        let _admitted = admitted;
-        let done = run_all(&shared, &query, &text);
-        let done = done.map_err(|e| Problem::of(&e));
-        let failure = done.as_ref().err().map(|_| Error::Cancelled);
-        crate::run::record(
-            &shared,
-            &query,
-            &failure.map_or(Ok(()), |e| Err(crate::run::Failure::running(e))),
-            false,
-        );
-        done
+    let asked = Asked::new("(a batch of prepared queries)", timeout);
+    let lines = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
+        run_all(shared, admitted, &text)
     });
-    let lines = job
-        .await
-        .map_err(|e| Problem::of(&Error::Internal(e.to_string())))??;
-    std::mem::forget(cancelled);
-    let mut response = Response::new(Body::from(lines));
+    let mut response = Response::new(Body::from(lines.await?));
     response.headers_mut().insert(
         CONTENT_TYPE,
         HeaderValue::from_static("application/x-ndjson"),
@@ -96,17 +63,9 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// A client that goes away ends its batch.
-struct OnDrop(Arc<LiveQuery>);
-
-impl Drop for OnDrop {
-    fn drop(&mut self) {
-        self.0.cancel(Cause::ClientGone);
-    }
-}
-
 struct Runner<'a> {
     shared: &'a Shared,
+    admitted: &'a Admitted,
     query: &'a LiveQuery,
     options: QueryOptions,
     sessions: FxHashMap<u64, Session>,
@@ -119,11 +78,10 @@ struct Runner<'a> {
 }
 
 /// The lines of all answers.
-fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut slot = shared.slots.slot(true);
-    slot.take(query)?;
+fn run_all(shared: &Shared, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
+    let query = &*admitted.query;
+    let slot = piece::light_slot(shared, query)?;
     query.set_state(State::Running);
-    let _ = query.light.set(true);
     let computing = Instant::now();
     let mut options = QueryOptions::default()
         .with_threads(1)
@@ -134,6 +92,7 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
     options.service.clone_from(&shared.options.service);
     let mut runner = Runner {
         shared,
+        admitted,
         query,
         options,
         sessions: FxHashMap::default(),
@@ -150,7 +109,7 @@ fn run_all(shared: &Shared, query: &Arc<LiveQuery>, text: &[u8]) -> Result<Vec<u
     }
     query.memory.release(runner.charged);
     query.bytes.store(out.len() as u64, Ordering::Relaxed);
-    done.map(|()| out)
+    done.map(|()| out).map_err(Failure::running)
 }
 
 impl Runner<'_> {
@@ -220,12 +179,12 @@ impl Runner<'_> {
         })?;
         let number = u64::from_str_radix(id, 16).map_err(|_| unknown(id))?;
         if !self.sessions.contains_key(&number) {
-            let found: PreparedQuery = self
+            let found: Prepared = self
                 .shared
                 .prepared
                 .get(number)
                 .ok_or_else(|| unknown(id))?;
-            self.sessions.insert(number, found.session());
+            self.sessions.insert(number, found.session(self.admitted));
         }
         let Some(session) = self.sessions.get_mut(&number) else {
             return Err(unknown(id));

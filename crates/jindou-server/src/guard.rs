@@ -1,6 +1,7 @@
 //! The checks that every request passes: its host, tokens, origin; and counting.
 
 use crate::auth::{Access, Caller, Credentials, Keyring, Writing};
+use crate::codings;
 use crate::problem::Problem;
 use crate::routes;
 use crate::run::Connection;
@@ -39,7 +40,9 @@ pub(crate) async fn guard(
         Ok(()) if request.method() == Method::OPTIONS => {
             Ok(routes::methods(path).map(|methods| preflight(methods, origin.is_some())))
         }
-        Ok(()) => permitted(&shared, &mut request).map(|()| None),
+        Ok(()) => permitted(&shared, &mut request)
+            .and_then(|()| codings::of(&headers))
+            .map(|_| None),
     };
     let mut response = match answer {
         Ok(Some(response)) => response,
@@ -114,7 +117,9 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
         );
         all.insert(
             ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("accept, authorization, content-type, x-jindou-profile"),
+            HeaderValue::from_static(
+                "accept, authorization, content-encoding, content-type, x-jindou-profile",
+            ),
         );
         all.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     }

@@ -6,7 +6,8 @@
 //! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
 //! thread of the runtime is always left for sockets: see [`Shared::inline`].
 
-use crate::live::{LiveQuery, State};
+use crate::admission::Admitted;
+use crate::live::State;
 use crate::problem::Problem;
 use crate::response::{self, Head};
 use crate::run::{self, Failure, Request, Work};
@@ -17,7 +18,6 @@ use http::Response;
 use jindou::{Error, GpuChoice, PlannedQuery, QueryOptions};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -68,7 +68,8 @@ impl Out for Short {
 }
 
 /// Answers the query if that is a matter of a moment. Blocks for that moment.
-pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Attempt {
+pub(crate) fn attempt(shared: &Shared, admitted: &Admitted, request: &Request) -> Attempt {
+    let query = &admitted.query;
     if !matches!(request.work, Work::Query(_) | Work::Bound(_)) {
         return Attempt::Later(None);
     }
@@ -78,7 +79,7 @@ pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request
     let Ok(_permit) = shared.inline.try_acquire() else {
         return Attempt::Later(None);
     };
-    let tried = catch_unwind(AssertUnwindSafe(|| answer(shared, query, request)));
+    let tried = catch_unwind(AssertUnwindSafe(|| answer(shared, admitted, request)));
     let failure = match tried {
         Ok(Ok(attempt)) => return attempt,
         Ok(Err(failure)) => failure,
@@ -86,11 +87,12 @@ pub(crate) fn attempt(shared: &Shared, query: &Arc<LiveQuery>, request: &Request
         Err(_) => Failure::running(Error::Internal("the query ended without an answer".into())),
     };
     let problem = failure.problem(query);
-    run::record(shared, query, &Err(failure), false);
+    run::record(shared, query, Err(&failure), false);
     Attempt::Done(Err(problem))
 }
 
-fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<Attempt, Failure> {
+fn answer(shared: &Shared, admitted: &Admitted, request: &Request) -> Result<Attempt, Failure> {
+    let query = &admitted.query;
     if let Work::Bound(b) = &request.work
         && !b.prepared.is_current()
     {
@@ -99,18 +101,18 @@ fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<
     }
     let options = run::options(shared, query, request);
     let within = options.clone().with_timeout(PLANNING.min(query.left()));
-    let planned = match run::plan(shared, request, &within) {
+    let planned = match run::plan(shared, admitted, request, &within) {
         // It is planned again, within its own time.
-        Err(failure) if matches!(failure.error, Error::Timeout(_)) && !query.left().is_zero() => {
+        Err(Error::Timeout(_)) if !query.left().is_zero() => {
             return Ok(Attempt::Later(None));
         }
-        planned => planned?,
+        planned => planned.map_err(Failure::running)?,
     };
     if planned.is_light() {
         let _ = query.light.set(true);
         query.set_state(State::Running);
-        if let Some(response) = run_here(shared, query, request, options, &planned)? {
-            run::record(shared, query, &Ok(()), false);
+        if let Some(response) = run_here(shared, admitted, request, options, &planned)? {
+            run::record(shared, query, Ok(()), false);
             return Ok(Attempt::Done(Ok(response)));
         }
         query.set_state(State::Queued);
@@ -121,11 +123,12 @@ fn answer(shared: &Shared, query: &Arc<LiveQuery>, request: &Request) -> Result<
 /// `None`: it takes longer, or more, than it may here.
 fn run_here(
     shared: &Shared,
-    query: &Arc<LiveQuery>,
+    admitted: &Admitted,
     request: &Request,
     mut options: QueryOptions,
     planned: &PlannedQuery,
 ) -> Result<Option<Response<Body>>, Failure> {
+    let query = &admitted.query;
     options.threads = Some(1);
     options.timeout = Some(TIME.min(query.left()));
     options.memory = Some(query.memory.part(MEMORY.min(query.memory.limit())));
@@ -135,7 +138,7 @@ fn run_here(
     };
     let count = Count::new(shared, query);
     let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, count);
-    let ran = shared.db.run_planned(planned, &options, &mut sink);
+    let ran = admitted.db().run_planned(planned, &options, &mut sink);
     if let Some(offers) = sink.unacceptable() {
         return Err(Failure {
             error: Error::SinkClosed,

@@ -4,31 +4,37 @@
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
+//! | `stalled` | connections whose readers take nothing |
 //! | `auth` | tokens, and what those who carry them may do |
 //! | `guard` | the checks that every request passes |
 //! | `bodies` | bodies of requests, within the memory of all queries |
+//! | `codings` | bodies that come compressed |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
 //! | `page` | files of the page for people |
 //! | `base` | what relative IRIs of a query stand under |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
 //! | `write` | one update from admission to its answer |
+//! | `admission` | the only way to the database: queries that exist, their shares and limits |
+//! | `piece` | requests that are answered by one document: plans, descriptions, completions |
 //! | `inline` | light queries, answered where their request was read |
 //! | `sinks` | where a query's rows go, counted on the way |
 //! | `writer` | formatted answers → chunks → the response's body, compressed on the way |
 //! | `slots` | how many queries compute at once |
-//! | `live` | queries that exist now: seen, counted, cancelled |
+//! | `live` | one query that exists: its limits, its state, its end |
 //! | `problem`, `paths` | errors as HTTP answers, without the places of files |
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
 //! The server uses the database only through the crate `jindou`; completion comes from `jindou-complete`.
 
+mod admission;
 mod advice;
 mod auth;
 mod base;
 mod batch;
 mod bodies;
+mod codings;
 mod guard;
 mod inline;
 mod jobs;
@@ -38,6 +44,7 @@ mod metrics;
 mod negotiate;
 mod options;
 mod paths;
+mod piece;
 mod problem;
 mod quads;
 mod registry;
@@ -47,6 +54,7 @@ mod run;
 mod shared;
 mod sinks;
 mod slots;
+mod stalled;
 mod tls;
 mod write;
 
@@ -54,3 +62,10 @@ mod write;
 pub use jindou;
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};
+
+/// Paths of all routes, for the tests that go through them.
+#[doc(hidden)]
+#[must_use]
+pub fn routes() -> &'static [&'static str] {
+    routes::PATHS
+}

@@ -1,23 +1,26 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
+use crate::admission::{Queries, Upkeep};
 use crate::auth::{Caller, Keyring};
 use crate::bodies::{Charged, Hold};
+use crate::codings;
 use crate::jobs::Jobs;
-use crate::live::{Cause, LiveQueries};
+use crate::live::Cause;
 use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
 use crate::run::Connection;
 use crate::shared::Shared;
 use crate::slots::Slots;
+use crate::stalled::Stalling;
 use crate::{routes, tls};
 use axum::Router;
 use axum::body::Body;
+use http::header::CONTENT_ENCODING;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, MemoryBudget};
-use jindou_complete::Completer;
 use jindou_scheduler::{Admission, Limits};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
@@ -60,7 +63,7 @@ pub struct Server {
     address: SocketAddr,
     phase: watch::Sender<Phase>,
     finished: watch::Receiver<bool>,
-    live: Arc<LiveQueries>,
+    live: Arc<Queries>,
     shared: Arc<Shared>,
 }
 
@@ -99,7 +102,8 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
-        let live = Arc::new(LiveQueries::new(options.max_queries, options.share()));
+        let live = Queries::new(db.clone(), options.max_queries, options.share());
+        let live = Arc::new(live);
         let metrics = Metrics::new()
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
         let (phase, on_phase) = watch::channel(Phase::Serving);
@@ -126,9 +130,8 @@ impl Server {
             memory: db.runtime().memory().part(options.memory),
             metrics,
             jobs: Jobs::default(),
-            completer: Completer::new(db.clone()),
             options,
-            db,
+            upkeep: Upkeep::new(db),
         });
         let (done, finished) = watch::channel(false);
         let serving = Arc::clone(&shared);
@@ -397,13 +400,22 @@ async fn converse<S>(
             let changes = ["/update", "/store"];
             let own = changes.iter().any(|c| request.uri().path().starts_with(c));
             let hold = Hold::new(memory);
-            let router = router.clone();
+            let (router, memory) = (router.clone(), memory.clone());
             async move {
                 if own {
                     return router.oneshot(request.map(Body::new)).await;
                 }
                 let held = hold.clone();
-                let request = request.map(|body| Body::new(Charged::new(body, held)));
+                // Those that are not known are refused by the guard.
+                let coded = codings::of(request.headers()).unwrap_or_default();
+                if !coded.is_empty() {
+                    // Nobody undoes them again.
+                    request.headers_mut().remove(CONTENT_ENCODING);
+                }
+                let request = request.map(|body| {
+                    let body = codings::undone(Body::new(body), &coded, &memory);
+                    Body::new(Charged::new(body, held))
+                });
                 Ok(hold.answer(router.oneshot(request).await?))
             }
         })
@@ -412,7 +424,7 @@ async fn converse<S>(
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stalling::new(stream, memory)), service);
     let mut serving = pin!(serving);
     let mut closing = false;
     loop {

@@ -1,12 +1,9 @@
-//! The queries that exist now.
+//! A query that exists: its limits, its state, and how it is cancelled.
 
-use crate::run::client_of;
-use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result, WORTH_TRIMMING};
-use rustc_hash::FxHashMap;
+use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -47,6 +44,15 @@ pub(crate) enum Cause {
     Shutdown,
 }
 
+/// Description of a new query.
+pub(crate) struct Newcomer {
+    pub(crate) text: String,
+    pub(crate) client: String,
+    pub(crate) owner: Option<u64>,
+    pub(crate) limit: Duration,
+    pub(crate) memory: MemoryBudget,
+}
+
 /// One query that exists.
 pub(crate) struct LiveQuery {
     pub(crate) id: u64,
@@ -72,7 +78,7 @@ pub(crate) struct LiveQuery {
     /// True if the query waited for its reader at some time.
     waited: AtomicBool,
     /// Number of the client in whose share it counts.
-    sharer: u64,
+    pub(crate) sharer: u64,
     cancel: CancelToken,
     cause: OnceLock<Cause>,
     stop: Notify,
@@ -80,6 +86,32 @@ pub(crate) struct LiveQuery {
 }
 
 impl LiveQuery {
+    /// A query that waits. Called inside the runtime.
+    pub(crate) fn new(id: u64, sharer: u64, new: Newcomer) -> Self {
+        Self {
+            id,
+            text: shortened(&new.text),
+            body_text: OnceLock::new(),
+            client: new.client,
+            owner: new.owner,
+            started: Instant::now(),
+            limit: new.limit,
+            memory: new.memory,
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            light: OnceLock::new(),
+            watch: OnceLock::new(),
+            tag: OnceLock::new(),
+            state: AtomicU8::new(State::Queued as u8),
+            waited: AtomicBool::new(false),
+            sharer,
+            cancel: CancelToken::new(),
+            cause: OnceLock::new(),
+            stop: Notify::new(),
+            runtime: Handle::current(),
+        }
+    }
+
     /// The text, shortened.
     pub(crate) fn text(&self) -> &str {
         self.body_text.get().unwrap_or(&self.text)
@@ -172,153 +204,4 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     }
     let at = (0..=SHOWN).rev().find(|&i| text.is_char_boundary(i));
     format!("{}…", &text[..at.unwrap_or(0)]).into()
-}
-
-/// All of them. Bounded.
-pub(crate) struct LiveQueries {
-    inner: Mutex<Inner>,
-    most: usize,
-    /// Of one client.
-    most_each: usize,
-    /// Told when the last one ends.
-    idle: Notify,
-}
-
-#[derive(Default)]
-struct Inner {
-    queries: BTreeMap<u64, Arc<LiveQuery>>,
-    /// How many of them each client has.
-    shares: FxHashMap<u64, usize>,
-    last: u64,
-}
-
-/// Why a query was not taken in.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-pub(crate) enum Crowded {
-    #[error("{0} queries and updates exist already, the most this server allows; try again")]
-    All(usize),
-    #[error(
-        "{0} of your queries and updates exist already, the most one client may have here; read or end some of them"
-    )]
-    Share(usize),
-}
-
-/// Description of a new query.
-pub(crate) struct Newcomer {
-    pub(crate) text: String,
-    pub(crate) client: String,
-    pub(crate) owner: Option<u64>,
-    pub(crate) limit: Duration,
-    pub(crate) memory: MemoryBudget,
-}
-
-/// Keeps a query in the list while it lives.
-pub(crate) struct Admitted {
-    all: Arc<LiveQueries>,
-    pub(crate) query: Arc<LiveQuery>,
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let mut inner = self.all.lock();
-        inner.queries.remove(&self.query.id);
-        if let Some(n) = inner.shares.get_mut(&self.query.sharer) {
-            *n -= 1;
-            if *n == 0 {
-                inner.shares.remove(&self.query.sharer);
-            }
-        }
-        if inner.queries.is_empty() {
-            self.all.idle.notify_waiters();
-        }
-        drop(inner);
-        if self.query.memory.peak() >= WORTH_TRIMMING {
-            jindou::trim();
-        }
-    }
-}
-
-impl LiveQueries {
-    /// At most so many, and so many of one client.
-    pub(crate) fn new(most: usize, most_each: usize) -> Self {
-        Self {
-            inner: Mutex::default(),
-            most,
-            most_each,
-            idle: Notify::new(),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a query in.
-    ///
-    /// # Errors
-    /// When there are too many, of all or of its client.
-    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Result<Admitted, Crowded> {
-        let text = shortened(&new.text);
-        let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
-        let mut guard = self.lock();
-        let inner = &mut *guard;
-        if inner.queries.len() >= self.most {
-            return Err(Crowded::All(self.most));
-        }
-        let share = inner.shares.entry(sharer).or_default();
-        if *share >= self.most_each {
-            return Err(Crowded::Share(self.most_each));
-        }
-        *share += 1;
-        inner.last += 1;
-        let query = Arc::new(LiveQuery {
-            id: inner.last,
-            text,
-            body_text: OnceLock::new(),
-            client: new.client,
-            owner: new.owner,
-            started: Instant::now(),
-            limit: new.limit,
-            memory: new.memory,
-            rows: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            light: OnceLock::new(),
-            watch: OnceLock::new(),
-            tag: OnceLock::new(),
-            state: AtomicU8::new(State::Queued as u8),
-            waited: AtomicBool::new(false),
-            sharer,
-            cancel: CancelToken::new(),
-            cause: OnceLock::new(),
-            stop: Notify::new(),
-            runtime: Handle::current(),
-        });
-        inner.queries.insert(query.id, Arc::clone(&query));
-        Ok(Admitted {
-            all: Arc::clone(self),
-            query,
-        })
-    }
-
-    /// Oldest first.
-    pub(crate) fn list(&self) -> Vec<Arc<LiveQuery>> {
-        self.lock().queries.values().cloned().collect()
-    }
-
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<LiveQuery>> {
-        self.lock().queries.get(&id).cloned()
-    }
-
-    /// Ends when there is none.
-    pub(crate) async fn drained(&self) {
-        loop {
-            let idle = self.idle.notified();
-            tokio::pin!(idle);
-            idle.as_mut().enable();
-            if self.lock().queries.is_empty() {
-                return;
-            }
-            idle.await;
-        }
-    }
 }

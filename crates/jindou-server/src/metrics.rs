@@ -257,11 +257,11 @@ impl Metrics {
         self.queued.set(states[1]);
         self.sending.set(states[2]);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let snapshot = shared.db.snapshot();
-        self.snapshot.set(i64::from(snapshot.number()));
-        self.delta_edits.set(signed(snapshot.edit_count()));
-        self.delta_bytes.set(signed(snapshot.delta_bytes() as u64));
-        if let Some(log) = shared.db.log_status() {
+        let numbers = shared.upkeep.numbers();
+        self.snapshot.set(i64::from(numbers.snapshot));
+        self.delta_edits.set(signed(numbers.edits));
+        self.delta_bytes.set(signed(numbers.bytes));
+        if let Some(log) = shared.upkeep.log_status() {
             let g = &self.log;
             g.acknowledged.set(i64::from(log.acknowledged));
             g.durable.set(i64::from(log.durable));
@@ -272,11 +272,11 @@ impl Metrics {
             g.records.set(signed(log.records));
             g.failing.set(i64::from(log.failure.is_some()));
         }
-        if let Some(status) = shared.db.merge_status() {
+        if let Some(status) = shared.upkeep.merge_status() {
             self.merge.set(&status);
         }
         self.prepared.set(signed(shared.prepared.len() as u64));
-        self.plans.set(signed(shared.db.cached_plans() as u64));
+        self.plans.set(signed(numbers.plans));
         self.memory.set(signed(shared.memory.used()));
         self.memory_limit.set(signed(shared.memory.limit()));
         self.resident.set(signed(resident().unwrap_or(0)));

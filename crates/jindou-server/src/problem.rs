@@ -1,11 +1,12 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
 
 use crate::advice;
+use crate::codings;
 use crate::live::shown;
 use crate::negotiate::{self, Offer, TABLES};
 use crate::paths;
 use axum::body::Body;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jindou::{DiagnosticKind, Diagnostics, Error, Resource};
 use jindou_scheduler::Refused;
@@ -53,6 +54,17 @@ impl Problem {
 
     pub(crate) fn media_type(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
+    }
+
+    /// A content coding that is not read, with those that are (RFC 9110, section 15.5.16).
+    pub(crate) fn content_coding(detail: impl Into<String>) -> Self {
+        let mut p = Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-encoding",
+            detail,
+        );
+        p.headers.push((ACCEPT_ENCODING, codings::READ.into()));
+        p
     }
 
     pub(crate) fn not_acceptable<T>(offers: &[(&'static str, T)]) -> Self {

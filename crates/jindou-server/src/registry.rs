@@ -1,6 +1,7 @@
 //! Prepared queries that clients may name.
 
-use jindou::{Database, Error, PreparedQuery, QueryOptions, Resource, Result};
+use crate::admission::Admitted;
+use jindou::{Error, PlannedQuery, PreparedQuery, QueryOptions, Resource, Result, Session, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,6 +11,49 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST: usize = 4096;
 const MOST_BYTES: u64 = 32 << 20;
 
+/// A prepared query. Everybody may look at it; who plans or runs it has been admitted.
+#[derive(Clone)]
+pub(crate) struct Prepared(PreparedQuery);
+
+impl Prepared {
+    pub(crate) fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// Names, in the order in which values are given.
+    pub(crate) fn parameters(&self) -> &[String] {
+        self.0.parameters()
+    }
+
+    pub(crate) fn is_planned(&self) -> bool {
+        self.0.is_planned()
+    }
+
+    /// True if nobody plans it for all values, and nobody has to.
+    pub(crate) fn is_current(&self) -> bool {
+        self.0.is_current()
+    }
+
+    pub(crate) fn is_light(&self) -> Option<bool> {
+        self.0.is_light()
+    }
+
+    /// The query with these values, planned.
+    pub(crate) fn plan(
+        &self,
+        _: &Admitted,
+        values: &[Value<'_>],
+        options: &QueryOptions,
+    ) -> Result<PlannedQuery> {
+        self.0.plan(values, options)
+    }
+
+    /// The means of one thread to run it.
+    pub(crate) fn session(&self, _: &Admitted) -> Session {
+        self.0.session()
+    }
+}
+
 /// Prepared queries by the hash of text and parameters; the least recently used go when there is no room.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -18,7 +62,7 @@ pub(crate) struct Registry {
 
 #[derive(Default)]
 struct Inner {
-    by_id: FxHashMap<u64, (PreparedQuery, u64, u64)>,
+    by_id: FxHashMap<u64, (Prepared, u64, u64)>,
     by_use: BTreeMap<u64, u64>,
     clock: u64,
     bytes: u64,
@@ -29,27 +73,35 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The query with this text and these parameters, prepared now if it is not there. Its id is the same wherever and
+    /// The query with this text and these parameters, and its id; or the id that it would get. That is the same wherever and
     /// whenever the same is prepared, unless another query has that hash.
-    pub(crate) fn prepare(
-        &self,
-        db: &Database,
-        text: &str,
-        parameters: &[String],
-        options: &QueryOptions,
-    ) -> Result<(u64, PreparedQuery)> {
+    pub(crate) fn find(&self, text: &str, parameters: &[String]) -> (u64, Option<Prepared>) {
         let mut hasher = DefaultHasher::new();
         (text, parameters).hash(&mut hasher);
         let mut id = hasher.finish();
-        let same = |p: &PreparedQuery| p.text() == text && p.parameters() == parameters;
         while let Some(found) = self.get(id) {
-            if same(&found) {
-                return Ok((id, found));
+            if found.text() == text && found.parameters() == parameters {
+                return (id, Some(found));
             }
             id = id.wrapping_add(1);
         }
-        let prepared = db.prepare(text, parameters, options)?;
-        let bytes = prepared.bytes();
+        (id, None)
+    }
+
+    /// The query with this text and these parameters, prepared now if it is not there.
+    pub(crate) fn prepare(
+        &self,
+        admitted: &Admitted,
+        text: &str,
+        parameters: &[String],
+        options: &QueryOptions,
+    ) -> Result<(u64, Prepared)> {
+        let id = match self.find(text, parameters) {
+            (id, Some(found)) => return Ok((id, found)),
+            (id, None) => id,
+        };
+        let prepared = Self::once(admitted, text, parameters, options)?;
+        let bytes = prepared.0.bytes();
         if bytes > MOST_BYTES / 4 {
             return Err(Error::limit(
                 Resource::Form,
@@ -85,8 +137,19 @@ impl Registry {
         Ok((id, prepared))
     }
 
+    /// A query that is not kept.
+    pub(crate) fn once(
+        admitted: &Admitted,
+        text: &str,
+        parameters: &[String],
+        options: &QueryOptions,
+    ) -> Result<Prepared> {
+        let prepared = admitted.db().prepare(text, parameters, options)?;
+        Ok(Prepared(prepared))
+    }
+
     /// The query with this id. O(log queries).
-    pub(crate) fn get(&self, id: u64) -> Option<PreparedQuery> {
+    pub(crate) fn get(&self, id: u64) -> Option<Prepared> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let (prepared, stamp, _) = inner.by_id.get_mut(&id)?;

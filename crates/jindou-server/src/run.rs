@@ -1,12 +1,15 @@
 //! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own (of a
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
+use crate::admission::{self, Admitted, Asked};
 use crate::auth::Caller;
 use crate::base;
 use crate::inline::{self, Attempt};
-use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
+use crate::live::{Cause, LiveQuery, State, shown};
 use crate::negotiate::{Coding, Offer};
+use crate::piece;
 use crate::problem::Problem;
+use crate::registry::{Prepared, Registry};
 use crate::response::{self, Head, ResponseWriter};
 use crate::shared::Shared;
 use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
@@ -15,8 +18,8 @@ use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use jindou::{
-    DatasetChoice, Error, PlannedQuery, PreparedQuery, ProfileNode, QueryOptions, QueryReport,
-    QueryWatch, Result, ResultFormat, Value,
+    DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, QueryWatch, Result,
+    ResultFormat, Value,
 };
 use jindou_scheduler::{Class, Refused};
 use oxrdf::Term;
@@ -56,6 +59,8 @@ pub(crate) enum Work {
     Query(String),
     /// A prepared query's results.
     Bound(Binding),
+    /// Results of a query with values for its variables, which has to be prepared first.
+    Values(Valued),
     /// A query's profile; its results are thrown away.
     Profile(String),
     /// The graph that these SELECT queries' rows of three or four columns are, in this format.
@@ -64,7 +69,14 @@ pub(crate) enum Work {
 
 /// A prepared query and the values of its parameters.
 pub(crate) struct Binding {
-    pub(crate) prepared: PreparedQuery,
+    pub(crate) prepared: Prepared,
+    pub(crate) values: Vec<Term>,
+}
+
+/// A query, names of its variables, and values for them, in the same order.
+pub(crate) struct Valued {
+    pub(crate) text: String,
+    pub(crate) names: Vec<String>,
     pub(crate) values: Vec<Term>,
 }
 
@@ -81,6 +93,7 @@ impl Work {
         match self {
             Self::Query(text) | Self::Profile(text) => text,
             Self::Bound(b) => b.prepared.text(),
+            Self::Values(v) => &v.text,
             Self::Graph(texts, _) => texts.first().map_or("", String::as_str),
         }
     }
@@ -113,7 +126,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// The queue is too long.
-    fn refused(refused: Refused) -> Self {
+    pub(crate) fn refused(refused: Refused) -> Self {
         Self {
             refused: Some(Box::new(refused)),
             ..Self::running(Error::Cancelled)
@@ -126,6 +139,14 @@ impl Failure {
             unacceptable: None,
             refused: None,
         }
+    }
+
+    /// The same, with the query's own time limit, whichever part of it passed.
+    pub(crate) fn of(mut self, query: &LiveQuery) -> Self {
+        if let Error::Timeout(_) = self.error {
+            self.error = Error::Timeout(query.limit);
+        }
+        self
     }
 
     pub(crate) fn problem(&self, query: &LiveQuery) -> Problem {
@@ -170,22 +191,8 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let options = &shared.options;
-    let limit = request
-        .timeout
-        .unwrap_or(options.timeout)
-        .min(options.max_timeout);
-    let newcomer = Newcomer {
-        text: request.work.text().to_owned(),
-        client: request.connection.peer.to_string(),
-        owner: request.connection.caller.owner,
-        limit,
-        memory: shared.memory.part(options.query_memory),
-    };
-    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
-        shared.metrics.refused.inc();
-        Problem::busy(crowded.to_string())
-    })?;
+    let asked = Asked::new(request.work.text(), request.timeout);
+    let admitted = admission::admit(shared, &request.connection, &asked)?;
     let query = Arc::clone(&admitted.query);
     if let Some(tag) = &request.tag {
         let _ = query.tag.set(tag.clone());
@@ -193,16 +200,15 @@ pub(crate) async fn answer(
     if matches!(request.work, Work::Profile(_)) {
         let _ = query.watch.set(QueryWatch::default());
     }
-    let planned = match inline::attempt(shared, &query, &request) {
+    let planned = match inline::attempt(shared, &admitted, &request) {
         Attempt::Done(done) => return done,
         Attempt::Later(planned) => planned,
     };
-    let (writer, response) = response::pair(
-        &query,
-        shared.slots.slot(true),
-        request.coding,
-        options.max_result_bytes,
-    );
+    let (writer, response) = response::pair(shared, &query, request.coding).map_err(|e| {
+        let failure = Failure::running(e);
+        record(shared, &query, Err(&failure), false);
+        failure.problem(&query)
+    })?;
     let shared = Arc::clone(shared);
     let job =
         tokio::task::spawn_blocking(move || work(&shared, admitted, request, planned, writer));
@@ -246,7 +252,7 @@ fn work(
     mut writer: ResponseWriter,
 ) -> Result<(), Failure> {
     let query = &admitted.query;
-    let done = carry_out(shared, query, &request, planned, &mut writer);
+    let done = carry_out(shared, &admitted, &request, planned, &mut writer);
     let started = writer.is_started();
     let done = match done {
         Ok(()) => writer.finish().map_err(Failure::running),
@@ -258,13 +264,8 @@ fn work(
             Err(failure)
         }
     };
-    let done = done.map_err(|mut failure| {
-        if let Error::Timeout(_) = failure.error {
-            failure.error = Error::Timeout(query.limit);
-        }
-        failure
-    });
-    record(shared, query, &done, started);
+    let done = done.map_err(|failure| failure.of(query));
+    record(shared, query, done.as_ref().map(drop), started);
     if done.is_err() && started {
         let connection = Arc::clone(&request.connection);
         tokio::runtime::Handle::current().spawn(async move {
@@ -278,7 +279,7 @@ fn work(
 pub(crate) fn record(
     shared: &Shared,
     query: &LiveQuery,
-    done: &Result<(), Failure>,
+    done: Result<(), &Failure>,
     started: bool,
 ) {
     let class = match query.light.get() {
@@ -323,16 +324,23 @@ pub(crate) fn record(
 
 /// How the database is to run it.
 pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> QueryOptions {
+    let own = request.union_default.or(shared.options.union_default);
+    limited(shared, query)
+        .with_union_default(own)
+        .with_profile(matches!(request.work, Work::Profile(_)))
+        .with_watch(query.watch.get().cloned())
+        .with_dataset(request.dataset.clone())
+}
+
+/// The server's options for a query, with its limits.
+pub(crate) fn limited(shared: &Shared, query: &LiveQuery) -> QueryOptions {
     let mut options = QueryOptions::default()
         .with_threads(shared.options.threads)
         .with_timeout(query.left())
         .with_memory(query.memory.clone())
         .with_cancel(query.token())
-        .with_union_default(request.union_default.or(shared.options.union_default))
-        .with_profile(matches!(request.work, Work::Profile(_)))
-        .with_watch(query.watch.get().cloned())
+        .with_union_default(shared.options.union_default)
         .with_gpu(shared.options.gpu)
-        .with_dataset(request.dataset.clone())
         .with_common_prefixes(shared.options.common_prefixes)
         .with_functions(shared.options.functions.clone());
     options.service.clone_from(&shared.options.service);
@@ -341,17 +349,20 @@ pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> 
 
 fn carry_out(
     shared: &Shared,
-    query: &Arc<LiveQuery>,
+    admitted: &Admitted,
     request: &Request,
     planned: Option<PlannedQuery>,
     writer: &mut ResponseWriter,
 ) -> Result<(), Failure> {
+    let query = &admitted.query;
     let options = options(shared, query, request);
     query.check().map_err(Failure::running)?;
     let planning = Instant::now();
-    let planned = match planned {
-        Some(planned) => planned,
-        None => plan(shared, request, &options)?,
+    let (planned, slot) = match planned {
+        Some(planned) => (planned, None),
+        None => piece::planned(shared, query, &options, |options| {
+            plan(shared, admitted, request, options)
+        })?,
     };
     let plan_time = planning.elapsed();
     // A graph is read from end to end, whatever its plan looks like.
@@ -359,19 +370,13 @@ fn carry_out(
     let _ = query.light.set(light);
     let class = if light { Class::Light } else { Class::Heavy };
     // What would not begin before its time is over is refused now.
-    let place = shared
-        .admission
-        .admit_within(class, client_of(&query.client), query.left())
-        .map_err(|refused| {
-            shared.metrics.refused.inc();
-            Failure::refused(refused)
-        })?;
-    let mut slot = shared.slots.slot(light);
-    slot.take(query).map_err(Failure::running)?;
-    drop(place);
+    let slot = match slot {
+        Some(slot) => slot,
+        None => piece::slot(shared, query, class)?,
+    };
     let computing = Instant::now();
     let done = compute(
-        shared, query, request, options, writer, slot, &planned, plan_time,
+        shared, admitted, request, options, writer, slot, &planned, plan_time,
     );
     if !query.has_waited() {
         shared.admission.served(class, computing.elapsed());
@@ -385,7 +390,7 @@ fn carry_out(
 )]
 fn compute(
     shared: &Shared,
-    query: &Arc<LiveQuery>,
+    admitted: &Admitted,
     request: &Request,
     mut options: QueryOptions,
     writer: &mut ResponseWriter,
@@ -393,14 +398,15 @@ fn compute(
     planned: &PlannedQuery,
     plan_time: Duration,
 ) -> Result<(), Failure> {
+    let (db, query) = (admitted.db(), &admitted.query);
     writer.set_slot(slot);
     query.set_state(State::Running);
     options.timeout = Some(query.left());
     match &request.work {
-        Work::Query(_) | Work::Bound(_) => {
+        Work::Query(_) | Work::Bound(_) | Work::Values(_) => {
             let count = Count::new(shared, query);
             let mut sink = HttpSink::new(writer, request.tables, request.graphs, count);
-            let ran = shared.db.run_planned(planned, &options, &mut sink);
+            let ran = db.run_planned(planned, &options, &mut sink);
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
                 error,
@@ -410,8 +416,7 @@ fn compute(
         }
         Work::Profile(_) => {
             let mut sink = Counter(Count::new(shared, query));
-            let mut report = shared
-                .db
+            let mut report = db
                 .run_planned(planned, &options, &mut sink)
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
@@ -434,9 +439,7 @@ fn compute(
             };
             for text in texts {
                 options.timeout = Some(query.left());
-                shared
-                    .db
-                    .run(text, &options, &mut sink)
+                db.run(text, &options, &mut sink)
                     .map_err(Failure::running)?;
             }
             sink.writer
@@ -450,18 +453,31 @@ fn compute(
 /// The plan of a request's query.
 pub(crate) fn plan(
     shared: &Shared,
+    admitted: &Admitted,
     request: &Request,
     options: &QueryOptions,
-) -> Result<PlannedQuery, Failure> {
-    let failed = Failure::running;
-    if let Work::Bound(b) = &request.work {
-        let values: Vec<Value<'_>> = b.values.iter().map(Value::Term).collect();
-        let planned = b.prepared.plan(&values, options).map_err(failed)?;
-        return Ok(planned);
+) -> Result<PlannedQuery> {
+    let bound = |prepared: &Prepared, values: &[Term]| {
+        let values: Vec<Value<'_>> = values.iter().map(Value::Term).collect();
+        prepared.plan(admitted, &values, options)
+    };
+    let (text, base) = (request.work.text(), request.base.as_deref());
+    match &request.work {
+        Work::Bound(b) => return bound(&b.prepared, &b.values),
+        Work::Values(v) => {
+            let prepared = base::under(text, base, |text| match options.dataset {
+                // Rare, so not kept.
+                Some(_) => Registry::once(admitted, text, &v.names, options),
+                None => {
+                    let made = shared.prepared.prepare(admitted, text, &v.names, options);
+                    made.map(|(_, prepared)| prepared)
+                }
+            })?;
+            return bound(&prepared, &v.values);
+        }
+        _ => {}
     }
-    let plan = |text: &str| shared.db.plan(text, options);
-    let text = request.work.text();
-    let planned = base::under(text, request.base.as_deref(), plan).map_err(failed)?;
+    let planned = base::under(text, base, |text| admitted.db().plan(text, options))?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {

@@ -1,30 +1,29 @@
 //! State that all requests of a server share.
 
+use crate::admission::{Queries, Upkeep};
 use crate::auth::Keyring;
 use crate::jobs::Jobs;
 use crate::listen::Phase;
-use crate::live::LiveQueries;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
-use jindou::{Database, MemoryBudget};
-use jindou_complete::Completer;
+use jindou::MemoryBudget;
 use jindou_scheduler::Admission;
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// The database, the limits, and all that is counted or listed.
+/// The limits, and all that is counted or listed. The database is behind [`crate::admission::admit`].
 pub(crate) struct Shared {
-    pub(crate) db: Database,
+    pub(crate) upkeep: Upkeep,
     pub(crate) options: ServerOptions,
     pub(crate) tokens: Option<Keyring>,
     /// Replaced when the files are read again.
     pub(crate) tls: Option<RwLock<TlsAcceptor>>,
     /// How far a shutdown is.
     pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) live: Arc<LiveQueries>,
+    pub(crate) live: Arc<Queries>,
     pub(crate) slots: Slots,
     /// Decides which queries may wait for a slot.
     pub(crate) admission: Arc<Admission>,
@@ -35,5 +34,4 @@ pub(crate) struct Shared {
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
     pub(crate) jobs: Jobs,
-    pub(crate) completer: Completer,
 }

@@ -7,13 +7,15 @@
 use crate::live::LiveQuery;
 use jindou::{Error, Result, WorkerPool, Workers};
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// The slots of light and of heavy queries: light ones never wait for heavy ones.
 pub(crate) struct Slots {
     light: Arc<Semaphore>,
     /// Where heavy queries are held to fewer than there are places.
     heavy: Option<Arc<Semaphore>>,
+    /// Texts that are planned at a time, for a moment each.
+    planning: Semaphore,
     workers: Workers,
 }
 
@@ -23,8 +25,18 @@ impl Slots {
         Self {
             light: semaphore(light),
             heavy: (heavy < workers.places()).then(|| semaphore(heavy)),
+            planning: Semaphore::new(workers.places().max(2)),
             workers: workers.clone(),
         }
+    }
+
+    /// A turn to plan for a moment; first come, first served. Waits until the query's deadline or its cancellation.
+    pub(crate) fn planning(&self, query: &LiveQuery) -> Result<SemaphorePermit<'_>> {
+        if let Ok(turn) = self.planning.try_acquire() {
+            return Ok(turn);
+        }
+        let turn = query.wait_for(self.planning.acquire())?;
+        turn.map_err(|_| Error::Internal("the server's slots are closed".into()))
     }
 
     /// A slot that is not taken yet.

@@ -1,14 +1,16 @@
 //! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log; queries
 //! go on meanwhile.
 
-use crate::live::{Admitted, Cause, LiveQuery, Newcomer, State, shown};
+use crate::admission::{self, Admitted, Asked, Watch};
+use crate::codings::{self, Content};
+use crate::live::{Cause, LiveQuery, State, shown};
 use crate::paths;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::Shared;
 use axum::body::Body;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use jindou::{Database, Error, Result, UpdateOptions, UpdateReport};
 use std::sync::Arc;
@@ -24,17 +26,6 @@ pub(crate) struct Update {
     begun: Instant,
 }
 
-/// Cancels an update whose request was dropped.
-struct Watch(Option<Arc<LiveQuery>>);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if let Some(query) = &self.0 {
-            query.cancel(Cause::ClientGone);
-        }
-    }
-}
-
 /// Why nothing may be written here, if so.
 pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
@@ -44,10 +35,10 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
         );
     }
     // Damage is no setting of the server: it is answered as it is to queries.
-    if let Err(damage) = shared.db.trust().check() {
+    if let Err(damage) = shared.upkeep.check_trust() {
         return Some(Problem::of(&damage));
     }
-    match shared.db.is_writable() {
+    match shared.upkeep.is_writable() {
         Ok(()) => None,
         Err(why) => read_only(format!("this server is read-only: {}", paths::told(&why))),
     }
@@ -64,18 +55,7 @@ impl Update {
         if let Some(problem) = refusal(shared) {
             return Err(problem);
         }
-        let options = &shared.options;
-        let newcomer = Newcomer {
-            text: shown.to_owned(),
-            client: connection.peer.to_string(),
-            owner: connection.caller.owner,
-            limit: timeout.unwrap_or(options.timeout).min(options.max_timeout),
-            memory: shared.memory.part(options.query_memory),
-        };
-        let admitted = shared.live.admit(newcomer).map_err(|crowded| {
-            shared.metrics.refused.inc();
-            Problem::busy(crowded.to_string())
-        })?;
+        let admitted = admission::admit(shared, connection, &Asked::new(shown, timeout))?;
         Ok(Self {
             shared: Arc::clone(shared),
             admitted,
@@ -88,8 +68,42 @@ impl Update {
         self.admitted.query.show(text);
     }
 
-    /// The whole body, charged to the update's memory.
-    pub(crate) async fn body(&self, mut body: Body) -> Result<Vec<u8>, Problem> {
+    /// The whole body without its content codings, charged to the update's memory.
+    pub(crate) async fn body(&self, body: Body, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
+        let memory = &self.admitted.query.memory;
+        let coded = codings::of(headers)?;
+        self.whole(codings::undone(body, &coded, memory)).await
+    }
+
+    /// The whole body of a document, charged to the update's memory. One that has a single coding which parsers undo as well stays as
+    /// it is, so that its text is never held as a whole.
+    pub(crate) async fn document(
+        &self,
+        body: Body,
+        headers: &HeaderMap,
+    ) -> Result<Vec<u8>, Problem> {
+        let magic: &[u8] = match *codings::of(headers)? {
+            [Content::Gzip] => &[0x1f, 0x8b],
+            [Content::Zstd] => &[0x28, 0xb5, 0x2f, 0xfd],
+            _ => return self.body(body, headers).await,
+        };
+        let kept = self.whole(body).await?;
+        if kept.is_empty() || kept.starts_with(magic) {
+            return Ok(kept);
+        }
+        Err(Problem::bad_request(
+            "the body is not compressed as its Content-Encoding says: it begins otherwise",
+        ))
+    }
+
+    /// Charges what the update holds besides its body, as long as it is there.
+    pub(crate) fn hold(&self, bytes: u64) -> Result<(), Problem> {
+        let held = self.admitted.query.memory.charge(bytes);
+        held.map_err(|e| Problem::of(&e))?;
+        self.admitted.query.check().map_err(|e| Problem::of(&e))
+    }
+
+    async fn whole(&self, mut body: Body) -> Result<Vec<u8>, Problem> {
         let most = self.shared.options.max_update_bytes;
         let query = &self.admitted.query;
         let mut kept: Vec<u8> = Vec::new();
@@ -98,11 +112,7 @@ impl Update {
             let frame = match tokio::time::timeout(PATIENCE.min(query.left()), body.frame()).await {
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(e))) => {
-                    return Err(Problem::bad_request(format!(
-                        "the request's body broke off: {e}"
-                    )));
-                }
+                Ok(Some(Err(e))) => return Err(codings::broken(&e)),
                 Err(_) => {
                     return Err(Problem::new(
                         StatusCode::REQUEST_TIMEOUT,
@@ -143,7 +153,7 @@ impl Update {
         job: impl FnOnce(&Database, UpdateOptions) -> Result<UpdateReport> + Send + 'static,
     ) -> Result<UpdateReport, Problem> {
         let query = Arc::clone(&self.admitted.query);
-        let mut watch = Watch(Some(Arc::clone(&query)));
+        let watch = Watch::new(&query);
         let done = tokio::task::spawn_blocking(move || {
             let Self {
                 shared,
@@ -162,7 +172,7 @@ impl Update {
                 .with_functions(shared.options.functions.clone());
             options.service.clone_from(&shared.options.service);
             options.documents.clone_from(&shared.options.documents);
-            let done = query.check().and_then(|()| job(&shared.db, options));
+            let done = query.check().and_then(|()| job(admitted.db(), options));
             let done = done.map_err(|e| match e {
                 Error::Timeout(_) => Error::Timeout(query.limit),
                 e => e,
@@ -171,7 +181,7 @@ impl Update {
             done
         })
         .await;
-        watch.0 = None;
+        watch.done();
         match done {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(e)) => {

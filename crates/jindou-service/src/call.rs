@@ -4,6 +4,7 @@
 //! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
 
 use crate::allow::{AllowList, NotAllowed, Target};
+use crate::answer::{AnswerError, XmlAnswer};
 use crate::labels::Labels;
 use crate::tls::tls_config;
 use crate::wide::WideAnswer;
@@ -188,22 +189,49 @@ impl ServiceCaller for HttpCaller {
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
+        // Labels of blank nodes mean something in one answer only.
+        let own = BlankNode::default();
+        let named = |names: Vec<&str>| -> Vec<Option<usize>> {
+            let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
+            variables.iter().map(|v| named.get(v).copied()).collect()
+        };
+        let no_rows = || failed("it answers with true or false, not with rows".into());
+        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
+        if format == QueryResultsFormat::Xml {
+            let explain = |e: AnswerError| {
+                let why = why
+                    .take()
+                    .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
+                why.error(endpoint)
+            };
+            let own = format!("{}x", own.as_str());
+            let mut answer = XmlAnswer::open(body, &own).map_err(explain)?;
+            if answer.boolean().is_some() {
+                return Err(no_rows());
+            }
+            let places = named(answer.variables().iter().map(String::as_str).collect());
+            while let Some(terms) = answer.row().map_err(explain)? {
+                since_row.set(0);
+                for (cell, place) in cells.iter_mut().zip(&places) {
+                    *cell = place.and_then(|place| terms.get_mut(place)?.take());
+                }
+                row(&cells)?;
+            }
+            return Ok(());
+        }
         let parser = QueryResultsParser::from_format(format)
             .for_reader(Labels::of(format, body))
             .map_err(explain)?;
         let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
-            return Err(failed(
-                "it answers with true or false, not with rows".into(),
-            ));
+            return Err(no_rows());
         };
-        // Labels of blank nodes mean something in one answer only.
-        let own = BlankNode::default();
-        let named: HashMap<&str, usize> = (0..)
-            .zip(solutions.variables())
-            .map(|(i, v)| (v.as_str(), i))
-            .collect();
-        let places: Vec<Option<usize>> = variables.iter().map(|v| named.get(v).copied()).collect();
-        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
+        let places = named(
+            solutions
+                .variables()
+                .iter()
+                .map(oxrdf::Variable::as_str)
+                .collect(),
+        );
         for solution in solutions {
             let solution = solution.map_err(explain)?;
             since_row.set(0);
@@ -226,6 +254,16 @@ fn unread(e: &QueryResultsParseError) -> String {
         return format!("its answer {wide}");
     }
     e.to_string()
+}
+
+/// The same of an answer in XML.
+fn unreadable(e: &AnswerError) -> String {
+    match e {
+        AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
+            format!("its answer cannot be read, {fault}")
+        }
+        e => e.to_string(),
+    }
 }
 
 /// A term whose blank nodes are no others' than this answer's.

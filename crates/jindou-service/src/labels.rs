@@ -1,5 +1,5 @@
 //! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow: Virtuoso's are
-//! `nodeID://b10001`. The parser of answers refuses those, so they are written otherwise before it sees them.
+//! `nodeID://b10001`. They are written otherwise; in JSON before the parser sees them, which refuses them.
 
 use crate::wide::Width;
 use oxrdf::BlankNode;
@@ -16,7 +16,7 @@ const VIRTUOSO: [&str; 2] = ["nodeID://", "nodeID."];
 const OTHERWISE: &str = "x.";
 
 /// A body in which every label of a blank node is one that SPARQL allows. Valid labels stay as they are, and different labels
-/// stay different. JSON and XML are looked through as they come, in constant memory; other formats pass unchanged. Reading
+/// stay different. JSON is looked through as it comes, in constant memory; other formats pass unchanged. Reading
 /// fails with a [`WideAnswer`](crate::WideAnswer) where more variables come than are read.
 pub struct Labels<R> {
     inner: R,
@@ -30,7 +30,6 @@ pub struct Labels<R> {
 
 enum Scan {
     Json(Json),
-    Xml(Xml),
     Nothing,
 }
 
@@ -42,7 +41,6 @@ impl<R: Read> Labels<R> {
             width: Width::of(format),
             scan: match format {
                 QueryResultsFormat::Json => Scan::Json(Json::default()),
-                QueryResultsFormat::Xml => Scan::Xml(Xml::default()),
                 _ => Scan::Nothing,
             },
             piece: Vec::new(),
@@ -59,6 +57,9 @@ impl<R: Read> Read for Labels<R> {
             let n = self.inner.read(to)?;
             let read = to.get(..n).unwrap_or_default();
             self.width.pass(read).map_err(io::Error::other)?;
+            if n == 0 && !to.is_empty() {
+                self.width.end().map_err(io::Error::other)?;
+            }
             return Ok(n);
         }
         while self.at == self.out.len() && !self.ended {
@@ -71,9 +72,7 @@ impl<R: Read> Read for Labels<R> {
             self.width.pass(piece).map_err(io::Error::other)?;
             match &mut self.scan {
                 Scan::Json(json) if self.ended => json.end(&mut self.out),
-                Scan::Xml(xml) if self.ended => xml.end(&mut self.out),
                 Scan::Json(json) => piece.iter().for_each(|b| json.byte(*b, &mut self.out)),
-                Scan::Xml(xml) => piece.iter().for_each(|b| xml.byte(*b, &mut self.out)),
                 Scan::Nothing => {}
             }
         }
@@ -208,59 +207,9 @@ impl Json {
     }
 }
 
-/// The position in an XML document: in a label behind `<bnode>`, or in how much of that tag.
-#[derive(Default)]
-struct Xml {
-    /// Bytes of the tag that were seen.
-    seen: usize,
-    in_label: bool,
-    label: Vec<u8>,
-}
-
-const TAG: &[u8] = b"<bnode>";
-
-impl Xml {
-    fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
-        if !self.in_label {
-            out.push(byte);
-            self.seen = match TAG.get(self.seen) {
-                Some(due) if *due == byte => self.seen + 1,
-                _ => usize::from(byte == b'<'),
-            };
-            if self.seen == TAG.len() {
-                (self.seen, self.in_label) = (0, true);
-                self.label.clear();
-            }
-        } else if byte == b'<' {
-            self.in_label = false;
-            // A label with a reference to a character or entity, or none at all, is the parser's.
-            match std::str::from_utf8(&self.label) {
-                Ok(text) if !text.contains('&') => {
-                    out.extend_from_slice(allowed(text.trim_ascii()).as_bytes());
-                }
-                _ => out.append(&mut self.label),
-            }
-            out.push(b'<');
-            self.seen = 1;
-        } else if self.label.len() > LONGEST {
-            self.in_label = false;
-            out.append(&mut self.label);
-            out.push(byte);
-        } else {
-            self.label.push(byte);
-        }
-    }
-
-    fn end(&mut self, out: &mut Vec<u8>) {
-        if self.in_label {
-            out.append(&mut self.label);
-        }
-    }
-}
-
 /// A label that SPARQL allows, another one for every text. Valid labels stay as they are, unless they look like one that was
 /// written otherwise.
-fn allowed(text: &str) -> String {
+pub(crate) fn allowed(text: &str) -> String {
     let taken = [VIRTUOSO[1], OTHERWISE];
     let is_valid = |label: &str| BlankNode::new(label).is_ok();
     // The parser says that it is missing.
@@ -348,16 +297,6 @@ mod tests {
             blank("0"),
         ];
         assert_eq!(terms(QueryResultsFormat::Json, json), expected);
-        let xml = r#"<?xml version="1.0"?><sparql xmlns="http://www.w3.org/2005/sparql-results#"><head><variable name="a"/><variable name="b"/></head>
-            <results><result><binding name="a"><bnode>nodeID://b10001</bnode></binding><binding name="b"><literal>&lt;bnode>nodeID://b1</literal></binding></result>
-            <result><binding name="a"><bnode> b0 </bnode></binding></result></results></sparql>"#;
-        let expected = [
-            blank("nodeID.b10001"),
-            text("<bnode>nodeID://b1"),
-            blank("b0"),
-            None,
-        ];
-        assert_eq!(terms(QueryResultsFormat::Xml, xml), expected);
     }
 
     #[test]
@@ -372,10 +311,6 @@ mod tests {
                 QueryResultsFormat::Json,
                 r#"{"a":{"type":"bnode","x":{"value":"a b"},"value":"cut off in a la bel \"#,
             ),
-            (
-                QueryResultsFormat::Xml,
-                "<a><<bnode x><bnode>ok</bnode><bnod>a b</bnod><bnode>a&amp;b</bnode><bnode>cut off",
-            ),
             (QueryResultsFormat::Tsv, "?a\n_:nodeID://b1\n"),
         ] {
             for at_once in [1, 3, 7, 1000] {
@@ -389,12 +324,6 @@ mod tests {
         );
         let expected = long.replace("\"a b\"", "\"x.a.20b\"");
         assert_eq!(rewritten(QueryResultsFormat::Json, &long, 11), expected);
-        let long = format!(
-            "<bnode>{}</bnode><bnode>a b</bnode>",
-            "a".repeat(2 * LONGEST)
-        );
-        let expected = long.replace("a b<", "x.a.20b<");
-        assert_eq!(rewritten(QueryResultsFormat::Xml, &long, 11), expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! address is on the list as well.
 
 mod allow;
+mod answer;
 mod call;
 mod document;
 mod labels;
@@ -12,6 +13,7 @@ mod tls;
 mod wide;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
+pub use answer::{AnswerError, XmlAnswer};
 pub use call::HttpCaller;
 pub use labels::Labels;
 pub use tls::tls_config;

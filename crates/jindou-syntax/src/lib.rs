@@ -1,4 +1,4 @@
-//! SPARQL 1.1 and 1.2, queries and updates: text → [`spargebra`]'s algebra, with errors that a person can use.
+//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with errors that a person can use.
 //!
 //! ```text
 //! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
@@ -10,7 +10,7 @@
 //!
 //! # Differences from `spargebra`'s parser
 //!
-//! The algebra is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
+//! The [algebra] is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
 //! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here; and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from
 //! the standard, this parser follows the standard:
 //!
@@ -29,6 +29,7 @@
 //! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 
 mod advice;
+pub mod algebra;
 mod balance;
 mod keyword;
 mod lexer;
@@ -41,11 +42,10 @@ mod source;
 pub use options::{Calls, Escapes, Limited, Meter, Options, Unlimited};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
+use algebra::{Base, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};
-use oxiri::Iri;
 use parser::Parser;
 use source::Source;
-use spargebra::{GraphUpdateOperation, Query};
 
 /// Why there is no algebra.
 #[derive(Debug)]
@@ -68,16 +68,16 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// A parsed update request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Update {
     /// The operations in their order; ADD, COPY and MOVE are several or none.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stood under at the end, for `IRI()`.
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
 /// One operation of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
@@ -85,6 +85,17 @@ pub struct Operation {
     pub at: usize,
     /// True for a part of what ADD, COPY and MOVE stand for.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read.
+    pub copied_from: Option<CopiedFrom>,
+}
+
+/// The named graph that an ADD, COPY or MOVE reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedFrom {
+    /// Its name.
+    pub graph: algebra::NamedNode,
+    /// True with SILENT: a graph that is not there is no error.
+    pub silent: bool,
 }
 
 /// Parses a query. O(length of the text).
@@ -117,10 +128,11 @@ pub fn parse_update(
     let operations = parsed.list.into_iter();
     Ok(Update {
         operations: operations
-            .map(|(operation, at, whole_graph)| Operation {
-                operation,
-                at: source.place(at),
-                whole_graph,
+            .map(|read| Operation {
+                operation: read.operation,
+                at: source.place(read.at),
+                whole_graph: read.whole_graph,
+                copied_from: read.copied_from,
             })
             .collect(),
         base: parsed.base,

@@ -1,9 +1,10 @@
 //! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts; an
-//! evaluator of expressions written from the specifications.
+//! evaluator of expressions written from the specifications; hostile texts of every construct and size.
 //!
 //! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
 
+pub mod attack;
 mod expression;
 mod matrix;
 mod mutate;

@@ -1,9 +1,9 @@
 //! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
 
-use jindou_model::{Direction, PredicateId, term};
+use jindou_model::{Direction, PredicateId};
+use jindou_plan::sparql::QueryDataset;
 use jindou_store::Graph;
 use jindou_store::segment::Scope;
-use spargebra::algebra::QueryDataset;
 
 /// The graphs that a query's default graph merges.
 #[derive(Clone, Debug)]
@@ -17,15 +17,16 @@ pub(crate) enum DefaultGraph {
 }
 
 impl DefaultGraph {
-    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph. Graphs that the store does not know are
+    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph, which an empty IRI stands for as well. Graphs that the store does not know are
     /// empty.
     pub fn of(snapshot: &dyn Graph, from: Option<&QueryDataset>, union_default: bool) -> Self {
-        match from {
+        let named = from.filter(|d| !d.default.iter().any(|n| n.as_str().is_empty()));
+        match named {
             Some(d) => {
                 let mut ids: Vec<u32> = d
                     .default
                     .iter()
-                    .filter_map(|n| snapshot.lookup(&term::encode(&n.clone().into())))
+                    .filter_map(|n| snapshot.lookup(&n.canonical()))
                     .map(|v| v.0)
                     .collect();
                 ids.sort_unstable();

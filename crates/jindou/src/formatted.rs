@@ -136,11 +136,11 @@ impl Column<'_> {
             }
             let start = out.len();
             if let Some(term) = self.decoder.canonical(id)? {
-                layout.cell(i, term, out);
+                layout.cell(i, term, out)?;
                 kept.keep(id, &out[start..]);
             }
         } else if let Some(term) = self.decoder.canonical(id)? {
-            layout.cell(i, term, out);
+            layout.cell(i, term, out)?;
         }
         Ok(())
     }

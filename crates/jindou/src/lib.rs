@@ -21,6 +21,18 @@
 //! Every error is an [`Error`]; a limit that was reached says which [`Resource`] there was no more of. Messages are whole
 //! sentences for people, and name no options of a program.
 //!
+//! Memory and time are limited for each query and each update ([`QueryOptions::memory`], [`QueryOptions::timeout`]). What texts take until
+//! there is a plan is measured by the program's global allocator, if it is [`Tracked`]:
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+//! # fn main() {}
+//! ```
+//!
+//! It may be over another one (`Tracked::over(MiMalloc)`). In a program without it a text is charged by its length instead, 256 times as much until there is
+//! its plan, and an eighth of that for the plan.
+//!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
 //! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (stores in
 //! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
@@ -77,7 +89,7 @@ pub use jindou_model::term::{
 pub use jindou_model::{
     CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
     Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span,
-    Suggestion, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
+    Suggestion, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
@@ -97,6 +109,7 @@ pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
 // Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
+pub use jindou_plan::sparql as algebra;
 pub use oxrdf;
 pub use oxrdfio::RdfFormat;
 pub use prepared::{PreparedQuery, Session, Value};

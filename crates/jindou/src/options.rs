@@ -4,10 +4,9 @@ use crate::device::GpuChoice;
 use crate::watch::QueryWatch;
 use jindou_engine::{ServiceCaller, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
+use jindou_plan::sparql::{NamedNode, Query, QueryDataset};
 use jindou_plan::{Functions, SyntaxOptions};
-use oxrdf::NamedNode;
-use spargebra::Query;
-use spargebra::algebra::QueryDataset;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,10 +70,13 @@ pub struct QueryOptions {
     pub common_prefixes: bool,
     /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the common ones.
     pub prefixes: Vec<(String, String)>,
+    /// The IRI that relative IRIs of a query are resolved against where it has no BASE of its own, those that `IRI()` makes included.
+    pub base: Option<String>,
 }
 
 /// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
-/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty.
+/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
+/// see without a dataset of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatasetChoice {
     /// IRIs of the graphs whose merge is the default graph.
@@ -88,25 +90,32 @@ impl DatasetChoice {
         let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
             list.iter()
                 .map(|iri| {
-                    NamedNode::new(iri)
+                    oxrdf::NamedNode::new(iri)
+                        .map(NamedNode::from)
                         .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}")))
                 })
                 .collect()
         };
+        let own = self.default.iter().filter(|iri| iri.is_empty()).count();
+        let default = match own {
+            0 => nodes(&self.default)?,
+            // No IRI that a text can name is empty.
+            n if n == self.default.len() => vec![NamedNode::new_unchecked("")],
+            _ => {
+                return Err(Error::Query(
+                    "the dataset merges the store's default graph (an empty name) with named graphs, which is not possible; choose one of them".into(),
+                ));
+            }
+        };
         Ok(QueryDataset {
-            default: nodes(&self.default)?,
+            default,
             named: Some(nodes(&self.named)?),
         })
     }
 
     pub(crate) fn apply(&self, query: &mut Query) -> Result<()> {
         let chosen = self.dataset()?;
-        match query {
-            Query::Select { dataset, .. }
-            | Query::Construct { dataset, .. }
-            | Query::Describe { dataset, .. }
-            | Query::Ask { dataset, .. } => *dataset = Some(chosen),
-        }
+        *query.dataset_mut() = Some(chosen);
         Ok(())
     }
 
@@ -140,6 +149,28 @@ impl QueryOptions {
         with_pool: pool = Arc<dyn WorkerPool>;
         with_common_prefixes: common_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
+        with_base: base = impl Into<Option<String>>;
+    }
+
+    /// The cache's key of a text that is read with these options. No valid query begins with a zero byte, so it is no other's key.
+    pub(crate) fn keyed<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut keyed = match &self.dataset {
+            Some(d) => Cow::Owned(d.key(text)),
+            None => Cow::Borrowed(text),
+        };
+        if self.common_prefixes {
+            keyed = format!("\0c{keyed}").into();
+        }
+        // IRIs and names have no zero byte, and neither has what comes before the text.
+        if !self.prefixes.is_empty() {
+            let all = self.prefixes.iter();
+            let all: String = all.map(|(n, i)| format!("\0p{n}\0{i}")).collect();
+            keyed = format!("{all}\0\0{keyed}").into();
+        }
+        if let Some(base) = &self.base {
+            keyed = format!("\0b{base}\0{keyed}").into();
+        }
+        keyed
     }
 
     /// Choices of the parser.
@@ -148,7 +179,7 @@ impl QueryOptions {
             common_prefixes: self.common_prefixes,
             calls: Some(Arc::new(self.functions.clone())),
             prefixes: self.prefixes.clone(),
-            ..SyntaxOptions::default()
+            ..SyntaxOptions::under(self.base.as_deref())
         }
     }
 

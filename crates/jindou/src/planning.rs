@@ -4,12 +4,11 @@ use crate::blank_nodes;
 use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
-use jindou_model::{CancelToken, Charge, Holder, MemoryBudget, Result};
-use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanLimits, PlanOptions, Weight};
+use jindou_model::{Charge, Holder, Result, Scope};
+use jindou_plan::sparql::Query;
+use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanOptions, Weight};
 use jindou_store::{Graph, Snapshot};
 use oxrdf::Term;
-use spargebra::Query;
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -107,24 +106,7 @@ impl Database {
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
-        let keyed = match &options.dataset {
-            Some(d) => Cow::Owned(d.key(text)),
-            None => Cow::Borrowed(text),
-        };
-        // No valid query begins with a zero byte, so this is no other's key.
-        let keyed = if options.common_prefixes {
-            Cow::Owned(format!("\0c{keyed}"))
-        } else {
-            keyed
-        };
-        let keyed = match options.prefixes.as_slice() {
-            [] => keyed,
-            // IRIs and names have no zero byte, and neither has what comes before the text.
-            some => {
-                let all: String = some.iter().map(|(n, i)| format!("\0p{n}\0{i}")).collect();
-                Cow::Owned(format!("{all}\0\0{keyed}"))
-            }
-        };
+        let keyed = options.keyed(text);
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
@@ -134,10 +116,7 @@ impl Database {
         let (plan, charge) = match found {
             Some(found) => (found, None),
             None => {
-                let (options, cancel) = (self.settle(options), options.token());
-                let query = Self::parse(text, &options, &cancel)?;
-                let (plan, charge) =
-                    Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
+                let (plan, charge) = self.read_and_plan(text, options, &snapshot, &key.options)?;
                 self.inner.plans.insert(&key, Arc::clone(&plan));
                 (plan, Some(charge))
             }
@@ -150,24 +129,30 @@ impl Database {
         })
     }
 
-    /// Plans a query, all of it charged: the algebra and what planning takes until there is the plan, the plan as long as it is
-    /// used.
-    fn make(
-        mut query: Parsed,
+    /// Parses and plans a query. All that this takes is charged meanwhile, and the plan as long as it is used.
+    fn read_and_plan(
+        &self,
+        text: &str,
+        options: &QueryOptions,
         snapshot: &Snapshot,
         plan_options: &PlanOptions,
-        memory: &MemoryBudget,
-        cancel: &CancelToken,
     ) -> Result<(Arc<Plan>, Charge)> {
-        query.charge_planning()?;
-        let limits = PlanLimits { cancel, memory };
-        let plan = jindou_plan::plan_within(&query, snapshot, plan_options, limits)?;
-        drop(query);
+        let (settled, cancel) = (self.settle(options), options.token());
+        Scope::for_text(text.len(), &settled.memory, &cancel)?.make(|| {
+            let query = Self::parse(text, &settled)?;
+            Self::plan_in_scope(&query, snapshot, plan_options)
+        })
+    }
+
+    fn plan_in_scope(
+        query: &Query,
+        snapshot: &Snapshot,
+        plan_options: &PlanOptions,
+    ) -> Result<Arc<Plan>> {
+        let plan = jindou_plan::plan(query, snapshot, plan_options)?;
         // No plan is kept that was made of what could not be read.
         snapshot.check_shards()?;
-        let mut charge = Charge::new(Holder::Text, memory);
-        charge.set(plan.heap_bytes())?;
-        Ok((Arc::new(plan), charge))
+        Ok(Arc::new(plan))
     }
 
     /// Plans a prepared query with these terms, or finds its plan in the cache.
@@ -187,10 +172,7 @@ impl Database {
             let _ = write!(keyed, "{name} {term}\0");
         }
         keyed.push_str(text);
-        let keyed = match &options.dataset {
-            Some(d) => d.key(&keyed),
-            None => keyed,
-        };
+        let keyed = options.keyed(&keyed);
         let key = CacheKey {
             text: &keyed,
             options: Self::plan_options(&snapshot, options),
@@ -199,9 +181,12 @@ impl Database {
             return Ok(PlannedQuery::of(plan, snapshot, true));
         }
         let (options, cancel) = (self.settle(options), options.token());
-        let query = jindou_plan::with_stack(depth, || query.with(terms))??;
-        let query = Parsed::of(query, &options.memory)?;
-        let (plan, charge) = Self::make(query, &snapshot, &key.options, &options.memory, &cancel)?;
+        let scope = Scope::for_text(keyed.len(), &options.memory, &cancel)?;
+        let (plan, charge) = scope.make(|| {
+            let query = jindou_plan::with_stack(depth, || query.with(&terms))??;
+            let query = Parsed::of(query)?;
+            Self::plan_in_scope(&query, &snapshot, &key.options)
+        })?;
         self.inner.plans.insert(&key, Arc::clone(&plan));
         Ok(PlannedQuery {
             plan,
@@ -211,14 +196,9 @@ impl Database {
         })
     }
 
-    /// The query over the dataset that the options choose, charged to their memory.
-    pub(crate) fn parse(
-        text: &str,
-        options: &Settled<'_, QueryOptions>,
-        cancel: &CancelToken,
-    ) -> Result<Parsed> {
-        let syntax = options.syntax();
-        let mut query = jindou_plan::read(text, &syntax, &options.memory, cancel)?;
+    /// The query over the dataset that the options choose. Memory and time are the scope's that the thread is inside.
+    pub(crate) fn parse(text: &str, options: &Settled<'_, QueryOptions>) -> Result<Parsed> {
+        let mut query = jindou_plan::read(text, &options.syntax())?;
         if blank_nodes::may_be_called_in(text) {
             let depth = query.depth();
             jindou_plan::with_stack(depth, || blank_nodes::of_each_solution(&mut query))?;
@@ -237,12 +217,9 @@ impl Database {
 
     /// Parses and plans a query, the cache aside.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let cancel = options.token();
-        let snapshot = self.snapshot_for(&cancel);
-        let settled = self.settle(options);
-        let query = Self::parse(text, &settled, &cancel)?;
+        let snapshot = self.snapshot_for(&options.token());
         let plan_options = Self::plan_options(&snapshot, options);
-        let (plan, charge) = Self::make(query, &snapshot, &plan_options, &settled.memory, &cancel)?;
+        let (plan, charge) = self.read_and_plan(text, options, &snapshot, &plan_options)?;
         Ok(PlannedQuery {
             plan,
             snapshot,
@@ -257,13 +234,14 @@ impl Database {
         let snapshot = self.snapshot_for(&cancel);
         self.inner.check_for_faults(&snapshot)?;
         let plan_options = Self::plan_options(&snapshot, options);
-        let limits = PlanLimits {
-            cancel: &cancel,
-            memory: &self.settle(options).memory,
-        };
-        let plan = jindou_plan::plan_within(query, &snapshot, &plan_options, limits)?;
-        snapshot.check_shards()?;
-        Ok(PlannedQuery::of(Arc::new(plan), snapshot, false))
+        let scope = Scope::new(Holder::Text, &self.settle(options).memory, &cancel);
+        let (plan, charge) = scope.make(|| Self::plan_in_scope(query, &snapshot, &plan_options))?;
+        Ok(PlannedQuery {
+            plan,
+            snapshot,
+            cached: false,
+            charge: Some(charge),
+        })
     }
 
     /// How a query would run: each step, its estimate, why it comes there; where a GPU may run it, what it would take on either; over
@@ -272,16 +250,19 @@ impl Database {
         let planned = self.plan(text, options)?;
         let settled = self.settle(options);
         let devices = settled.runtime.devices();
-        self.inner.made_of(&planned.snapshot, || {
-            let (plan, snapshot) = (&planned.plan, &planned.snapshot);
-            let mut text =
-                jindou_plan::with_stack(plan.depth(), || jindou_plan::explain(plan, snapshot))?;
-            text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
-            if let Some(hub) = settled.hub.filter(|_| snapshot.is_sharded()) {
-                let executor = hub.executor(settled.shard_mode);
-                text.push_str(&executor.explain(plan, snapshot));
-            }
-            Ok(text)
+        let scope = Scope::for_text(0, &settled.memory, &options.token())?;
+        scope.try_run(|| {
+            self.inner.made_of(&planned.snapshot, || {
+                let (plan, snapshot) = (&planned.plan, &planned.snapshot);
+                let mut text =
+                    jindou_plan::with_stack(plan.depth(), || jindou_plan::explain(plan, snapshot))?;
+                text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
+                if let Some(hub) = settled.hub.filter(|_| snapshot.is_sharded()) {
+                    let executor = hub.executor(settled.shard_mode);
+                    text.push_str(&executor.explain(plan, snapshot));
+                }
+                Ok(text)
+            })
         })
     }
 }

@@ -7,8 +7,8 @@ use crate::options::{DatasetChoice, QueryOptions};
 use crate::planning::PlannedQuery;
 use crate::results::{Answer, AnswerSink, Collector};
 use jindou_model::sync;
-use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, VertexId, term};
-use jindou_plan::{Form, Functions, Parametric, Plan, PlanLimits, PlanOptions, Validity, Weight};
+use jindou_model::{CancelToken, Charge, Error, NO_VERTEX, Result, Scope, VertexId, term};
+use jindou_plan::{Form, Functions, Parametric, Plan, PlanOptions, Validity, Weight};
 use jindou_store::Snapshot;
 use oxrdf::{NamedNode, Term};
 use std::sync::{Arc, Mutex};
@@ -56,13 +56,14 @@ struct Shared {
     query: jindou_plan::Prepared,
     /// Levels of its algebra.
     depth: usize,
-    /// Of its text and algebra, and of the plan for all terms, as long as it is kept.
-    charge: Mutex<Charge>,
+    /// Of its text and algebra.
+    charge: Charge,
     names: Vec<String>,
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
     common_prefixes: bool,
     prefixes: Vec<(String, String)>,
+    base: Option<String>,
     functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
 }
@@ -72,6 +73,7 @@ struct Planned {
     validity: Validity,
     /// `None`: terms must be known before it can be planned.
     plan: Option<Parametric>,
+    charge: Charge,
 }
 
 impl Database {
@@ -89,29 +91,32 @@ impl Database {
         parameters: &[impl AsRef<str>],
         options: &QueryOptions,
     ) -> Result<PreparedQuery> {
-        let parsed = Self::parse(text, &self.settle(options), &options.token())?;
-        let (depth, bytes) = (parsed.depth(), parsed.bytes());
-        let (query, mut charge) = parsed.into_parts();
-        // It is kept as it is, and with placeholders.
-        charge.set(2 * bytes + 2 * text.len() as u64)?;
-        let names: Vec<&str> = parameters.iter().map(AsRef::as_ref).collect();
-        let query = jindou_plan::with_stack(depth, || jindou_plan::Prepared::new(query, &names))??;
-        let names = query.names().map(str::to_owned).collect();
+        let (settled, cancel) = (self.settle(options), options.token());
+        let scope = Scope::for_text(text.len(), &settled.memory, &cancel)?;
+        let ((query, depth, names, text), charge) = scope.make(|| {
+            let parsed = Self::parse(text, &settled)?;
+            let (depth, query) = (parsed.depth(), parsed.into_query());
+            let names: Vec<&str> = parameters.iter().map(AsRef::as_ref).collect();
+            let query =
+                jindou_plan::with_stack(depth, || jindou_plan::Prepared::new(query, &names))??;
+            let names = query.names().map(str::to_owned).collect();
+            Ok((query, depth, names, text.to_owned()))
+        })?;
         let shared = Shared {
             db: self.clone(),
-            text: text.to_owned(),
+            text,
             query,
             depth,
-            charge: Mutex::new(charge),
+            charge,
             names,
             union_default: options.union_default,
             dataset: options.dataset.clone(),
             common_prefixes: options.common_prefixes,
             prefixes: options.prefixes.clone(),
+            base: options.base.clone(),
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
-        let cancel = options.token();
         shared.planned(&self.snapshot_for(&cancel), &cancel)?;
         Ok(PreparedQuery {
             shared: Arc::new(shared),
@@ -134,6 +139,7 @@ impl Shared {
             .with_dataset(self.dataset.clone())
             .with_common_prefixes(self.common_prefixes)
             .with_prefixes(self.prefixes.clone())
+            .with_base(self.base.clone())
             .with_functions(self.functions.clone())
     }
 
@@ -152,30 +158,23 @@ impl Shared {
         };
         let before = planned.take();
         drop(before);
-        let own = 2 * self.text.len() as u64;
-        let mut charge = sync::lock(&self.charge);
-        let algebra = self.query.bytes() + own;
-        // What planning takes.
-        charge.set(algebra + self.query.bytes())?;
-        let limits = PlanLimits {
-            cancel,
-            memory: charge.budget(),
-        };
-        let plan = self.query.plan(snapshot, &options, limits);
-        // No plan is kept that was made of what could not be read.
-        snapshot.check_shards()?;
-        let bytes = match &plan {
-            Ok(Some(p)) => p.plan().heap_bytes(),
-            _ => 0,
-        };
-        charge.set(algebra + bytes)?;
-        let plan = plan?;
+        let scope = Scope::for_text(self.text.len(), self.charge.budget(), cancel)?;
+        let (plan, charge) = scope.make(|| {
+            let plan = self.query.plan(snapshot, &options)?;
+            // No plan is kept that was made of what could not be read.
+            snapshot.check_shards()?;
+            Ok(plan)
+        })?;
         // Without a plan another version of the data may have one.
         let validity = match &plan {
             Some(p) => p.plan().validity,
             None => Validity::of(snapshot),
         };
-        let fresh = Arc::new(Planned { validity, plan });
+        let fresh = Arc::new(Planned {
+            validity,
+            plan,
+            charge,
+        });
         *planned = Some(Arc::clone(&fresh));
         Ok(fresh)
     }
@@ -197,7 +196,9 @@ impl PreparedQuery {
     /// Bytes that it is charged for: text, algebra and plan.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        sync::lock(&self.shared.charge).bytes()
+        let planned = sync::lock(&self.shared.planned);
+        let plan = planned.as_ref().map_or(0, |p| p.charge.bytes());
+        self.shared.charge.bytes() + plan
     }
 
     /// True if runs need no planning, as things are.

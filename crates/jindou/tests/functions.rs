@@ -1,4 +1,4 @@
-//! Functions that a program registers under IRIs, and IRIs that nobody registered. `docs/contributing.md` is followed here: the
+//! Functions that a program registers under IRIs, and IRIs that nobody registered. `docs/adding.md` is followed here: the
 //! function is `ex:soundex`, whose codes are those of the United States' National Archives.
 
 #[path = "common/quads.rs"]

@@ -7,6 +7,9 @@ use jindou::{CancelToken, Error, MemoryBudget, QueryOptions, UpdateOptions};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+#[global_allocator]
+static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+
 fn options(memory: u64) -> QueryOptions {
     QueryOptions::default()
         .with_memory(MemoryBudget::new(memory))

@@ -296,6 +296,10 @@ pub struct Restore {
     /// The store directory to make; nothing may be there.
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
+    /// Take this backup, whatever others there are (`jindou backup --list` names them). Without it, one whose list is damaged keeps
+    /// older ones from being taken.
+    #[arg(long, value_name = "NAME")]
+    pub backup: Option<String>,
     /// With all that was committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
     #[arg(long, value_parser = jindou::parse_time, value_name = "TIME", conflicts_with = "snapshot")]
     pub at: Option<u64>,

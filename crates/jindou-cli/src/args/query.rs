@@ -23,6 +23,9 @@ pub struct Query {
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
+    /// Resolve the query's relative IRIs against this IRI, unless it has a BASE of its own.
+    #[arg(long, value_name = "IRI", value_parser = parse_base)]
+    pub base: Option<String>,
     /// Require declarations of all prefixes, and write whole IRIs in tables. Without this, some sixty common prefixes (foaf:, skos:) need none.
     #[arg(long, alias = "no-common-prefixes")]
     pub no_prefixes: bool,
@@ -61,6 +64,16 @@ pub struct Query {
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
+}
+
+/// An absolute IRI.
+fn parse_base(text: &str) -> Result<String, String> {
+    match jindou::oxrdf::NamedNode::new(text) {
+        Ok(iri) => Ok(iri.into_string()),
+        Err(e) => Err(format!(
+            "it is not an absolute IRI, such as http://example.org/: {e}"
+        )),
+    }
 }
 
 /// A SPARQL endpoint in place of a store.

@@ -81,7 +81,10 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
 }
 
 pub fn restore(a: &Restore) -> Result<ExitCode> {
-    let from = BackupTarget::existing(&a.from)?;
+    let mut from = BackupTarget::existing(&a.from)?;
+    if let Some(name) = &a.backup {
+        from = from.only(name);
+    }
     let to = match (a.snapshot, a.at) {
         (Some(n), _) => RestoreTo::Snapshot(n),
         (None, Some(time)) => RestoreTo::Time(time),

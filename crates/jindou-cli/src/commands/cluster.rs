@@ -4,13 +4,14 @@ use crate::args::{Cluster, FabricArg, StartCluster};
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
 use jindou::{Error, Result};
+use jindou_model::private;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
 };
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -118,7 +119,16 @@ fn make(
     ports: &[u16],
     fabric: FabricArg,
 ) -> Result<PathBuf> {
-    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    // Keys and a token are in it.
+    let made = match folder.parent() {
+        Some(parent) if parent != Path::new("") => fs::create_dir_all(parent),
+        _ => Ok(()),
+    };
+    let made = made.and_then(|()| match private::create_folder(folder) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        made => made,
+    });
+    made.map_err(|e| Error::io(folder, e))?;
     let cannot = |e: rcgen::Error| wrong(format!("no certificate could be made: {e}"));
     let mut params = CertificateParams::new(Vec::new()).map_err(cannot)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

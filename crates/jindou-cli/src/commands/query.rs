@@ -39,6 +39,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .with_timeout(a.timeout)
         .with_profile(a.profile)
         .with_gpu(a.gpu)
+        .with_base(a.base.clone())
         .with_common_prefixes(!a.no_prefixes);
     options.service = service(&a.service_allow);
     if a.union_default_graph {
@@ -95,6 +96,9 @@ fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
     let endpoint = Endpoint::new(url, token, a.timeout, !a.no_prefixes)?;
     let mut writer = writer(a, text)?;
     let begun = Instant::now();
+    // An endpoint knows its own base only; a BASE of the text comes later and takes precedence.
+    let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
+    let text = based.as_deref().unwrap_or(text);
     let rows = endpoint.query(text, &[], &cancel_on_interrupt(), &mut writer)?;
     if a.time {
         let time = begun.elapsed().as_secs_f64() * 1e3;

@@ -7,7 +7,7 @@ use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, Rows};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
 use jindou_model::term;
-use jindou_service::{Labels, WideAnswer};
+use jindou_service::{AnswerError, Labels, WideAnswer, XmlAnswer};
 use oxrdfio::RdfParser;
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
@@ -237,6 +237,9 @@ impl Endpoint {
             QueryResultsParseError::Io(e) => self.unread(e),
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };
+        if format == QueryResultsFormat::Xml {
+            return self.xml_table(body, sink);
+        }
         let parser = QueryResultsParser::from_format(format);
         let body = Labels::of(format, body);
         let solutions = match parser.for_reader(body).map_err(wrong)? {
@@ -260,6 +263,41 @@ impl Endpoint {
             for cell in solution.values() {
                 if let Some(cell) = cell {
                     term::push_term(cell, &mut rows.bytes);
+                }
+                rows.end_cell();
+            }
+            rows.rows += 1;
+            count += 1;
+            if rows.rows == ROWS {
+                sink.rows(&rows)?;
+                rows.clear(names.len());
+            }
+        }
+        sink.rows(&rows)?;
+        sink.finish()?;
+        Ok(count)
+    }
+
+    fn xml_table(&self, body: BufReader<Pieces>, sink: &mut dyn AnswerSink) -> Result<u64> {
+        let wrong = |e: AnswerError| match e {
+            AnswerError::Xml(jindou_xml::Error::Io(e)) => self.unread(e),
+            AnswerError::Wide(wide) => failed(format!("the answer of {} {wide}", self.url)),
+            e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
+        };
+        let mut answer = XmlAnswer::open(body, "").map_err(wrong)?;
+        if let Some(value) = answer.boolean() {
+            sink.boolean(value)?;
+            return sink.finish().map(|()| 1);
+        }
+        let names = answer.variables().to_vec();
+        sink.solutions(&names)?;
+        let mut rows = Rows::default();
+        rows.clear(names.len());
+        let mut count = 0;
+        while let Some(cells) = answer.row().map_err(wrong)? {
+            for cell in cells {
+                if let Some(cell) = cell {
+                    rows.bytes.extend_from_slice(cell);
                 }
                 rows.end_cell();
             }
@@ -301,7 +339,7 @@ impl Endpoint {
 /// Whether a query asks for a graph, judged by its first such word, since the server may know extensions of SPARQL.
 fn form(query: &str) -> Form {
     if let Ok(parsed) = jindou::parse_query(query) {
-        use jindou::spargebra::Query;
+        use jindou::algebra::Query;
         return match parsed {
             Query::Construct { .. } | Query::Describe { .. } => Form::Graph,
             Query::Select { .. } | Query::Ask { .. } => Form::Table,

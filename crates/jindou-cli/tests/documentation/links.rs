@@ -6,11 +6,18 @@ use std::path::{Path, PathBuf};
 
 /// Every link of the pages that leads nowhere, as sentences. A page that `docs/SUMMARY.md` lists and that is not there yet counts as there.
 pub fn faults(root: &Path) -> Vec<String> {
-    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"]
-        .iter()
-        .map(|p| root.join(p))
-        .collect();
-    for entry in fs::read_dir(root.join("docs")).expect("docs") {
+    let mut pages: Vec<PathBuf> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ]
+    .iter()
+    .map(|p| root.join(p))
+    .collect();
+    let folders = ["docs", "docs/internals"].map(|f| fs::read_dir(root.join(f)).expect(f));
+    for entry in folders.into_iter().flatten() {
         let path = entry.expect("an entry").path();
         // The table of contents names pages as the site has them; scripts/site.sh checks it.
         if path.extension().is_some_and(|e| e == "md") && !path.ends_with("SUMMARY.md") {

@@ -13,11 +13,9 @@
 //! ```
 //!
 //! A base is the number of edges before the first key there, a block ([`blocks`]) has the bounds of the lists, and
-//! behind the last entry is one with the number of all edges. So a lookup reads the summary's struct, an entry
-//! and a block, and an entry and the one behind tell so nearly where the list lies that its memory can be
-//! fetched at the same time as the block ([`Summary::locate_near`]): cache misses are what a lookup costs, and
-//! these are few and side by side. (Elias–Fano offsets and keys take two thirds of the room on LUBM and 0.9
-//! of it on the ugly graph, but four to six misses one behind the other.)
+//! the last entry is followed by one with the number of all edges. So a lookup reads the summary's struct, an entry
+//! and a block: cache misses are what a lookup costs, and these are few. (Elias–Fano offsets and keys take two thirds of
+//! the room on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
 
 use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;
@@ -246,8 +244,6 @@ enum Finder {
 struct Half {
     /// Edges before the block's first list.
     base: u64,
-    /// About where the list begins, in edges.
-    guess: u64,
     /// [`NONE`]: lists from the base on have one neighbour each.
     block: u32,
     /// Number of the list in its block, or the key.
@@ -255,15 +251,12 @@ struct Half {
 }
 
 impl Half {
-    /// The half that an entry and the one behind it give for a key `place / 2^log` of the way between the two.
+    /// The half that an entry gives for a key of its block.
     #[inline]
-    fn between(here: u64, next: u64, place: u32, log: u32, key: u32) -> Self {
-        let base = here & 0xFFFF_FFFF;
-        let edges = (next & 0xFFFF_FFFF).wrapping_sub(base) & 0xFFFF_FFFF;
+    fn of(entry: u64, key: u32) -> Self {
         Self {
-            base,
-            guess: base + ((edges * u64::from(place)) >> log),
-            block: (here >> 32) as u32,
+            base: entry & 0xFFFF_FFFF,
+            block: (entry >> 32) as u32,
             key,
         }
     }
@@ -308,27 +301,8 @@ impl Summary {
         })
     }
 
-    /// Where a vertex' neighbours lie: byte offset in the segment file and number of neighbours; `None` if it
-    /// is no key. No memory but the summary is touched.
-    #[inline]
-    #[must_use]
-    pub fn locate(&self, v: u32) -> Option<(u64, u32)> {
-        self.locate_near(v, |_| ())
-    }
-
-    /// [`Self::locate`], which tells `expect` about where the list will be (byte offset) as soon as that can be
-    /// guessed, so that its memory can be fetched meanwhile.
-    #[inline]
-    pub fn locate_near(&self, v: u32, expect: impl FnOnce(u64)) -> Option<(u64, u32)> {
-        let half = self.enter(v)?;
-        if half.block != NONE {
-            self.prefetch_block(&half);
-            expect(self.neighbours_at.wrapping_add(half.guess * 4));
-        }
-        self.range(half)
-    }
-
-    /// [`Self::locate`] of several vertices, with their cache misses in flight together: appended to `out`.
+    /// Where the neighbours of vertices lie, appended to `out`: byte offset in the segment file and number of neighbours, `None` for
+    /// what is no key. No memory but the summary is touched, and the cache misses of several lookups are in flight together.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
         /// Lookups in flight.
         const FLIGHT: usize = 32;
@@ -388,32 +362,29 @@ impl Summary {
                 if groups == 0 {
                     return Some(Half {
                         base: u64::from(k),
-                        guess: u64::from(k),
                         block: NONE,
                         key: 0,
                     });
                 }
                 let at = 1 + 2 * n as usize + (k / GROUP) as usize;
-                let &[here, next] = self.words.get(at..)?.first_chunk()?;
-                let place = k % GROUP;
-                Some(Half::between(here, next, place, GROUP.ilog2(), place))
+                Some(Half::of(*self.words.get(at)?, k % GROUP))
             }
             Finder::Bitmap(first, n) => {
                 let d = v.checked_sub(first)?;
                 let i = d / 64;
                 let at = 2 + 2 * i as usize;
-                let &[bits, here, _, next] = self.words.get(at..)?.first_chunk()?;
+                let &[bits, here] = self.words.get(at..)?.first_chunk()?;
                 let bit = 1u64 << (d % 64);
                 let before = (bits & (bit - 1)).count_ones();
-                (i < n && bits & bit != 0).then(|| Half::between(here, next, d % 64, 6, before))
+                (i < n && bits & bit != 0).then(|| Half::of(here, before))
             }
             Finder::Buckets(first, shift, n) => {
                 let d = v.checked_sub(first)?;
                 let i = d >> shift;
-                let &[here, next] = self.words.get(2 + i as usize..)?.first_chunk()?;
+                let here = *self.words.get(2 + i as usize)?;
                 let key = d & ((1 << shift) - 1);
                 let empty = (here >> 32) as u32 == NONE;
-                (i < n && !empty).then(|| Half::between(here, next, key, shift, key))
+                (i < n && !empty).then(|| Half::of(here, key))
             }
         }
     }

@@ -137,7 +137,7 @@ impl Reads {
             }
             let memory = |segments: u64| (segments / PART).max(LEAST);
             let link = Arc::clone(link);
-            let store = RemoteStore::of_catalogue(link, Epoch(0), &catalogue, memory, deadline())?;
+            let store = RemoteStore::of_catalogue(link, &catalogue, memory, deadline())?;
             stores.insert(shard, store);
         }
         let cost = Self::measure(end, &**link, &stores)?;

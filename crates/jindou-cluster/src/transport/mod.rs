@@ -262,12 +262,6 @@ pub trait Peer: Send + Sync {
         deadline: Moment,
     ) -> Result<()>;
 
-    /// A hint that bytes near `offset` will be read at once: where the peer's memory is seen from here, starts
-    /// fetching them. It may be wrong, and does nothing elsewhere.
-    fn expect(&self, region: RemoteRegion, offset: u64) {
-        let _ = (region, offset);
-    }
-
     /// Sends a message and waits for the answer, which is appended to `reply`. On a deadline the handler may
     /// have run or not.
     fn call(

@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use jindou_model::term;
+use jindou_store::Base;
 use jindou_store::testing::{TermQuad, store_of_terms};
-use jindou_store::{Base, QuadEdit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,54 +82,15 @@ pub fn store() -> Store {
     }
 }
 
-/// Random edits of the default graph at snapshots 1 to `count`; half of them remove what is there.
-pub fn edits(store: &Store, count: u32, seed: u64) -> Vec<QuadEdit> {
-    let all: Vec<IdQuad> = store.truth.iter().copied().collect();
-    let mut random = Random(seed);
-    (1..=count)
-        .map(|snapshot| {
-            let (s, p, o, _) = all[random.below(all.len() as u64) as usize];
-            let added = random.below(2) == 0;
-            let object = if added {
-                all[random.below(all.len() as u64) as usize].2
-            } else {
-                o
-            };
-            QuadEdit {
-                subject: s,
-                predicate: p,
-                object,
-                graph: 0,
-                snapshot,
-                added,
-            }
-        })
-        .collect()
+/// Edges of each predicate in named graphs, which readers do not see.
+pub fn named_edges(base: &Base) -> Vec<u64> {
+    let predicates = base.statistics().predicates.iter();
+    predicates.map(|p| p.named_edges).collect()
 }
 
-/// The truth after the edits up to a snapshot.
-pub fn edited(store: &Store, edits: &[QuadEdit], snapshot: u32) -> BTreeSet<IdQuad> {
-    let mut truth = store.truth.clone();
-    for e in edits.iter().filter(|e| e.snapshot <= snapshot) {
-        let quad = (e.subject, e.predicate, e.object, e.graph);
-        if e.added {
-            truth.insert(quad);
-        } else {
-            truth.remove(&quad);
-        }
-    }
-    truth
-}
-
-/// The neighbours of a key by brute force: ascending, each once.
-pub fn neighbours(
-    truth: &BTreeSet<IdQuad>,
-    p: u32,
-    out: bool,
-    key: u32,
-    graphs: impl Fn(u32) -> bool,
-) -> Vec<u32> {
-    let ends = truth.iter().filter(|q| q.1 == p && graphs(q.3));
+/// The neighbours of a key in the default graph by brute force: ascending, each once.
+pub fn neighbours(truth: &BTreeSet<IdQuad>, p: u32, out: bool, key: u32) -> Vec<u32> {
+    let ends = truth.iter().filter(|q| q.1 == p && q.3 == 0);
     let ends = ends.map(|q| if out { (q.0, q.2) } else { (q.2, q.0) });
     let found: BTreeSet<u32> = ends.filter(|e| e.0 == key).map(|e| e.1).collect();
     found.into_iter().collect()

@@ -28,7 +28,7 @@ use crate::batch::{Batch, View};
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
 use crate::terms::QueryTerms;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result, Scope};
 use jindou_plan::{Operand, Slot};
 use jindou_store::{Graph, Vocabulary};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +64,8 @@ pub(crate) struct Run<'r> {
     pub vocabulary: Vocabulary<'r>,
     pub terms: &'r QueryTerms,
     pub cancel: &'r CancelToken,
+    /// The scope that the run's threads are inside, where what they take is measured.
+    pub scope: Option<&'r Scope>,
     pub budget: &'r MemoryBudget,
     pub batch_rows: usize,
     /// Rows of an exploration's first batches, which then grow up to `batch_rows`: fewer where few rows may be enough.
@@ -89,6 +91,11 @@ impl Run<'_> {
         if self.stop.load(Ordering::Relaxed) {
             // Never seen by a user: the worker that set the flag has said why.
             return Err(Error::Cancelled);
+        }
+        if let Some(scope) = self.scope
+            && scope.was_over()
+        {
+            scope.look()?;
         }
         self.cancel.check()
     }

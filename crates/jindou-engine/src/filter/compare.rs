@@ -16,7 +16,6 @@ pub(crate) struct Compare<'a> {
     relation: Relation,
     /// The constant's canonical bytes, and their value.
     constant: (&'a [u8], jindou_values::Value<'a>),
-    bytes: Vec<u8>,
 }
 
 impl<'a> Compare<'a> {
@@ -27,25 +26,24 @@ impl<'a> Compare<'a> {
             value,
             relation,
             constant: (bytes, constant),
-            bytes: vec![],
         })
     }
 
-    fn of(&mut self, run: &Run<'_>, id: u32) -> u8 {
-        self.bytes.clear();
+    fn of(&self, run: &Run<'_>, id: u32, term: &mut Vec<u8>) -> u8 {
+        term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
-            run.terms.term(v, &mut self.bytes);
+            run.terms.term(v, term);
         } else {
-            run.vocabulary.term(v, &mut self.bytes);
+            run.vocabulary.term(v, term);
         }
-        let Some(own) = value(&self.bytes) else {
+        let Some(own) = value(term) else {
             return ERROR;
         };
         let (bytes, constant) = &self.constant;
         let truth = match self.relation {
-            Relation::Equal => equal_values(&self.bytes, &own, bytes, constant),
-            Relation::NotEqual => equal_values(&self.bytes, &own, bytes, constant).map(|e| !e),
+            Relation::Equal => equal_values(term, &own, bytes, constant),
+            Relation::NotEqual => equal_values(term, &own, bytes, constant).map(|e| !e),
             relation => {
                 order(&own, constant).map(|order| order.is_some_and(|o| holds(relation, o)))
             }
@@ -57,19 +55,21 @@ impl<'a> Compare<'a> {
         }
     }
 
+    /// As [`super::Node::eval`]; `term` is memory for a term.
     pub fn eval(
-        &mut self,
+        &self,
         run: &Run<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
+        term: &mut Vec<u8>,
     ) -> Result<()> {
         for (i, o) in out.iter_mut().enumerate() {
             if *o == TRUE {
                 if i % CHECK == 0 {
                     run.check()?;
                 }
-                *o = self.of(run, self.value.at(rows, from + i));
+                *o = self.of(run, self.value.at(rows, from + i), term);
             }
         }
         Ok(())

@@ -5,12 +5,13 @@ mod probed;
 
 use crate::batch::{Batch, Charge, View};
 use crate::explore::Run;
+use crate::tree::Layout;
 use crate::values::Evaluator;
 use compare::Compare;
 use jindou_dictionary::TermKind;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
-use probed::Probed;
+use probed::{ProbeRows, Probed};
 
 pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
@@ -25,14 +26,11 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    pub fn of(slot: Slot, layout: &[Slot]) -> Self {
-        layout
-            .iter()
-            .position(|&s| s == slot)
-            .map_or(Self::Unbound, Self::Column)
+    pub fn of(slot: Slot, layout: &Layout<'_>) -> Self {
+        layout.of(slot).map_or(Self::Unbound, Self::Column)
     }
 
-    fn operand(o: Operand, layout: &[Slot]) -> Self {
+    fn operand(o: Operand, layout: &Layout<'_>) -> Self {
         match o {
             Operand::Const(v) => Self::Const(v),
             Operand::Slot(s) => Self::of(s, layout),
@@ -65,10 +63,37 @@ enum Node<'a> {
 /// Rows times conditions between two looks at the clock.
 const CHECK: usize = 1 << 18;
 
-/// Memory for the values of conditions inside of others, and the work since the clock was last looked at.
+/// Memory for the values of conditions inside of others and for what one condition does at a time, and the work since the clock
+/// was last looked at.
 struct Scratch<'s> {
     space: &'s mut [u8],
+    shared: &'s mut Shared,
     work: &'s mut usize,
+}
+
+/// Memory that the conditions of one list use one after the other: there may be a hundred thousand.
+#[derive(Default)]
+struct Shared {
+    /// What an index is asked, and what it says.
+    probe: ProbeRows,
+    /// A term.
+    bytes: Vec<u8>,
+    /// Places of rows that are computed one by one.
+    rest: Vec<usize>,
+}
+
+impl Shared {
+    /// Bytes for each row, but for terms.
+    const A_ROW: usize = ProbeRows::A_ROW + size_of::<usize>();
+    /// Bytes of a term that are kept for the next batch.
+    const KEPT: usize = 1 << 12;
+
+    /// Forgets a long term.
+    fn trim(&mut self) {
+        if self.bytes.capacity() > Self::KEPT {
+            self.bytes = vec![];
+        }
+    }
 }
 
 impl Scratch<'_> {
@@ -78,13 +103,18 @@ impl Scratch<'_> {
             .space
             .split_at_mut_checked(n)
             .ok_or_else(|| Error::Internal("too little memory for a condition".into()))?;
-        let work = &mut *self.work;
-        Ok((own, Scratch { space, work }))
+        let (shared, work) = (&mut *self.shared, &mut *self.work);
+        let inside = Scratch {
+            space,
+            shared,
+            work,
+        };
+        Ok((own, inside))
     }
 }
 
 impl<'a> Node<'a> {
-    fn new(c: &'a Condition, layout: &[Slot], run: &Run<'a>) -> Result<Self> {
+    fn new(c: &'a Condition, layout: &Layout<'_>, run: &Run<'a>) -> Result<Self> {
         let all = |list: &'a [Condition]| {
             list.iter()
                 .map(|c| Self::new(c, layout, run))
@@ -123,6 +153,16 @@ impl<'a> Node<'a> {
                 let costs = list.iter().map(Self::cost);
                 costs.fold(0, u32::saturating_add)
             }
+        }
+    }
+
+    /// True if it needs what all conditions share.
+    fn is_dear(&self) -> bool {
+        match self {
+            Self::Same(..) | Self::Bound(_) | Self::Kind(..) => false,
+            Self::Compare(_) | Self::Probed(_) | Self::General(_) => true,
+            Self::Not(c) => c.is_dear(),
+            Self::And(list) | Self::Or(list) => list.iter().any(Self::is_dear),
         }
     }
 
@@ -173,9 +213,9 @@ impl<'a> Node<'a> {
                     *o = kind(run, v.at(rows, from + i), *test);
                 }
             }
-            Self::Compare(c) => c.eval(run, rows, from, out)?,
+            Self::Compare(c) => c.eval(run, rows, from, out, &mut scratch.shared.bytes)?,
             Self::Probed(p) => p.eval(run, rows, from, out, scratch)?,
-            Self::General(g) => g.truth(run, rows, from, out)?,
+            Self::General(g) => g.truth(run, rows, from, out, &mut scratch.shared.rest)?,
             Self::Not(c) => {
                 // Rows that are not wanted may hold any value: remember them apart.
                 let (wanted, mut inside) = scratch.take(out.len())?;
@@ -297,24 +337,34 @@ pub(crate) struct Filters<'a> {
     keep: Vec<u8>,
     /// See [`Scratch`].
     space: Vec<u8>,
+    shared: Shared,
     charge: Charge,
     work: usize,
-    /// Bytes of scratch for each row.
+    /// Bytes of scratch for each row, and of all memory.
     a_row: usize,
+    all_of_a_row: usize,
+    /// Rows that are charged.
+    charged: usize,
 }
 
 impl<'a> Filters<'a> {
     pub fn new(conditions: &'a [Condition], layout: &[Slot], run: &Run<'a>) -> Result<Self> {
+        let layout = Layout::new(if conditions.is_empty() { &[] } else { layout });
         let mut nodes = conditions
             .iter()
-            .map(|c| Node::new(c, layout, run))
+            .map(|c| Node::new(c, &layout, run))
             .collect::<Result<Vec<_>>>()?;
         nodes.sort_by_cached_key(Node::cost);
+        let a_row = nodes.iter().map(Node::scratch).max().unwrap_or(0);
+        let shared = nodes.iter().any(Node::is_dear);
         Ok(Self {
-            a_row: nodes.iter().map(Node::scratch).max().unwrap_or(0),
+            a_row,
+            all_of_a_row: a_row + 1 + if shared { Shared::A_ROW } else { 0 },
+            charged: 0,
             nodes,
             keep: vec![],
             space: vec![],
+            shared: Shared::default(),
             charge: Charge::new(run.budget),
             work: 0,
         })
@@ -322,10 +372,10 @@ impl<'a> Filters<'a> {
 
     /// Makes room for the values of so many rows; all of them are wanted.
     fn ensure(&mut self, rows: usize) -> Result<()> {
-        let space = rows.saturating_mul(self.a_row);
-        if space > self.space.len() {
-            self.charge.set(space)?;
-            self.space.resize(space, FALSE);
+        if rows > self.charged {
+            self.charge.set(rows.saturating_mul(self.all_of_a_row))?;
+            self.charged = rows;
+            self.space.resize(rows * self.a_row, FALSE);
         }
         self.keep.clear();
         self.keep.resize(rows, TRUE);
@@ -346,12 +396,14 @@ impl<'a> Filters<'a> {
             self.ensure(rows)?;
             let mut scratch = Scratch {
                 space: &mut self.space,
+                shared: &mut self.shared,
                 work: &mut self.work,
             };
             let node = &mut self.nodes[at];
             node.eval(run, batch.view(), from, &mut self.keep, &mut scratch)?;
             batch.retain(from, &self.keep);
         }
+        self.shared.trim();
         Ok(())
     }
 
@@ -360,12 +412,14 @@ impl<'a> Filters<'a> {
         self.ensure(rows.rows)?;
         let mut scratch = Scratch {
             space: &mut self.space,
+            shared: &mut self.shared,
             work: &mut self.work,
         };
         for node in &mut self.nodes {
             // Rows that an earlier condition dropped are not TRUE, so not wanted.
             node.eval(run, rows, 0, &mut self.keep, &mut scratch)?;
         }
+        self.shared.trim();
         Ok(&self.keep)
     }
 }

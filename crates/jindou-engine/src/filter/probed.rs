@@ -3,9 +3,10 @@
 use super::{ERROR, FALSE, Node, Scratch, TRUE, Value};
 use crate::batch::View;
 use crate::explore::Run;
+use crate::tree::Layout;
 use jindou_dictionary::index::{Probe, Verdict};
 use jindou_model::Result;
-use jindou_plan::{Condition, Slot};
+use jindou_plan::Condition;
 
 const _: () = assert!(Verdict::False as u8 == FALSE);
 const _: () = assert!(Verdict::True as u8 == TRUE);
@@ -16,14 +17,29 @@ pub(super) struct Probed<'a> {
     probe: Box<dyn Probe + 'a>,
     /// The condition itself, for rows that the index does not settle.
     otherwise: Box<Node<'a>>,
+}
+
+/// What an index is asked about a batch, and what it says.
+#[derive(Default)]
+pub(super) struct ProbeRows {
     ids: Vec<u32>,
     verdicts: Vec<Verdict>,
     open: Vec<u8>,
 }
 
+impl ProbeRows {
+    /// Bytes for each row.
+    pub const A_ROW: usize = size_of::<u32>() + size_of::<Verdict>() + size_of::<u8>();
+}
+
 impl<'a> Probed<'a> {
     /// The condition behind an index that knows it; as it is, if none does.
-    pub fn over(otherwise: Node<'a>, c: &Condition, layout: &[Slot], run: &Run<'a>) -> Node<'a> {
+    pub fn over(
+        otherwise: Node<'a>,
+        c: &Condition,
+        layout: &Layout<'_>,
+        run: &Run<'a>,
+    ) -> Node<'a> {
         let asked = c.question();
         let probe = asked.and_then(|(slot, q)| Some((slot, run.vocabulary.probe(&q)?)));
         match probe {
@@ -32,9 +48,6 @@ impl<'a> Probed<'a> {
                 value: Value::of(slot, layout),
                 probe,
                 otherwise: Box::new(otherwise),
-                ids: vec![],
-                verdicts: vec![],
-                open: vec![],
             })),
         }
     }
@@ -48,6 +61,22 @@ impl<'a> Probed<'a> {
         out: &mut [u8],
         scratch: &mut Scratch<'_>,
     ) -> Result<()> {
+        // No condition that is computed asks an index in turn.
+        let mut asked = std::mem::take(&mut scratch.shared.probe);
+        let done = self.eval_in(run, rows, from, out, scratch, &mut asked);
+        scratch.shared.probe = asked;
+        done
+    }
+
+    fn eval_in(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        from: usize,
+        out: &mut [u8],
+        scratch: &mut Scratch<'_>,
+        asked: &mut ProbeRows,
+    ) -> Result<()> {
         let n = out.len();
         let column = match self.value {
             Value::Column(c) if out.iter().all(|&o| o == TRUE) => {
@@ -59,22 +88,23 @@ impl<'a> Probed<'a> {
             Some(ids) => ids,
             None => {
                 let value = self.value;
-                self.ids.clear();
+                asked.ids.clear();
                 // Rows that are not wanted are as if unbound, which costs nothing.
-                self.ids
+                asked
+                    .ids
                     .extend(out.iter().enumerate().map(|(i, &o)| match o {
                         TRUE => value.at(rows, from + i),
                         _ => 0,
                     }));
-                &self.ids
+                &asked.ids
             }
         };
         // Whatever an index leaves out is unsettled.
-        self.verdicts.clear();
-        self.verdicts.resize(n, Verdict::Unsettled);
-        self.probe.test_many(ids, &mut self.verdicts);
+        asked.verdicts.clear();
+        asked.verdicts.resize(n, Verdict::Unsettled);
+        self.probe.test_many(ids, &mut asked.verdicts);
         let mut unsettled = false;
-        for (o, &v) in out.iter_mut().zip(&self.verdicts) {
+        for (o, &v) in out.iter_mut().zip(&asked.verdicts) {
             let is_open = v == Verdict::Unsettled && *o == TRUE;
             unsettled |= is_open;
             *o = if is_open || *o != TRUE { *o } else { v as u8 };
@@ -83,13 +113,14 @@ impl<'a> Probed<'a> {
             return Ok(());
         }
         // Those that are wanted and settled are not computed again.
-        self.open.clear();
-        let wanted = out.iter().zip(&self.verdicts);
-        self.open
+        asked.open.clear();
+        let wanted = out.iter().zip(&asked.verdicts);
+        asked
+            .open
             .extend(wanted.map(|(&o, &v)| u8::from(o == TRUE && v == Verdict::Unsettled)));
         self.otherwise
-            .eval(run, rows, from, &mut self.open, scratch)?;
-        for ((o, &v), &computed) in out.iter_mut().zip(&self.verdicts).zip(&self.open) {
+            .eval(run, rows, from, &mut asked.open, scratch)?;
+        for ((o, &v), &computed) in out.iter_mut().zip(&asked.verdicts).zip(&asked.open) {
             if *o == TRUE && v == Verdict::Unsettled {
                 *o = computed;
             }

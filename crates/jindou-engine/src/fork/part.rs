@@ -312,6 +312,7 @@ impl Part {
             vocabulary: self.graph.vocabulary(),
             terms: &terms,
             cancel: &self.cancel,
+            scope: None,
             budget: &self.memory,
             batch_rows: BATCH,
             first_batch: BATCH,

@@ -88,6 +88,7 @@ pub(crate) fn run_now(
         vocabulary: graph.vocabulary(),
         terms: &terms,
         cancel,
+        scope: None,
         budget: memory,
         batch_rows: DEFAULT_BATCH_ROWS,
         first_batch: DEFAULT_BATCH_ROWS,

@@ -4,9 +4,9 @@
 use super::each::EachSpec;
 use super::stage::{Link, Rest, Spec, Stage, StageStats, Work, finish, hand_all, hand_on, push};
 use crate::batch::{Batch, View, gather, pick};
-use crate::compile::{Builder, Outer, Source};
+use crate::compile::{Builder, Outer, Source, To};
 use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
-use crate::tree::with;
+use crate::tree::{Layout, with};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
@@ -24,14 +24,15 @@ impl Attach {
     /// `output` begins with the outer slots; `read` are those that every inner row has from its outer
     /// row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
-        let of = |s: &Slot| inner.iter().position(|i| i == s);
+        let (inner, read) = (Layout::new(inner), Layout::new(read));
+        let of = |s: &Slot| inner.of(*s);
         Self {
             width: outer.len(),
             new: output.iter().skip(outer.len()).map(of).collect(),
             both: outer
                 .iter()
                 .enumerate()
-                .filter(|(_, s)| !read.contains(s))
+                .filter(|(_, s)| read.of(**s).is_none())
                 .filter_map(|(o, s)| Some((o, of(s)?)))
                 .collect(),
         }
@@ -134,7 +135,7 @@ pub(crate) struct ApplySpec<'a> {
     /// The inner part's stages.
     pub links: Vec<Link<'a>>,
     /// Where outer rows go in: the outer columns (the row number comes behind them), and the first stage.
-    pub leaves: Vec<(Vec<usize>, usize)>,
+    pub leaves: Vec<(Vec<usize>, To)>,
     /// The row number's column in inner rows.
     pub number: usize,
     pub attach: Attach,
@@ -217,7 +218,7 @@ impl<'a> Builder<'_, 'a> {
             ..Builder::new(self.exec)
         };
         let inner_slots = builder.op(inner, inner_node)?;
-        let leaves: Vec<(Vec<usize>, usize)> = builder
+        let leaves: Vec<(Vec<usize>, To)> = builder
             .leaves
             .into_iter()
             .filter_map(|l| match l.source {

@@ -6,6 +6,7 @@ use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, Source, internal};
 use crate::explore::{Halt, Run};
 use crate::table::{IdSet, TupleSet};
+use crate::tree::Layout;
 use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Operator, Slot, operator};
 
@@ -78,7 +79,8 @@ pub(crate) struct Counter<'a> {
 
 impl<'a> Counter<'a> {
     pub fn new(group: &'a [Slot], counts: &'a [Count], layout: &[Slot], run: &Run<'_>) -> Self {
-        let column = |s: &Slot| layout.iter().position(|l| l == s);
+        let places = Layout::new(layout);
+        let column = |s: &Slot| places.of(*s);
         let counts = counts
             .iter()
             .map(|c| {

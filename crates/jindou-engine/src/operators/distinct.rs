@@ -7,7 +7,7 @@ use crate::compile::Builder;
 use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
-use crate::tree::common;
+use crate::tree::{Layout, common};
 use jindou_model::sync;
 use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
 use jindou_plan::{Slot, operator};
@@ -43,10 +43,8 @@ struct Bitmap {
 
 impl SharedDistinct {
     fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
-        let columns: Vec<usize> = slots
-            .iter()
-            .filter_map(|s| layout.iter().position(|l| l == s))
-            .collect();
+        let layout = Layout::new(layout);
+        let columns: Vec<usize> = slots.iter().filter_map(|s| layout.of(*s)).collect();
         let parts = if run.threads > 1 { PARTS } else { 1 };
         let width = columns.len();
         Self {
@@ -123,10 +121,8 @@ impl<'a> Builder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let input = self.op(&op.input, node + 1)?;
         let kept = common(&op.slots, &input);
-        let columns = kept
-            .iter()
-            .filter_map(|s| input.iter().position(|i| i == s))
-            .collect();
+        let layout = Layout::new(&input);
+        let columns = kept.iter().filter_map(|s| layout.of(*s)).collect();
         self.link(ReducedSpec(columns), &input, node);
         Ok(kept)
     }

@@ -8,7 +8,8 @@ use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, Run};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
-use jindou_model::{Error, Holder, Result};
+use crate::tree::Layout;
+use jindou_model::{Error, Holder, Result, scope};
 use jindou_plan::{Aggregate, Count, Slot};
 
 /// Specification of a pipeline's end: the form that its rows take there.
@@ -40,7 +41,8 @@ impl<'a, 's> End<'a, 's> {
     pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], run: &Run<'_>) -> Self {
         match spec {
             EndSpec::Output(output, sinks) => {
-                Self::Output(Output::new(output, layout, sinks.worker()))
+                let sink = scope::outside(|| sinks.worker());
+                Self::Output(Output::new(output, layout, sink))
             }
             EndSpec::RowBuffer(holder) => {
                 Self::RowBuffer(RowBuffer::new(layout.len(), run, holder))
@@ -58,7 +60,8 @@ impl<'a, 's> End<'a, 's> {
 
     pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>) -> Flow {
         match self {
-            Self::Output(o) => o.batch(rows),
+            // Rows that leave the query are the reader's.
+            Self::Output(o) => scope::outside(|| o.batch(rows)),
             Self::RowBuffer(h) => Ok(h.push(rows)?),
             Self::Any(any) => {
                 *any |= rows.rows > 0;
@@ -111,10 +114,8 @@ const WIDE: usize = 24;
 
 impl<'s> Output<'s> {
     fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
-        let columns = output
-            .iter()
-            .map(|s| layout.iter().position(|l| l == s))
-            .collect::<Vec<_>>();
+        let layout = Layout::new(layout);
+        let columns = output.iter().map(|s| layout.of(*s)).collect();
         Self {
             sink: Some(sink),
             columns,
@@ -126,7 +127,7 @@ impl<'s> Output<'s> {
     /// Gives the sink back: all rows were taken.
     pub fn done(mut self) -> Result<Self> {
         if let Some(sink) = self.sink.take() {
-            sink.done()?;
+            scope::outside(|| sink.done())?;
         }
         Ok(self)
     }

@@ -4,15 +4,15 @@ use super::stage::{Rest, Spec, Work};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
 use crate::explore::{Consumer, Flow, Halt, Run};
-use crate::tree::with;
+use crate::tree::{Layout, with};
 use crate::values::Evaluator;
 use jindou_model::Result;
 use jindou_plan::{GeneralExpression, Slot, operator};
 
 struct ExtendSpec<'a>(&'a GeneralExpression);
 
-/// For each column to give, where it comes from; `None` is unbound.
-pub(super) struct ProjectSpec(pub Vec<Option<usize>>);
+/// For each column to give, the one that it comes from.
+struct ProjectSpec(Vec<usize>);
 
 impl<'a> Builder<'_, 'a> {
     pub(super) fn extend(
@@ -33,7 +33,6 @@ impl<'a> Builder<'_, 'a> {
         }
         let columns = (0..slots.len())
             .filter(|&c| slots.get(c) != Some(&slot))
-            .map(Some)
             .collect();
         self.link(ProjectSpec(columns), &slots, node);
         slots.into_iter().filter(|s| *s != slot).collect()
@@ -73,7 +72,7 @@ struct Extend {
 impl Extend {
     fn new(value: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Self> {
         Ok(Self {
-            evaluator: Evaluator::new(value, layout, run)?,
+            evaluator: Evaluator::new(value, &Layout::new(layout), run)?,
             out: Batch::new(layout.len() + 1, run.budget),
         })
     }
@@ -91,14 +90,14 @@ impl Extend {
     }
 }
 
-/// Gives rows the columns that a union's rows have.
+/// Gives rows some of their columns.
 struct Project {
-    columns: Vec<Option<usize>>,
+    columns: Vec<usize>,
     out: Batch,
 }
 
 impl Project {
-    fn new(columns: &[Option<usize>], run: &Run<'_>) -> Self {
+    fn new(columns: &[usize], run: &Run<'_>) -> Self {
         Self {
             columns: columns.to_vec(),
             out: Batch::new(columns.len(), run.budget),
@@ -109,11 +108,7 @@ impl Project {
         self.out.ensure(rows.rows)?;
         self.out.rows = rows.rows;
         for (out, from) in self.out.columns.iter_mut().zip(&self.columns) {
-            let out = &mut out[..rows.rows];
-            match from {
-                Some(c) => out.copy_from_slice(rows.column(*c)),
-                None => out.fill(0),
-            }
+            out[..rows.rows].copy_from_slice(rows.column(*from));
         }
         Ok(self.out.view())
     }

@@ -5,6 +5,7 @@ use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, Source, internal};
 use crate::explore::{Halt, Run};
 use crate::key_table::KeyTable;
+use crate::tree::Layout;
 use crate::values::Accumulators;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use jindou_plan::{Aggregate, Slot, operator};
@@ -48,11 +49,9 @@ pub(crate) struct Groups {
 impl Groups {
     pub fn new(by: &[Slot], layout: &[Slot], run: &Run<'_>) -> Self {
         let vertices = run.snapshot.dense_ids().saturating_add(1);
+        let layout = Layout::new(layout);
         Self {
-            columns: by
-                .iter()
-                .map(|s| layout.iter().position(|l| l == s))
-                .collect(),
+            columns: by.iter().map(|s| layout.of(*s)).collect(),
             keys: KeyTable::new(
                 by.len(),
                 vertices.min(FIRST_TAIL_ID),

@@ -9,6 +9,7 @@ use crate::batch::{Charge, View};
 use crate::explore::{Flow, Run};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
+use crate::tree::Layout;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
@@ -56,14 +57,17 @@ impl<'a> Shape<'a> {
     ) -> Result<Self> {
         let (mut sure, mut unsure, mut added) = (vec![], vec![], vec![]);
         let mut both = left.to_vec();
+        let left_layout = Layout::new(left);
+        let keys: Vec<Slot> = on.iter().map(|k| k.slot).collect();
+        let keys = Layout::new(&keys);
         for (r, slot) in right.iter().enumerate() {
-            let Some(l) = left.iter().position(|s| s == slot) else {
+            let Some(l) = left_layout.of(*slot) else {
                 added.push(r);
                 both.push(*slot);
                 continue;
             };
             let key = Key { left: l, right: r };
-            match on.iter().find(|k| k.slot == *slot) {
+            match keys.of(*slot).and_then(|k| on.get(k)) {
                 Some(k) if k.left_bound && k.right_bound => sure.push(key),
                 _ => unsure.push(key),
             }

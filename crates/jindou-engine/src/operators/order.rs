@@ -10,6 +10,7 @@ use super::order_keys::{Keys, Looked, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, Source, internal};
 use crate::explore::{Flow, Halt, Run};
+use crate::tree::Layout;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};
@@ -153,10 +154,11 @@ impl Rows {
 
 impl Sorter {
     pub fn new(by: &[(Slot, bool)], layout: &[Slot], most: Option<u64>, run: &Run<'_>) -> Self {
+        let places = Layout::new(layout);
         Self {
             by: by
                 .iter()
-                .filter_map(|(s, d)| Some((layout.iter().position(|l| l == s)?, *d)))
+                .filter_map(|(s, d)| Some((places.of(*s)?, *d)))
                 .collect(),
             width: layout.len(),
             most: most.and_then(|m| usize::try_from(m).ok()),

@@ -2,6 +2,7 @@
 
 use super::slice::SliceState;
 use crate::batch::{Batch, View};
+use crate::compile::To;
 use crate::explore::{Consumer, Flow, Run, StepStats};
 use jindou_model::{Error, Result};
 use jindou_plan::Slot;
@@ -31,6 +32,17 @@ pub(crate) trait Work {
     /// Takes a batch, and gives what comes of it to the rest of the pipeline, unless it holds it back for now.
     fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow;
 
+    /// Takes a batch of one of several inputs.
+    fn batch_of(
+        &mut self,
+        _input: usize,
+        run: &Run<'_>,
+        rows: View<'_>,
+        rest: &mut Rest<'_, '_, '_>,
+    ) -> Flow {
+        self.batch(run, rows, rest)
+    }
+
     /// The input is done: gives what is held back.
     fn finish(&mut self, _run: &Run<'_>, _rest: &mut Rest<'_, '_, '_>) -> Flow {
         Ok(())
@@ -58,8 +70,8 @@ pub(crate) struct Link<'a> {
     pub spec: Box<dyn Spec + 'a>,
     /// Slots of the rows that come in.
     pub input: Vec<Slot>,
-    /// The stage that gets its rows: a later one, or [`END`].
-    pub next: usize,
+    /// The stage that gets its rows: a later one, if any.
+    pub next: To,
     /// The operator, for the profile.
     pub node: usize,
 }
@@ -75,7 +87,7 @@ pub(crate) struct StageStats {
 /// A stage of one worker.
 pub(crate) struct Stage<'a> {
     work: Box<dyn Work + 'a>,
-    next: usize,
+    next: To,
     pub node: usize,
     pub stats: StageStats,
 }
@@ -108,7 +120,7 @@ pub(crate) struct Rest<'x, 's, 'r> {
     stages: &'x mut [Stage<'s>],
     /// Number of the first of `stages`.
     base: usize,
-    at: usize,
+    at: To,
     pub run: &'x Run<'r>,
     end: &'x mut dyn Consumer,
     rows: u64,
@@ -137,11 +149,11 @@ impl Consumer for Rest<'_, '_, '_> {
     }
 }
 
-/// Pushes a batch into stage `at`; `base` is the number of the first of `stages`.
+/// Pushes a batch into a stage; `base` is the number of the first of `stages`.
 pub(crate) fn push(
     stages: &mut [Stage<'_>],
     base: usize,
-    at: usize,
+    at: To,
     run: &Run<'_>,
     rows: View<'_>,
     end: &mut dyn Consumer,
@@ -149,13 +161,14 @@ pub(crate) fn push(
     if rows.rows == 0 {
         return Ok(());
     }
-    if at == END {
+    let To { stage, input } = at;
+    if stage == END {
         return end.batch(rows);
     }
-    visit(stages, base, at, run, end, |stage, run, rest| {
+    visit(stages, base, stage, run, end, |stage, run, rest| {
         stage.stats.rows_in += rows.rows as u64;
         if stage.work.takes_bare_rows() || !rows.columns.is_empty() || rows.rows <= run.batch_rows {
-            return stage.work.batch(run, rows, rest);
+            return stage.work.batch_of(input, run, rows, rest);
         }
         // Rows without columns have no bound; what gives them columns needs one.
         let mut left = rows.rows;
@@ -163,7 +176,8 @@ pub(crate) fn push(
             let rows = left.min(run.batch_rows);
             left -= rows;
             run.check()?;
-            stage.work.batch(run, View { columns: &[], rows }, rest)?;
+            let rows = View { columns: &[], rows };
+            stage.work.batch_of(input, run, rows, rest)?;
         }
         Ok(())
     })

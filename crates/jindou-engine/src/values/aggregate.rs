@@ -7,6 +7,7 @@ use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::Value;
 use crate::operators::Places;
+use crate::tree::Layout;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
@@ -69,6 +70,7 @@ pub(crate) struct Accumulators {
 impl Accumulators {
     /// Over rows with these columns.
     pub fn new(aggregates: &[Aggregate], layout: &[Slot], run: &Run<'_>) -> Self {
+        let layout = Layout::new(layout);
         let all = aggregates
             .iter()
             .map(|a| {
@@ -87,14 +89,14 @@ impl Accumulators {
                 let seen = if !a.distinct || idempotent {
                     Seen::All
                 } else if rows {
-                    let columns = a.row.iter().map(|s| Value::of(*s, layout)).collect();
+                    let columns = a.row.iter().map(|s| Value::of(*s, &layout)).collect();
                     Seen::Rows(FxHashSet::default(), columns)
                 } else {
                     Seen::Values(FxHashSet::default())
                 };
                 One {
                     state,
-                    value: a.of.map_or(Value::Unbound, |s| Value::of(s, layout)),
+                    value: a.of.map_or(Value::Unbound, |s| Value::of(s, &layout)),
                     average: a.function == AggregateFunction::Avg,
                     rows,
                     seen,

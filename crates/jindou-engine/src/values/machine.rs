@@ -3,7 +3,7 @@
 mod arithmetic;
 pub(in crate::values) mod relation;
 
-use super::code::{Call, Code};
+use super::code::{Call, Code, LONG};
 use super::numbers::Known;
 use super::patterns::Patterns;
 use super::regex::Searches;
@@ -15,6 +15,7 @@ use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
 use jindou_model::{FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::TermTest;
+use jindou_plan::sparql::Canonical;
 use jindou_values::{Kind, Num, Number, truth};
 use rustc_hash::FxHashMap;
 
@@ -23,6 +24,9 @@ pub(crate) type Maybe = Option<Val>;
 
 /// Ids of numbers and booleans made before; beyond so many, all are forgotten.
 const MADE: usize = 1 << 16;
+
+/// Bytes of a text that are kept from one batch to the next.
+const KEPT: usize = 1 << 12;
 
 /// One row of a batch.
 #[derive(Clone, Copy)]
@@ -49,6 +53,7 @@ pub(crate) struct Machine {
     /// The other term of two that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
+    made_charge: Charge,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
@@ -60,30 +65,42 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub fn new(constants: &[Vec<u8>], run: &Run<'_>) -> Self {
-        let mut m = Self {
+    /// Without constants.
+    pub fn empty(run: &Run<'_>) -> Self {
+        Self {
             arena: vec![],
             constants: vec![],
             fixed: 0,
             term: vec![],
             other: vec![],
             made: FxHashMap::default(),
+            made_charge: Charge::new(run.budget),
             charge: Charge::new(run.budget),
             patterns: None,
             searches: Box::new(Searches::new(run.budget)),
             row_seed: None,
             numbers: Known::new(run),
-        };
-        m.constants = constants
-            .iter()
-            .map(|bytes| match run.vocabulary.lookup(bytes) {
+        }
+    }
+
+    /// # Errors
+    /// `Limit` when there is no room for a long constant.
+    pub fn new(constants: &[Canonical], run: &Run<'_>) -> Result<Self> {
+        let mut m = Self::empty(run);
+        for bytes in constants {
+            let value = match run.vocabulary.lookup(bytes) {
                 Some(v) => Val::Id(v.0),
+                // One for all machines.
+                None if bytes.len() >= LONG => {
+                    Val::Id(run.terms.resolve(run.vocabulary, bytes, run.budget)?.0)
+                }
                 None => match m.value_of(bytes) {
                     Some(v) => v,
                     None => Val::Term(m.push(bytes)),
                 },
-            })
-            .collect();
+            };
+            m.constants.push(value);
+        }
         // Numbers, dates and the like need no look at the dictionary, even if it has them.
         for (i, bytes) in constants.iter().enumerate() {
             if let Some(v) = m.canonical_value(bytes) {
@@ -91,7 +108,7 @@ impl Machine {
             }
         }
         m.fixed = m.arena.len();
-        m
+        Ok(m)
     }
 
     /// The value of canonical bytes that are its canonical form: then nothing is lost by computing with it.
@@ -153,6 +170,30 @@ impl Machine {
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
         self.row_seed = None;
+    }
+
+    /// Makes room for twice as many ids, as far as there is memory; else all are forgotten.
+    fn make_room(&mut self) {
+        const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
+        let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
+        if self.made.len() >= MADE || self.made_charge.set(most * 2 * EACH).is_err() {
+            self.made.clear();
+        }
+    }
+
+    /// Gives back memory that long terms took: each of a query's expressions has a machine, of which one is at work.
+    pub fn trim(&mut self) {
+        for text in [&mut self.term, &mut self.other] {
+            if text.capacity() > KEPT {
+                *text = vec![];
+            }
+        }
+        if self.arena.capacity() > self.fixed + KEPT {
+            self.arena.truncate(self.fixed);
+            self.arena.shrink_to_fit();
+            // Giving back never fails.
+            let _ = self.charge.set(0);
+        }
     }
 
     /// Puts a term's canonical bytes into `self.term`.
@@ -273,8 +314,8 @@ impl Machine {
         self.canonical(run, v);
         let id = run.terms.resolve(run.vocabulary, &self.term, run.budget)?.0;
         if let Some(key) = key {
-            if self.made.len() >= MADE {
-                self.made.clear();
+            if self.made.len() == self.made.capacity() || self.made.len() >= MADE {
+                self.make_room();
             }
             self.made.insert(key, id);
         }

@@ -32,9 +32,10 @@ pub(crate) use machine::relation::holds;
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::{ERROR, FALSE, TRUE};
+use crate::tree::Layout;
 use code::Compiled;
 use jindou_model::Result;
-use jindou_plan::{GeneralExpression, Slot};
+use jindou_plan::GeneralExpression;
 use machine::{Machine, Row};
 use numbers::Numbers;
 use rustc_hash::FxHashMap;
@@ -80,8 +81,6 @@ pub(crate) struct Evaluator {
     numbers: Option<Numbers>,
     /// Rows between two looks at the clock.
     look: usize,
-    /// Places that it left over.
-    rest: Vec<usize>,
     /// Rows since the last look at it, and those of them that it knew.
     asked: u32,
     knew: u32,
@@ -91,9 +90,9 @@ pub(crate) struct Evaluator {
 impl Evaluator {
     /// # Errors
     /// `Limit` for an expression nested too deep.
-    pub fn new(g: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Self> {
+    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, run: &Run<'_>) -> Result<Self> {
         let compiled = code::compile(g, layout, run)?;
-        let machine = Machine::new(&compiled.constants, run);
+        let machine = Machine::new(&compiled.constants, run)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
@@ -108,7 +107,6 @@ impl Evaluator {
             machine,
             memo,
             numbers,
-            rest: vec![],
             asked: 0,
             knew: 0,
             charge: Charge::new(run.budget),
@@ -128,6 +126,7 @@ impl Evaluator {
             clock.tick(run)?;
             *o = self.id_of(run, rows, row)?;
         }
+        self.machine.trim();
         Ok(())
     }
 
@@ -155,6 +154,7 @@ impl Evaluator {
         // It gives no values of comparisons.
         let of_use = done > 0 || rows.rows == 0;
         self.numbers = (of_use && !numbers.is_idle()).then_some(numbers);
+        self.machine.trim();
         Ok(())
     }
 
@@ -165,28 +165,29 @@ impl Evaluator {
         })
     }
 
-    /// Effective boolean values of the rows `from ..` where `out` says `TRUE` ("wanted"); others stay.
+    /// Effective boolean values of the rows `from ..` where `out` says `TRUE` ("wanted"); others stay. `rest` is memory for places
+    /// of rows.
     pub fn truth(
         &mut self,
         run: &Run<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
+        rest: &mut Vec<usize>,
     ) -> Result<()> {
         if let Some(numbers) = &mut self.numbers {
-            let mut rest = std::mem::take(&mut self.rest);
             rest.clear();
-            let done = numbers.truth(&mut self.machine, run, rows, from, out, &mut rest)?;
+            let done = numbers.truth(&mut self.machine, run, rows, from, out, rest)?;
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }
             let mut clock = Clock::new(self.look);
-            for &i in &rest {
+            for &i in &*rest {
                 clock.tick(run)?;
                 out[i] = self.truth_of(run, rows, from + i)?;
             }
-            self.rest = rest;
             if done {
+                self.machine.trim();
                 return Ok(());
             }
         }
@@ -198,6 +199,7 @@ impl Evaluator {
             clock.tick(run)?;
             *o = self.truth_of(run, rows, from + i)?;
         }
+        self.machine.trim();
         Ok(())
     }
 
@@ -241,7 +243,12 @@ impl Evaluator {
                 memo.clear();
             }
             memo.insert(key, result);
-            self.charge.set(memo.capacity() * 13)?;
+            // Without room nothing is remembered.
+            if self.charge.set(memo.capacity() * 13).is_err() {
+                self.memo = None;
+                self.charge.set(0)?;
+                return Ok(result);
+            }
             self.asked += 1;
             if self.asked >= TRIAL {
                 if self.knew < self.asked / 7 {

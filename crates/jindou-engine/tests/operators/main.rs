@@ -24,6 +24,7 @@ fn plan_of(root: Operator, output: Vec<Slot>, world: &World, weight: Weight) -> 
         cost: 0.0,
         weight,
         validity: jindou_plan::Validity::of(&world.snapshot),
+        bytes: 0,
     }
 }
 

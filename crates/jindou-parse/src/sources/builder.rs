@@ -113,9 +113,11 @@ impl SourcesBuilder {
     }
 
     /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line
-    /// formats a bad line is skipped; in Turtle everything to the next line that ends in a dot; in
-    /// TriG and RDF/XML the rest of the document; in JSON-LD a bad value, or the rest when the JSON
-    /// itself is broken. Statements before the error stay.
+    /// formats a bad line is skipped; in Turtle everything to the next line that ends in a dot, or to the end of the line
+    /// if a string in it does not end; in RDF/XML the statements that have an IRI, language tag or
+    /// attribute that is not valid, and the rest of the document if it is not well-formed; in TriG the
+    /// rest of the document; in JSON-LD a bad value, or the rest when the JSON itself is broken. Statements
+    /// before the error stay.
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;

@@ -1,16 +1,15 @@
-//! Texts become algebra within a budget: what parsing takes is charged before it is taken, algebra is charged as long as it lives,
-//! and it is dropped without recursion, however deep a text makes it.
+//! Texts become algebra, which is dropped without recursion, however deep a text makes it ([`jindou_syntax::algebra`]). Memory
+//! and time are those of the [scope](jindou_model::scope) that the thread is inside.
 
 mod describe;
-mod dismantle;
 mod size;
 
 use crate::parse::{Meter, SyntaxOptions, parse_with};
-use crate::update::{Operation, Request, parse_update_with};
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
+use crate::update::{Request, parse_update_with};
+use jindou_model::{Error, Resource, Result, scope};
+use jindou_syntax::algebra::Query;
 use size::Size;
 pub(crate) use size::expression_bytes;
-use spargebra::{GraphUpdateOperation, Query};
 use std::ops::{Deref, DerefMut};
 
 /// Most levels of algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum. UNIONs, paths and
@@ -27,44 +26,29 @@ const TOUCHED_A_LEVEL: u64 = 4 << 10;
 /// Levels that an ordinary thread's stack surely holds.
 pub(crate) const PLAIN_DEPTH: usize = 40;
 
-/// A parsed query: its algebra, and what that is charged for.
+/// A parsed query.
 #[derive(Debug)]
 pub struct Parsed {
-    query: Option<Query>,
+    query: Query,
     size: Size,
-    charge: Charge,
 }
 
 impl Parsed {
     /// Takes a query that was made otherwise than by [`read`].
     ///
     /// # Errors
-    /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`], or the budget has no room for it.
-    pub fn of(query: Query, memory: &MemoryBudget) -> Result<Self> {
-        Self::charged(query, Charge::new(Holder::Text, memory))
-    }
-
-    /// The query, to be dropped by who takes it ([`drop_query`] does without recursion), and its charge.
-    #[must_use]
-    pub fn into_parts(mut self) -> (Query, Charge) {
-        let nothing = Charge::new(Holder::Text, self.charge.budget());
-        let charge = std::mem::replace(&mut self.charge, nothing);
-        let query = self.query.take();
-        (query.unwrap_or_else(empty), charge)
-    }
-
-    fn charged(query: Query, charge: Charge) -> Result<Self> {
+    /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`].
+    pub fn of(query: Query) -> Result<Self> {
         let query = describe::flat(query);
         let size = size::of_query(&query);
-        // From here on it is dropped without recursion.
-        let mut parsed = Self {
-            query: Some(query),
-            size,
-            charge,
-        };
         shallow(&size)?;
-        parsed.charge.set(size.bytes + stack(size.depth))?;
-        Ok(parsed)
+        Ok(Self { query, size })
+    }
+
+    /// The query.
+    #[must_use]
+    pub fn into_query(self) -> Query {
+        self.query
     }
 
     /// Levels of the algebra.
@@ -72,101 +56,34 @@ impl Parsed {
     pub fn depth(&self) -> usize {
         self.size.depth
     }
-
-    /// Bytes of the algebra, about.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.size.bytes
-    }
-
-    /// Charges what planning takes beside the algebra, until this is dropped.
-    ///
-    /// # Errors
-    /// [`Error::Limit`].
-    pub fn charge_planning(&mut self) -> Result<()> {
-        self.charge
-            .set(self.size.bytes * 2 + stack(self.size.depth))
-    }
-}
-
-fn empty() -> Query {
-    Query::Ask {
-        dataset: None,
-        pattern: spargebra::algebra::GraphPattern::Bgp { patterns: vec![] },
-        base_iri: None,
-    }
-}
-
-/// Bytes of a query's algebra on the heap, about. O(query).
-pub(crate) fn query_bytes(query: &Query) -> u64 {
-    size::of_query(query).bytes
-}
-
-/// Drops a query without recursion. O(query).
-pub fn drop_query(query: &mut Query) {
-    dismantle::query(std::mem::replace(query, empty()));
 }
 
 impl Deref for Parsed {
     type Target = Query;
 
     fn deref(&self) -> &Query {
-        match &self.query {
-            Some(query) => query,
-            // Only dropping takes it.
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
+        &self.query
     }
 }
 
 impl DerefMut for Parsed {
     fn deref_mut(&mut self) -> &mut Query {
-        match &mut self.query {
-            Some(query) => query,
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
+        &mut self.query
     }
 }
 
-impl Drop for Parsed {
-    fn drop(&mut self) {
-        if let Some(query) = self.query.take() {
-            dismantle::query(query);
-        }
-    }
-}
-
-/// An update's request, and what its operations are charged for.
+/// A parsed update.
 #[derive(Debug)]
 pub struct ParsedUpdate {
     /// The request.
     pub request: Request,
     /// Levels of the deepest operation's algebra.
     pub depth: usize,
-    charge: Charge,
 }
 
-impl ParsedUpdate {
-    /// Bytes that the operations are charged for.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.charge.bytes()
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        let nothing = GraphUpdateOperation::InsertData { data: vec![] };
-        dismantle::operation(std::mem::replace(&mut self.operation, nothing));
-    }
-}
-
+/// What a thread's stack for so many levels takes, about.
 fn stack(depth: usize) -> u64 {
-    if depth <= PLAIN_DEPTH {
-        0
-    } else {
-        depth as u64 * TOUCHED_A_LEVEL
-    }
+    depth as u64 * TOUCHED_A_LEVEL
 }
 
 fn shallow(size: &Size) -> Result<()> {
@@ -190,46 +107,28 @@ fn shallow(size: &Size) -> Result<()> {
     Ok(())
 }
 
-/// Parses a query within a budget and a time limit.
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside.
 ///
 /// # Errors
-/// Those of [`parse_with`]; [`Error::Limit`] also when the budget has no room for it or it is deeper than [`MAX_DEPTH`];
-/// [`Error::Timeout`], [`Error::Cancelled`].
-pub fn read(
-    text: &str,
-    options: &SyntaxOptions,
-    memory: &MemoryBudget,
-    cancel: &CancelToken,
-) -> Result<Parsed> {
-    let mut meter = Charging::begin(memory, cancel)?;
-    let query = parse_with(text, options, &mut meter)?;
-    let parsed = Parsed::charged(query, meter.charge)?;
-    cancel.check()?;
+/// Those of [`parse_with`]; [`Error::Limit`] also when it is deeper than [`MAX_DEPTH`]; those of [`scope::look`].
+pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
+    scope::look()?;
+    let query = parse_with(text, options, &mut Scoped)?;
+    let parsed = Parsed::of(query)?;
+    scope::look()?;
     Ok(parsed)
 }
 
-/// Parses an update within a budget and a time limit.
+/// Parses an update within the limits of the [scope](jindou_model::scope) that the thread is inside.
 ///
 /// # Errors
 /// Those of [`parse_update_with`] and [`read`].
-pub fn read_update(
-    text: &str,
-    options: &SyntaxOptions,
-    memory: &MemoryBudget,
-    cancel: &CancelToken,
-) -> Result<ParsedUpdate> {
-    let mut meter = Charging::begin(memory, cancel)?;
-    let request = parse_update_with(text, options, &mut meter)?;
-    let charge = meter.charge;
-    let mut parsed = ParsedUpdate {
-        request,
-        depth: 0,
-        charge,
-    };
-    let mut bytes = 0;
+pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> {
+    scope::look()?;
+    let request = parse_update_with(text, options, &mut Scoped)?;
+    let mut parsed = ParsedUpdate { request, depth: 0 };
     for o in &parsed.request.operations {
         let size = size::of_operation(&o.operation);
-        bytes += size.bytes + size_of::<Operation>() as u64;
         parsed.depth = parsed.depth.max(size.depth);
         if let Err(Error::Limit(why)) = shallow(&size) {
             let (line, column) = o.at;
@@ -237,36 +136,32 @@ pub fn read_update(
             return Err(Error::Limit(why.told(at)));
         }
     }
-    parsed.charge.set(bytes + stack(parsed.depth))?;
-    cancel.check()?;
+    scope::look()?;
     Ok(parsed)
 }
 
-/// Meter of a text under way: charges its bytes to a budget, and checks for cancellation.
-struct Charging<'a> {
-    charge: Charge,
-    cancel: &'a CancelToken,
-}
+/// Pieces for which there must be room before they are made.
+const LARGE: u64 = 1 << 16;
 
-impl<'a> Charging<'a> {
-    fn begin(memory: &MemoryBudget, cancel: &'a CancelToken) -> Result<Self> {
-        cancel.check()?;
-        let charge = Charge::new(Holder::Text, memory);
-        Ok(Self { charge, cancel })
-    }
-}
+/// The scope's limits.
+struct Scoped;
 
-impl Meter for Charging<'_> {
+impl Meter for Scoped {
+    /// What is allocated is charged by itself; only large pieces are asked for before.
     fn charge(&mut self, bytes: u64) -> Result<()> {
-        self.charge.set(self.charge.bytes() + bytes)
+        if bytes < LARGE {
+            return Ok(());
+        }
+        scope::look_for(bytes)
     }
 
     fn check(&mut self) -> Result<()> {
-        self.cancel.check()
+        scope::look()
     }
 }
 
-/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them.
+/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the
+/// [scope](jindou_model::scope).
 ///
 /// # Errors
 /// [`Error::Limit`] when the system gives no thread for it; [`Error::Internal`] when it panics.
@@ -274,19 +169,22 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
     if depth <= PLAIN_DEPTH {
         return Ok(run());
     }
-    std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .name("deep".into())
-            .stack_size((8 << 20) + depth * STACK_A_LEVEL)
-            .spawn_scoped(scope, run)
-            .map_err(|e| {
-                Error::limit(
-                    Resource::Threads,
-                    format!("no thread for a deep query: {e}"),
-                )
-            })?
-            .join()
-            .map_err(|_| Error::Internal("a deep query panicked".into()))
+    let run = scope::carry(run);
+    scope::beside(stack(depth), || {
+        std::thread::scope(|threads| {
+            std::thread::Builder::new()
+                .name("deep".into())
+                .stack_size((8 << 20) + depth * STACK_A_LEVEL)
+                .spawn_scoped(threads, run)
+                .map_err(|e| {
+                    Error::limit(
+                        Resource::Threads,
+                        format!("no thread for a deep query: {e}"),
+                    )
+                })?
+                .join()
+                .map_err(|_| Error::Internal("a deep query panicked".into()))
+        })
     })
 }
 

@@ -1,12 +1,19 @@
 use super::*;
 use crate::parse::SyntaxOptions;
+use jindou_model::{CancelToken, Charge, MemoryBudget, Scope, Tracked};
+use std::sync::Arc;
 
-fn read(text: &str, memory: &MemoryBudget, cancel: &CancelToken) -> Result<Parsed> {
-    super::read(text, &SyntaxOptions::default(), memory, cancel)
+/// Of all unit tests of this crate.
+#[global_allocator]
+static ALLOCATOR: Tracked = Tracked::new();
+
+fn read(text: &str, memory: &MemoryBudget) -> Result<(Parsed, Charge)> {
+    let scope = Scope::for_text(text.len(), memory, &CancelToken::new())?;
+    scope.make(|| super::read(text, &SyntaxOptions::default()))
 }
 
-use spargebra::algebra::{Expression, GraphPattern};
-use spargebra::term::{NamedNode, Variable};
+use jindou_syntax::algebra::{Expression, GraphPattern};
+use jindou_syntax::algebra::{NamedNode, Variable};
 
 fn plain() -> GraphPattern {
     GraphPattern::Bgp { patterns: vec![] }
@@ -19,10 +26,10 @@ fn variable(n: usize) -> Variable {
 fn select(pattern: GraphPattern) -> Query {
     Query::Select {
         dataset: None,
-        pattern: GraphPattern::Project {
-            inner: Box::new(pattern),
+        pattern: Arc::new(GraphPattern::Project {
+            inner: Arc::new(pattern),
             variables: vec![],
-        },
+        }),
         base_iri: None,
     }
 }
@@ -32,24 +39,24 @@ fn deep() -> Vec<Query> {
     const N: usize = 1_000_000;
     let iri = || Expression::NamedNode(NamedNode::new_unchecked("http://e/a"));
     let binds = (0..N).fold(plain(), |inner, n| GraphPattern::Extend {
-        inner: Box::new(inner),
+        inner: Arc::new(inner),
         variable: variable(n),
-        expression: iri(),
+        expression: Arc::new(iri()),
     });
     let unions = (0..N).fold(plain(), |left, _| GraphPattern::Union {
-        left: Box::new(left),
-        right: Box::new(plain()),
+        left: Arc::new(left),
+        right: Arc::new(plain()),
     });
-    let sum = (0..N).fold(iri(), |a, _| Expression::Add(Box::new(a), Box::new(iri())));
+    let sum = (0..N).fold(iri(), |a, _| Expression::Add(Arc::new(a), Arc::new(iri())));
     let exists = (0..N / 2).fold(iri(), |e, _| {
-        Expression::Exists(Box::new(GraphPattern::Filter {
-            expr: e,
-            inner: Box::new(plain()),
+        Expression::Exists(Arc::new(GraphPattern::Filter {
+            expr: Arc::new(e),
+            inner: Arc::new(plain()),
         }))
     });
     let filter = |expr| GraphPattern::Filter {
-        expr,
-        inner: Box::new(plain()),
+        expr: Arc::new(expr),
+        inner: Arc::new(plain()),
     };
     vec![
         select(binds),
@@ -64,7 +71,7 @@ fn algebra_of_any_depth_is_measured_refused_and_dropped() {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let run = || {
         for query in deep() {
-            let refused = Parsed::of(query, &MemoryBudget::unlimited()).map(|p| p.depth());
+            let refused = Parsed::of(query).map(|p| p.depth());
             assert!(matches!(refused, Err(Error::Limit(_))), "{refused:?}");
         }
     };
@@ -74,37 +81,44 @@ fn algebra_of_any_depth_is_measured_refused_and_dropped() {
 #[test]
 fn what_is_charged_is_given_back() {
     let budget = MemoryBudget::new(64 << 20);
-    let cancel = CancelToken::new();
     let text = format!("SELECT * {{ VALUES ?v {{ {} }} }}", "1 ".repeat(20_000));
-    let parsed = read(&text, &budget, &cancel).unwrap();
+    let (parsed, charge) = read(&text, &budget).unwrap();
     let held = budget.used();
-    assert!(held >= parsed.bytes() && held > 20_000 * 100, "{held}");
+    assert!(held == charge.bytes() && held > 20_000 * 100, "{held}");
     assert!(budget.peak() >= held);
-    drop(parsed);
+    drop((parsed, charge));
     assert_eq!(budget.used(), 0);
     let tight = MemoryBudget::new(1 << 20);
-    assert!(matches!(read(&text, &tight, &cancel), Err(Error::Limit(_))));
+    assert!(matches!(read(&text, &tight), Err(Error::Limit(_))));
     assert_eq!(tight.used(), 0);
+    // It was refused soon after there was no more room.
+    assert!(tight.peak() < (1 << 20) + (256 << 10), "{}", tight.peak());
 }
 
-/// A name of a long prefix has all of it.
+/// A name of a long prefix has all of it, and is held once.
 #[test]
-fn long_prefixes_are_charged_for_each_name() {
+fn long_prefixes_are_charged_for_each_different_name() {
     let budget = MemoryBudget::new(64 << 20);
-    let text = format!(
-        "PREFIX e: <http://e/{}> SELECT * {{ VALUES ?v {{ {} }} }}",
-        "a".repeat(100_000),
-        "e:b ".repeat(10_000)
-    );
-    let refused = read(&text, &budget, &CancelToken::new());
+    let values = |names: String| {
+        let text = format!(
+            "PREFIX e: <http://e/{}> SELECT * {{ VALUES ?v {{ {names} }} }}",
+            "a".repeat(100_000)
+        );
+        read(&text, &budget)
+    };
+    let (once, charge) = values("e:b ".repeat(10_000)).unwrap();
+    assert!(charge.bytes() < 4 << 20, "{}", charge.bytes());
+    drop((once, charge));
+    let refused = values((0..10_000).map(|n| format!("e:b{n} ")).collect());
     assert!(matches!(refused, Err(Error::Limit(_))));
     assert_eq!(budget.used(), 0);
+    assert!(budget.peak() < 65 << 20, "{}", budget.peak());
 }
 
 #[test]
 fn described_iris_are_inline_data() {
     let iris: String = (0..500).map(|n| format!(" <http://e/{n}>")).collect();
-    let read = |text: &str| read(text, &MemoryBudget::unlimited(), &CancelToken::new()).unwrap();
+    let read = |text: &str| read(text, &MemoryBudget::unlimited()).unwrap().0;
     for text in [
         format!("DESCRIBE{iris}"),
         format!("DESCRIBE{iris} ?x {{ ?x ?p ?o }} ORDER BY ?x LIMIT 3"),

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::operator;
-use rustc_hash::FxHashSet;
 
 /// Slots that hold nodes, each with the place of those graphs.
 pub(crate) type Nodes = Vec<(Place, Slot)>;
@@ -403,15 +402,15 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     }
 }
 
+/// Slots of rows that are remembered to hold nodes. To forget some is no fault: whoever reads them then looks for itself.
+const MOST_NODES: usize = 64;
+
 /// Each once: the inner part of an `Apply` repeats what its outer row knows.
-fn add_nodes(nodes: &mut Nodes, more: Nodes) {
-    const MANY: usize = 64;
-    if nodes.len() > MANY {
-        let known: FxHashSet<(Place, Slot)> = nodes.iter().cloned().collect();
-        nodes.extend(more.into_iter().filter(|n| !known.contains(n)));
-        return;
-    }
+pub(super) fn add_nodes(nodes: &mut Nodes, more: Nodes) {
     for n in more {
+        if nodes.len() >= MOST_NODES {
+            return;
+        }
         if !nodes.contains(&n) {
             nodes.push(n);
         }

@@ -5,6 +5,7 @@ mod counted;
 mod path;
 mod reach;
 mod rows;
+mod shell;
 
 use crate::condition::{self, Compiled, Compiler};
 use crate::cost::{
@@ -12,7 +13,7 @@ use crate::cost::{
 };
 use crate::equal;
 use crate::expression::Expr;
-use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
+use crate::logical::{Bgp, End, Kind, Node, PathNode, Place, Row};
 use crate::operator;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
@@ -24,14 +25,16 @@ use crate::{
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
+use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpression};
 use rustc_hash::FxHashMap;
-use spargebra::algebra::PropertyPathExpression;
+use std::sync::Arc;
 
 pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
 pub(crate) use reach::Reaches;
 use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
+pub(crate) use shell::Taken;
 
 /// Slots of the rows that the nearest `Apply` runs its inner part for.
 #[derive(Clone, Default)]
@@ -51,7 +54,9 @@ pub(crate) struct Builder<'a> {
     /// Shapes of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
-    pub watch: &'a Watch<'a>,
+    /// Nodes that may still be planned another way; see [`Builder::may_try`].
+    pub tries: std::cell::Cell<usize>,
+    pub watch: &'a Watch,
 }
 
 impl Builder<'_> {
@@ -246,7 +251,7 @@ impl Builder<'_> {
         }
     }
 
-    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Vec<Option<Vec<u8>>>]) -> Built {
+    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Row]) -> Built {
         let cells = rows
             .iter()
             .map(|r| {
@@ -378,14 +383,16 @@ impl Builder<'_> {
         }
     }
 
-    fn left_join(&mut self, left: Built, right: &Node, condition: &[Expr]) -> Built {
+    fn left_join(&mut self, left: Built, right: &Node, condition: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         condition.iter().for_each(|c| needs.add(&c.slots()));
-        let left = self.with_outer(left, &needs);
+        let mut left = self.with_outer(left, &needs);
+        let taken = left.hollowed(0);
         // Slots that only some left rows bind: the right side finds its own values, which are compared when the rows are put together.
         let open = right.uses.and(&left.possible).minus(&left.certain);
         let seen = left.possible.minus(&open);
-        let by_row = self.can_go_on(&left.certain, &seen, right)
+        let by_row = self.may_try(right.nodes())
+            && self.can_go_on(&left.certain, &seen, right)
             && is_safe(right, &seen, None)
             && (open.is_empty() || right.uses.meets(&left.certain))
             && needs.and(&open).is_within(&right.certain);
@@ -396,16 +403,18 @@ impl Builder<'_> {
             let condition = self.conjunction(condition, &both);
             hash_join(left, right, JoinKind::Left, condition)
         };
-        cheaper(by_row, hashed)
+        cheaper(by_row, hashed).refilled(taken)
     }
 
-    fn minus(&mut self, left: Built, above: &SlotSet, right: &Node) -> Built {
+    fn minus(&mut self, mut left: Built, above: &SlotSet, right: &Node) -> Built {
         let shared = above.and(&right.possible);
         if shared.is_empty() {
             return left;
         }
+        let taken = left.hollowed(0);
         let plain = shared.is_within(&left.certain) && shared.is_within(&right.certain);
         let by_row = plain
+            && self.may_try(right.nodes())
             && self.can_go_on(&left.certain, &left.possible, right)
             && is_safe(right, &left.possible, None);
         let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti, false));
@@ -433,11 +442,11 @@ impl Builder<'_> {
             }
             hash_join(left, right, JoinKind::Minus, None)
         };
-        cheaper(by_row, hashed)
+        cheaper(by_row, hashed).refilled(taken)
     }
 
     fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
-        let input = self.with_outer(input, &body.uses);
+        let mut input = self.with_outer(input, &body.uses);
         if let (Kind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
             && matches!(service.endpoint, Endpoint::Slot(_))
         {
@@ -446,10 +455,11 @@ impl Builder<'_> {
             let inner = self.leaf(body);
             return apply_op(input, inner, kind, true);
         }
+        let taken = input.hollowed(0);
         let shared = body.uses.and(&input.possible);
-        let by_row = self
-            .can_go_on(&input.certain, &input.possible, body)
-            .then(|| self.apply_by_row(input.clone(), body, kind, kind != ApplyKind::Left));
+        let by_row = (self.may_try(body.nodes())
+            && self.can_go_on(&input.certain, &input.possible, body))
+        .then(|| self.apply_by_row(input.clone(), body, kind, kind != ApplyKind::Left));
         // A body that means the same by itself can be hashed once.
         let join = match kind {
             ApplyKind::Semi => Some(JoinKind::Semi),
@@ -463,10 +473,10 @@ impl Builder<'_> {
         if let (Some(join), true) = (join, is_independent) {
             let right = self.build(body);
             let hashed = hash_join(input, right, join, None);
-            return cheaper(by_row, hashed);
+            return cheaper(by_row, hashed).refilled(taken);
         }
         if let Some(b) = by_row {
-            return b;
+            return b.refilled(taken);
         }
         let row = OuterRow {
             certain: input.certain.clone(),
@@ -475,11 +485,11 @@ impl Builder<'_> {
         let before = std::mem::replace(&mut self.outer, row);
         let inner = self.build(body);
         self.outer = before;
-        apply_op(input, inner, kind, true)
+        apply_op(input, inner, kind, true).refilled(taken)
     }
 
     /// Keeps rows on which all filters are true.
-    pub(crate) fn filter(&mut self, b: Built, filters: &[Expr]) -> Built {
+    pub(crate) fn filter(&mut self, b: Built, filters: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         filters.iter().for_each(|f| needs.add(&f.slots()));
         let b = self.with_outer(b, &needs);
@@ -489,7 +499,7 @@ impl Builder<'_> {
         }
     }
 
-    fn conjunction(&self, filters: &[Expr], certain: &SlotSet) -> Option<Condition> {
+    fn conjunction(&self, filters: &[Arc<Expr>], certain: &SlotSet) -> Option<Condition> {
         let compiler = Compiler {
             snapshot: self.snapshot,
             resources: 0,
@@ -498,6 +508,7 @@ impl Builder<'_> {
         };
         let mut all: Vec<Condition> = filters
             .iter()
+            .take_while(|_| !self.watch.is_over())
             .filter_map(|f| match compiler.compile(f) {
                 Compiled::True => None,
                 other => Some(condition::known(other)),
@@ -511,9 +522,8 @@ impl Builder<'_> {
     }
 
     pub(crate) fn extend(&mut self, b: Built, to: Slot, value: &Expr) -> Built {
-        use spargebra::algebra::Expression;
         let b = self.with_outer(b, &value.slots());
-        let bound = match &value.expression {
+        let bound = match &*value.expression {
             Expression::NamedNode(_) | Expression::Literal(_) => true,
             Expression::Variable(v) => value.slot(v).is_some_and(|s| b.certain.has(s)),
             _ => false,
@@ -554,7 +564,7 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
 }
 
 /// Parts of a group, each small enough, and the filters that need several. O(patterns).
-fn cut(bgp: &Bgp, watch: &Watch<'_>) -> (Vec<Node>, Vec<Expr>) {
+fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     // The last part that has a slot: those before it are full, or nearly.
@@ -579,13 +589,7 @@ fn cut(bgp: &Bgp, watch: &Watch<'_>) -> (Vec<Node>, Vec<Expr>) {
                 b.patterns.push(p.clone());
                 s.add(&slots);
             }
-            None => parts.push((
-                Bgp {
-                    patterns: vec![p.clone()],
-                    filters: vec![],
-                },
-                slots,
-            )),
+            None => parts.push((Bgp::new(vec![p.clone()], vec![]), slots)),
         }
     }
     let mut nodes: Vec<Node> = parts

@@ -1,5 +1,6 @@
 //! Property paths below `?`, `*` and `+`.
 
+use super::built::add_nodes;
 use super::rows::{is_nullable, keeps_any};
 use super::*;
 use crate::operator;
@@ -116,7 +117,7 @@ impl Builder<'_> {
         if !leaves_graph {
             for end in [&p.subject, &p.object] {
                 if let End::Slot(s) = end {
-                    out.nodes.push((p.place.clone(), *s));
+                    add_nodes(&mut out.nodes, vec![(p.place.clone(), *s)]);
                 }
             }
         }
@@ -133,10 +134,8 @@ impl Builder<'_> {
 
     pub(super) fn path_of(&self, p: &PropertyPathExpression) -> Path {
         use PropertyPathExpression as P;
-        let predicate = |n: &spargebra::term::NamedNode| {
-            let mut bytes = vec![];
-            term::push_iri(n.as_str(), &mut bytes);
-            let v = self.snapshot.lookup(&bytes)?;
+        let predicate = |n: &NamedNode| {
+            let v = self.snapshot.lookup(&n.canonical())?;
             self.snapshot.predicate_of(v)
         };
         match p {

@@ -1,9 +1,27 @@
 //! Going on from rows: when that means the same as evaluation by itself, and how it is done.
 
+use super::built::add_nodes;
 use super::*;
 use crate::joins;
 
+/// Nodes that may be looked at again in a query, to plan them another way: any that people write, and so many times a query's own.
+const TRIES: usize = 1 << 13;
+const TRIES_A_NODE: usize = 32;
+
 impl Builder<'_> {
+    /// See [`Builder::tries`].
+    pub(crate) fn tries_for(root: &Node) -> std::cell::Cell<usize> {
+        std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
+    }
+
+    /// True while a part of so many nodes may be planned another way than by itself. Each level of a deep query has another way for
+    /// all that is below it, of which each has others in turn.
+    pub(crate) fn may_try(&self, nodes: usize) -> bool {
+        let left = self.tries.get().checked_sub(nodes);
+        self.tries.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
     /// True if the node's solutions that go with a row can be found from that row, operators that look at all rows
     /// aside.
     pub(crate) fn can_go_on(&self, certain: &SlotSet, possible: &SlotSet, node: &Node) -> bool {
@@ -91,8 +109,10 @@ impl Builder<'_> {
                 let mut rest: Vec<&Node> = parts.iter().collect();
                 while !rest.is_empty() {
                     // What is connected comes first, as long as the others can still follow; of that paths come last, but for those
-                    // with both ends known.
+                    // with both ends known. The first one always can.
+                    let nodes: usize = rest.iter().map(|n| n.nodes()).sum();
                     let next = (0..rest.len())
+                        .take_while(|_| self.may_try(nodes))
                         .filter(|&i| rest[i].uses.meets(&at.possible))
                         .filter(|&i| self.can_follow(&at.certain, &at.possible, &rest, i))
                         .min_by_key(|&i| match &rest[i].kind {
@@ -194,7 +214,7 @@ impl Builder<'_> {
                 } else {
                     on_steps(input, p.steps, p.rows, p.cost)
                 };
-                out.nodes.extend(nodes_of(bgp));
+                add_nodes(&mut out.nodes, nodes_of(bgp));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
                 for c in p.conditions {
@@ -217,7 +237,7 @@ impl Builder<'_> {
         &mut self,
         left: Built,
         right: &Node,
-        condition: &[Expr],
+        condition: &[Arc<Expr>],
         seen: &SlotSet,
     ) -> Built {
         let mut uses = right.uses.clone();

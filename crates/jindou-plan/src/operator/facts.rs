@@ -151,7 +151,7 @@ pub(crate) trait Facts {
     fn each_id(&mut self, _f: &mut EachId<'_>) {}
 
     /// Bytes on the heap that are its own, those of its inputs aside, about.
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         0
     }
 
@@ -161,11 +161,11 @@ pub(crate) trait Facts {
 
 /// The way down of [`Facts::prune`].
 pub(crate) struct Prune<'w> {
-    watch: &'w Watch<'w>,
+    watch: &'w Watch,
 }
 
 impl<'w> Prune<'w> {
-    pub(crate) fn new(watch: &'w Watch<'w>) -> Self {
+    pub(crate) fn new(watch: &'w Watch) -> Self {
         Self { watch }
     }
 
@@ -181,16 +181,14 @@ impl<'w> Prune<'w> {
     }
 }
 
-/// Fills `live` from the last step to the first; returns what the steps need of the rows they go on from. With `goes_on`,
-/// columns of those rows are live too: [`clip`] takes those off that they do not have.
-pub(crate) fn steps_needed(
+/// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps go on from.
+pub(super) fn steps_needed(
     list: &mut [Step],
     wanted: &SlotSet,
-    goes_on: bool,
+    mut there: SlotSet,
     with: &Prune<'_>,
-) -> SlotSet {
-    // Slots that steps bind, up to the one looked at, and each with the first that does.
-    let mut there = SlotSet::default();
+) {
+    // Slots that steps bind, each with the first that does.
     let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
     for (at, step) in list.iter().enumerate() {
         binds(&step.kind, &mut |s| {
@@ -200,40 +198,36 @@ pub(crate) fn steps_needed(
             }
         });
     }
-    let mut needed = wanted.clone();
+    let mut needed = wanted.and(&there);
     for (at, step) in list.iter_mut().enumerate().rev() {
         if with.watch.is_over() {
             break;
         }
-        step.live = if goes_on {
-            needed.to_vec()
-        } else {
-            needed.and(&there).to_vec()
-        };
-        with.watch.take(size_of_val(&*step.live));
-        for c in &step.filters {
-            condition::add_slots(c, &mut needed);
-        }
-        binds(&step.kind, &mut |s| needed.remove(s));
+        step.live = needed.to_vec();
+        need_before(step, &mut needed);
         while let Some((_, s)) = firsts.pop_if(|(first, _)| *first == at) {
             there.remove(s);
         }
-        reads(&step.kind, &mut |s| needed.insert(s));
-        if !goes_on {
-            needed = needed.and(&there);
-        }
+        needed = needed.and(&there);
     }
-    needed
 }
 
-/// Takes slots off `live` that neither the input nor a step before binds.
-pub(super) fn clip(input: &Operator, list: &mut [Step]) {
-    let mut there = input.columns();
-    for step in list {
-        binds(&step.kind, &mut |s| there.insert(s));
-        step.live.retain(|s| there.has(*s));
-        there = step.live.iter().copied().collect();
+/// From the slots that are needed after a step to those that are needed before it.
+fn need_before(step: &Step, needed: &mut SlotSet) {
+    for c in &step.filters {
+        condition::add_slots(c, needed);
     }
+    binds(&step.kind, &mut |s| needed.remove(s));
+    reads(&step.kind, &mut |s| needed.insert(s));
+}
+
+/// The slots that steps need of the rows that they go on from.
+pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
+    let mut needed = wanted.clone();
+    list.iter()
+        .rev()
+        .for_each(|step| need_before(step, &mut needed));
+    needed
 }
 
 /// The slots of `wanted` that `there` has, each once, in the order of `wanted`.

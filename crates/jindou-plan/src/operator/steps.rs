@@ -1,7 +1,7 @@
 //! Exploration from rows.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Prune, Role, after, clip, steps_needed};
+use super::facts::{EachId, EachInput, Facts, Prune, Role, after, needed_before, steps_needed};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
@@ -36,10 +36,10 @@ impl Facts for Steps {
     }
 
     fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
-        // Before the first step the input's columns are there; which ones, the input knows.
-        let needed = steps_needed(&mut self.steps, wanted, true, with);
+        let needed = needed_before(&self.steps, wanted);
         let used = with.input(&mut self.input, &needed);
-        clip(&self.input, &mut self.steps);
+        // Which of them the input has it only knows now.
+        steps_needed(&mut self.steps, wanted, self.input.columns(), with);
         used
     }
 
@@ -66,8 +66,8 @@ impl Facts for Steps {
         parameters::ids_of_steps(&mut self.steps, f);
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::steps(&self.steps)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::steps(&self.steps, held)
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {

@@ -45,7 +45,7 @@ pub(super) async fn list(
     headers: HeaderMap,
 ) -> Response<Body> {
     let answer = reading(&method).and_then(|()| {
-        let tag = Parameters::of_url(&uri).one("tag")?;
+        let tag = Parameters::of_url(&uri)?.one("tag")?;
         let all = shared.live.list();
         let seen = all
             .iter()

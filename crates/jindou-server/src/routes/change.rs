@@ -2,7 +2,7 @@
 //! transaction.
 
 use super::input::{Parameters, media_type, utf8};
-use super::multipart;
+use super::multipart::{self, Part, Parts};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -15,6 +15,11 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use jindou::parse::{Format, Limits, Sources};
 use jindou::{Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
+
+/// Most documents of a body.
+const MOST_DOCUMENTS: usize = 1 << 16;
+/// Bytes that a document takes besides its text, while it waits and while it is read.
+const DOCUMENT: u64 = 1 << 10;
 
 /// Documents of a body.
 type Documents = Vec<(Vec<u8>, Format)>;
@@ -57,7 +62,7 @@ pub(super) async fn answer(
             ));
         }
         let update = admit()?;
-        let request = utf8(update.body(content).await?)?;
+        let request = utf8(update.body(content, &parts.headers).await?)?;
         update.show(&request);
         let report = update
             .run(move |db, mut options| {
@@ -71,7 +76,7 @@ pub(super) async fn answer(
     if parts.method == Method::PUT {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
-        let documents = read.documents(update.body(content).await?)?;
+        let documents = read.documents(&update, content, &parts.headers).await?;
         let report = update
             .run(move |db, options| {
                 let source = sources(documents, &graph, &base, db, &options)?;
@@ -81,7 +86,7 @@ pub(super) async fn answer(
         return Ok(made(&report, None));
     }
     let update = admit()?;
-    let documents = read.documents(update.body(content).await?)?;
+    let documents = read.documents(&update, content, &parts.headers).await?;
     let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
     if graph.is_none() && documents.iter().all(|(_, f)| dataset(f)) {
         let report = update
@@ -175,30 +180,54 @@ impl Reading {
         format(media).map(Self::One)
     }
 
-    fn documents(&self, body: Vec<u8>) -> Result<Documents, Problem> {
-        match self {
-            Self::One(format) => Ok(vec![(body, *format)]),
-            Self::Multipart(boundary) => multipart::parts(&body, boundary)?
-                .into_iter()
-                .map(|part| {
-                    let by_name = part
-                        .file_name
-                        .as_deref()
-                        .and_then(|n| Format::from_extension(n.rsplit_once('.')?.1));
-                    let named = match part.media_type.as_deref() {
-                        Some(media) => match Format::of_document(media, by_name) {
-                            Some(format) => format,
-                            None => format(media)?,
-                        },
-                        _ => by_name.ok_or_else(|| {
-                            Problem::media_type(
-                                "a part says no Content-Type and has no file name that does",
-                            )
-                        })?,
-                    };
-                    Ok((part.content.to_vec(), named))
-                })
-                .collect(),
+    /// The documents of a request's body.
+    async fn documents(
+        &self,
+        update: &Update,
+        body: Body,
+        headers: &http::HeaderMap,
+    ) -> Result<Documents, Problem> {
+        let boundary = match self {
+            Self::One(format) => return Ok(vec![(update.document(body, headers).await?, *format)]),
+            Self::Multipart(boundary) => boundary,
+        };
+        let body = update.body(body, headers).await?;
+        // Long bodies are taken apart where that keeps nobody waiting.
+        tokio::task::block_in_place(|| {
+            let mut documents = Documents::new();
+            for part in Parts::of(&body, boundary)? {
+                let part = part?;
+                let format = Self::format_of(&part)?;
+                if documents.len() >= MOST_DOCUMENTS {
+                    return Err(Problem::new(
+                        StatusCode::BAD_REQUEST,
+                        "query-limit",
+                        format!(
+                            "the body has more than {MOST_DOCUMENTS} parts, the most that are read; send several requests, or longer documents"
+                        ),
+                    ));
+                }
+                update.hold(part.content.len() as u64 + DOCUMENT)?;
+                documents.push((part.content.to_vec(), format));
+            }
+            Ok(documents)
+        })
+    }
+
+    /// The format that a part says, or its file's name.
+    fn format_of(part: &Part<'_>) -> Result<Format, Problem> {
+        let by_name = part
+            .file_name
+            .as_deref()
+            .and_then(|n| Format::from_extension(n.rsplit_once('.')?.1));
+        match part.media_type.as_deref() {
+            Some(media) => match Format::of_document(media, by_name) {
+                Some(format) => Ok(format),
+                None => format(media),
+            },
+            None => by_name.ok_or_else(|| {
+                Problem::media_type("a part says no Content-Type and has no file name that does")
+            }),
         }
     }
 }

@@ -1,17 +1,21 @@
 //! `/complete`: completion at the cursor of an unfinished query.
 
-use super::input::{Parameters, body, media_type, utf8};
+use super::input::{Parameters, body, media_type};
 use super::{answered, text};
-use crate::live::{Newcomer, State as QueryState};
+use crate::admission::{Admitted, Asked};
+use crate::live::State as QueryState;
+use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, client_of};
+use crate::run::{Connection, Failure};
 use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
-use jindou::{Error, QueryOptions};
-use jindou_complete::{Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Asked, Slot};
+use jindou::QueryOptions;
+use jindou_complete::{
+    Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Unfinished, Slot,
+};
 use jindou_scheduler::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -42,7 +46,7 @@ async fn answer(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
-    let mut parameters = Parameters::of_url(&parts.uri);
+    let mut parameters = Parameters::of_url(&parts.uri)?;
     match parts.method {
         Method::GET | Method::HEAD => {}
         Method::POST => {
@@ -54,7 +58,7 @@ async fn answer(
             }
             // Three characters of a form for each byte of the text at most.
             let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
-            parameters.add(utf8(body(content, most).await?)?.as_bytes());
+            parameters.add(&body(content, most).await?)?;
         }
         _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
     }
@@ -81,42 +85,28 @@ async fn answer(
             .with_dataset(parameters.dataset())
             .with_functions(shared.options.functions.clone()),
     };
-    let newcomer = Newcomer {
-        text: format!("completion of {}", asked.before),
-        client: connection.peer.to_string(),
-        owner: connection.caller.owner,
-        limit: patience + WAIT,
-        memory: shared.memory.part(MEMORY.min(shared.options.query_memory)),
+    let shown = format!("completion of {}", asked.before);
+    let admission = Asked {
+        text: &shown,
+        timeout: Some(patience + WAIT),
+        memory: Some(MEMORY),
     };
-    let admitted = shared.live.admit(newcomer).map_err(|crowded| {
-        shared.metrics.refused.inc();
-        Problem::busy(crowded.to_string())
-    })?;
-    let shared = Arc::clone(shared);
-    let made = tokio::task::spawn_blocking(move || {
-        let query = &admitted.query;
-        let _ = query.light.set(true);
-        let client = client_of(&query.client);
-        let place = shared
-            .admission
-            .admit_within(Class::Light, client, query.left());
-        let place = place.map_err(|refused| {
-            shared.metrics.refused.inc();
-            Problem::refused(&refused)
-        })?;
-        let mut slot = shared.slots.slot(true);
-        slot.take(query).map_err(|e| Problem::of(&e))?;
-        drop(place);
-        query.set_state(QueryState::Running);
-        let begin = Instant::now();
-        let found = asked.found(&shared, query.memory.clone(), query.token());
-        shared.admission.served(Class::Light, begin.elapsed());
-        drop(slot);
-        found
-    });
-    let document = made
-        .await
-        .map_err(|e| Problem::of(&Error::Internal(e.to_string())))??;
+    let tag = parameters.tag()?;
+    let made = piece::run(
+        shared,
+        connection,
+        &admission,
+        tag,
+        move |shared, admitted| {
+            let _slot = piece::light_slot(shared, &admitted.query)?;
+            admitted.query.set_state(QueryState::Running);
+            let begin = Instant::now();
+            let found = asked.found(admitted);
+            shared.admission.served(Class::Light, begin.elapsed());
+            found.map_err(Failure::running)
+        },
+    );
+    let document = made.await?;
     Ok(text("application/json", format!("{document}\n")))
 }
 
@@ -130,21 +120,16 @@ struct Wish {
 }
 
 impl Wish {
-    fn found(
-        self,
-        shared: &Shared,
-        memory: jindou::MemoryBudget,
-        cancel: jindou::CancelToken,
-    ) -> Result<Value, Problem> {
+    fn found(self, admitted: &Admitted) -> jindou::Result<Value> {
+        let (memory, cancel) = (admitted.query.memory.clone(), admitted.query.token());
         let begin = Instant::now();
-        let asked = Asked {
+        let asked = Unfinished {
             limit: self.limit,
             patience: self.patience,
             options: self.options.with_memory(memory).with_cancel(cancel),
-            ..Asked::new(&self.before, &self.after)
+            ..Unfinished::new(&self.before, &self.after)
         };
-        let found = shared.completer.complete(&asked);
-        let found = found.map_err(|e| Problem::of(&e))?;
+        let found = admitted.complete(&asked)?;
         Ok(document(&self.before, &found, begin.elapsed()))
     }
 }

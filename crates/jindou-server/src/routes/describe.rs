@@ -2,16 +2,20 @@
 
 use super::input::address;
 use super::text;
+use crate::admission::Asked;
 use crate::negotiate::{self, GRAPHS, TABLES};
+use crate::piece;
 use crate::problem::Problem;
+use crate::run::{Connection, Failure};
 use crate::shared::Shared;
 use axum::body::Body;
 use http::{Response, StatusCode};
-use jindou::{ResultFormat, Summary};
+use jindou::{Error, ResultFormat, Summary};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
@@ -19,8 +23,9 @@ const FORMATS: &str = "http://www.w3.org/ns/formats/";
 /// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
 
-pub(super) fn answer(
-    shared: &Shared,
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    connection: &Connection,
     request: &http::request::Parts,
 ) -> Result<Response<Body>, Problem> {
     let (content_type, format) = negotiate::accept(&request.headers, &GRAPHS)
@@ -33,26 +38,29 @@ pub(super) fn answer(
     let endpoint = address(shared, &request.headers, request.uri.path())
         .or_else(|| NamedNode::new("http://localhost/query").ok())
         .ok_or_else(|| internal("no IRI for the endpoint"))?;
+    let asked = Asked::new("(the service description)", None);
+    let body = piece::run(shared, connection, &asked, None, move |shared, admitted| {
+        let _slot = piece::light_slot(shared, &admitted.query)?;
+        let writable = crate::write::refusal(shared).is_none();
+        let triples = describe(endpoint, &admitted.db().summary(), writable);
+        written(&triples, format).map_err(|e| Failure::running(Error::Internal(e)))
+    });
+    Ok(text(content_type, body.await?))
+}
+
+/// Triples as a document.
+fn written(triples: &[Triple], format: RdfFormat) -> Result<Vec<u8>, String> {
     let mut writer = RdfSerializer::from_format(format);
     if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
         for (name, iri) in [("sd", SD), ("void", VOID), ("formats", FORMATS)] {
-            writer = writer
-                .with_prefix(name, iri)
-                .map_err(|e| internal(&e.to_string()))?;
+            writer = writer.with_prefix(name, iri).map_err(|e| e.to_string())?;
         }
     }
     let mut writer = writer.for_writer(Vec::new());
-    for triple in describe(
-        endpoint,
-        &shared.db.summary(),
-        crate::write::refusal(shared).is_none(),
-    ) {
-        writer
-            .serialize_triple(&triple)
-            .map_err(|e| internal(&e.to_string()))?;
+    for triple in triples {
+        writer.serialize_triple(triple).map_err(|e| e.to_string())?;
     }
-    let body = writer.finish().map_err(|e| internal(&e.to_string()))?;
-    Ok(text(content_type, body))
+    writer.finish().map_err(|e| e.to_string())
 }
 
 fn internal(what: &str) -> Problem {

@@ -1,5 +1,7 @@
 //! A request's parameters, from its URL and its body.
 
+use super::form;
+use crate::codings;
 use crate::negotiate;
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -22,15 +24,21 @@ pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Of a URL.
-    pub(super) fn of_url(uri: &Uri) -> Self {
+    ///
+    /// # Errors
+    /// 400 for bytes that are not UTF-8 once they are decoded.
+    pub(super) fn of_url(uri: &Uri) -> Result<Self, Problem> {
         let mut p = Self::default();
-        p.add(uri.query().unwrap_or_default().as_bytes());
-        p
+        p.add(uri.query().unwrap_or_default().as_bytes())?;
+        Ok(p)
     }
 
     /// Adds those of a form.
-    pub(super) fn add(&mut self, encoded: &[u8]) {
-        self.0.extend(form_urlencoded::parse(encoded).into_owned());
+    ///
+    /// # Errors
+    /// As [`Self::of_url`].
+    pub(super) fn add(&mut self, encoded: &[u8]) -> Result<(), Problem> {
+        form::decoded(encoded, &mut self.0)
     }
 
     pub(super) fn all(&self, name: &str) -> Vec<String> {
@@ -62,20 +70,22 @@ impl Parameters {
 
     /// The dataset that the request chooses (SPARQL 1.1 Protocol, section 2.1.4).
     pub(super) fn dataset(&self) -> Option<DatasetChoice> {
-        let choice = DatasetChoice {
-            default: self.all("default-graph-uri"),
-            named: self.all("named-graph-uri"),
-        };
-        (choice != DatasetChoice::default()).then_some(choice)
+        self.graphs("default-graph-uri", "named-graph-uri")
     }
 
     /// The dataset that an update's patterns read (SPARQL 1.1 Protocol, section 2.2.3).
     pub(super) fn using(&self) -> Option<DatasetChoice> {
-        let choice = DatasetChoice {
-            default: self.all("using-graph-uri"),
-            named: self.all("using-named-graph-uri"),
-        };
-        (choice != DatasetChoice::default()).then_some(choice)
+        self.graphs("using-graph-uri", "using-named-graph-uri")
+    }
+
+    /// Forms of web pages send all of their fields: an empty name is the store's own default graph, and no named graph.
+    fn graphs(&self, default: &str, named: &str) -> Option<DatasetChoice> {
+        let (default, mut named) = (self.all(default), self.all(named));
+        named.retain(|iri| !iri.is_empty());
+        if named.is_empty() && default.iter().all(String::is_empty) {
+            return None;
+        }
+        Some(DatasetChoice { default, named })
     }
 
     /// `timeout`: seconds, or milliseconds with `ms`.
@@ -129,11 +139,6 @@ impl Parameters {
                 ),
             )),
         }
-    }
-
-    /// True if there is a query or an update.
-    pub(super) fn asks(&self) -> bool {
-        self.has("query") || self.has("update")
     }
 
     /// A switch: `true`, `1` or nothing after the name; `false` or `0`.
@@ -197,9 +202,7 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
             "request-size",
             format!("the request's body is longer than the server's limit of {most} bytes"),
         )),
-        Ok(Err(e)) => Err(Problem::bad_request(format!(
-            "the request's body broke off: {e}"
-        ))),
+        Ok(Err(e)) => Err(codings::broken(&e)),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "slow-request",

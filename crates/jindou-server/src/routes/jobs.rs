@@ -53,7 +53,7 @@ fn answer(
 /// Memory that the request asks for with `memory=BYTES`: as much as a query's without it, and no more than all queries'.
 fn memory(shared: &Shared, uri: &Uri) -> Result<u64, Problem> {
     let most = shared.options.memory;
-    let asked = match Parameters::of_url(uri).one("memory")? {
+    let asked = match Parameters::of_url(uri)?.one("memory")? {
         Some(n) => Some(
             n.parse::<u64>()
                 .map_err(|_| Problem::bad_request(format!("memory={n} is no number of bytes")))?,
@@ -79,7 +79,7 @@ pub(super) async fn recluster(
                 .with_memory(memory)
                 .with_threads(shared.options.threads)
                 .with_cancel(job.cancel.clone());
-            let done = shared.db.recluster(&options, &job.progress);
+            let done = shared.upkeep.recluster(&options, &job.progress);
             budget.release(memory);
             let r = done?;
             Ok(json!({
@@ -110,7 +110,7 @@ pub(super) async fn backup(
     };
     let begin = || -> Result<(), Problem> {
         let work = move |shared: &Shared, job: &Job| {
-            let r = shared.db.backup(&target, &job.cancel, &job.progress)?;
+            let r = shared.upkeep.backup(&target, &job.cancel, &job.progress)?;
             Ok(json!({
                 "name": r.info.name, "time": time_text(r.info.time), "snapshot": r.info.snapshot,
                 "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,

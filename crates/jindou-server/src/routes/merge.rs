@@ -38,7 +38,7 @@ async fn answer(shared: &Arc<Shared>, method: &Method) -> Result<Response<Body>,
 }
 
 fn status(shared: &Shared) -> Response<Body> {
-    let s = shared.db.merge_status().unwrap_or_default();
+    let s = shared.upkeep.merge_status().unwrap_or_default();
     let document = serde_json::json!({
         "running": s.running, "done": s.done, "failed": s.failed, "bytes": s.bytes, "merged": s.merged,
         "edits": s.edits, "generations": s.generations, "last_failure": s.last_failure.as_deref().map(paths::hidden),
@@ -53,7 +53,8 @@ async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
     let options = shared.options.merge.clone().with_cancel(CancelToken::new());
     let watch = Watch(options.cancel.clone());
     let work = Arc::clone(shared);
-    let job = tokio::task::spawn_blocking(move || work.db.merge(&options, &Progress::default()));
+    let job =
+        tokio::task::spawn_blocking(move || work.upkeep.merge(&options, &Progress::default()));
     let done = job
         .await
         .unwrap_or_else(|_| Err(Error::Internal("the merge ended without an answer".into())));

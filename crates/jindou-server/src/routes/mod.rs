@@ -4,6 +4,7 @@ mod admin;
 mod change;
 mod complete;
 mod describe;
+mod form;
 mod input;
 mod jobs;
 mod merge;
@@ -76,34 +77,46 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
     })
 }
 
-/// All routes behind the guard.
-pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/", any(sparql::home))
-        .route("/sparql", any(sparql::handle))
-        .route("/page.js", any(page::script))
-        .route("/page.css", any(page::style))
-        .route("/worker.js", any(page::worker))
-        .route("/icon.svg", any(page::icon))
-        .route("/ready", any(ready))
-        .route("/query", any(query::handle))
-        .route("/prepared", any(prepared::prepare))
-        .route("/prepared/{id}", any(prepared::one))
-        .route("/batch", any(prepared::many))
-        .route("/complete", any(complete::handle))
-        .route("/update", any(update::handle))
-        .route("/store", any(store::handle))
-        .route("/store/{*graph}", any(store::handle))
-        .route("/health", any(health))
-        .route("/metrics", any(metrics))
-        .route("/admin/queries", any(admin::list))
-        .route("/admin/queries/{id}", any(admin::one))
-        .route("/admin/recluster", any(jobs::recluster))
-        .route("/admin/backup", any(jobs::backup))
-        .route("/admin/merge", any(merge::handle))
-        .fallback(nothing)
-        .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
-        .with_state(shared)
+/// Makes the router and the list of its paths, which tests go through.
+macro_rules! routes {
+    ($($path:literal => $handler:expr,)*) => {
+        /// The paths of all routes, as the router has them.
+        pub(crate) const PATHS: &[&str] = &[$($path),*];
+
+        /// All routes behind the guard.
+        pub(crate) fn router(shared: Arc<Shared>) -> Router {
+            Router::new()
+                $(.route($path, any($handler)))*
+                .fallback(nothing)
+                .layer(from_fn_with_state(Arc::clone(&shared), guard::guard))
+                .with_state(shared)
+        }
+    };
+}
+
+routes! {
+    "/" => sparql::home,
+    "/sparql" => sparql::handle,
+    "/page.js" => page::script,
+    "/page.css" => page::style,
+    "/worker.js" => page::worker,
+    "/icon.svg" => page::icon,
+    "/ready" => ready,
+    "/query" => query::handle,
+    "/prepared" => prepared::prepare,
+    "/prepared/{id}" => prepared::one,
+    "/batch" => prepared::many,
+    "/complete" => complete::handle,
+    "/update" => update::handle,
+    "/store" => store::handle,
+    "/store/{*graph}" => store::handle,
+    "/health" => health,
+    "/metrics" => metrics,
+    "/admin/queries" => admin::list,
+    "/admin/queries/{id}" => admin::one,
+    "/admin/recluster" => jobs::recluster,
+    "/admin/backup" => jobs::backup,
+    "/admin/merge" => merge::handle,
 }
 
 /// A whole body of this type.
@@ -155,7 +168,7 @@ async fn ready(
             // A server that takes no updates needs no log.
             let log = match refusal(&shared) {
                 Some(_) => Ok(()),
-                None => tokio::task::block_in_place(|| shared.db.probe_log()),
+                None => tokio::task::block_in_place(|| shared.upkeep.probe_log()),
             };
             match log {
                 Ok(()) => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),

@@ -1,6 +1,11 @@
-//! `multipart/form-data` (RFC 7578) of a body that is there as a whole.
+//! `multipart/form-data` (RFC 7578) of a body that is there as a whole, part by part: a body may have millions of them.
 
 use crate::problem::Problem;
+use memchr::memchr;
+use memchr::memmem::Finder;
+
+/// Longest line of a part's head in bytes.
+const LONGEST_LINE: usize = 16 << 10;
 
 /// One part.
 pub(super) struct Part<'b> {
@@ -24,21 +29,41 @@ fn parameter(value: &str, name: &str) -> Option<String> {
         .map(|(_, v)| v.trim().trim_matches('"').to_owned())
 }
 
-/// The parts of a body, in order.
-///
-/// # Errors
-/// 400 when it is not what the boundary promises.
-pub(super) fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, Problem> {
-    let bad = |what: &str| Problem::bad_request(format!("the body's parts cannot be read: {what}"));
-    let delimiter = format!("--{boundary}").into_bytes();
-    let mut out = Vec::new();
-    let mut rest = match find(body, &delimiter) {
-        Some(at) if at == 0 || body[..at].ends_with(b"\n") => &body[at + delimiter.len()..],
-        _ => return Err(bad("the boundary is not there")),
-    };
-    let inner = [b"\n".as_slice(), &delimiter].concat();
-    while !rest.starts_with(b"--") {
-        let line = find(rest, b"\n").ok_or_else(|| bad("a boundary's line does not end"))?;
+fn bad(what: &str) -> Problem {
+    Problem::bad_request(format!("the body's parts cannot be read: {what}"))
+}
+
+/// The parts of a body, in order, each read when it is asked for.
+pub(super) struct Parts<'b> {
+    rest: &'b [u8],
+    /// The boundary as it stands before a part, and the same behind a line's end.
+    delimiter: Finder<'static>,
+    inner: Finder<'static>,
+    over: bool,
+}
+
+impl<'b> Parts<'b> {
+    /// # Errors
+    /// 400 when the boundary is not there.
+    pub(super) fn of(body: &'b [u8], boundary: &str) -> Result<Self, Problem> {
+        let delimiter = Finder::new(&format!("--{boundary}")).into_owned();
+        let inner = Finder::new(&format!("\n--{boundary}")).into_owned();
+        let at = match delimiter.find(body) {
+            Some(at) if at == 0 || body[..at].ends_with(b"\n") => at,
+            _ => return Err(bad("the boundary is not there")),
+        };
+        Ok(Self {
+            rest: &body[at + delimiter.needle().len()..],
+            delimiter,
+            inner,
+            over: false,
+        })
+    }
+
+    fn part(&mut self) -> Result<Part<'b>, Problem> {
+        let find = |text, byte| memchr(byte, text);
+        let mut rest = self.rest;
+        let line = find(rest, b'\n').ok_or_else(|| bad("a boundary's line does not end"))?;
         rest = &rest[line + 1..];
         let mut part = Part {
             file_name: None,
@@ -46,7 +71,10 @@ pub(super) fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>,
             content: &[],
         };
         loop {
-            let end = find(rest, b"\n").ok_or_else(|| bad("a part's head does not end"))?;
+            let end = find(rest, b'\n').ok_or_else(|| bad("a part's head does not end"))?;
+            if end > LONGEST_LINE {
+                return Err(bad("a line of a part's head is too long"));
+            }
             let line = String::from_utf8_lossy(&rest[..end]);
             rest = &rest[end + 1..];
             let line = line.trim_end();
@@ -64,27 +92,41 @@ pub(super) fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>,
             }
         }
         // The line break before the boundary belongs to it. An empty part has none of its own.
-        let (content, after) = if rest.starts_with(&delimiter) {
+        let delimiter = self.delimiter.needle();
+        let (content, after) = if rest.starts_with(delimiter) {
             (0, delimiter.len())
         } else {
-            let at = find(rest, &inner).ok_or_else(|| bad("a part does not end"))?;
-            (at, at + inner.len())
+            let at = self.inner.find(rest);
+            let at = at.ok_or_else(|| bad("a part does not end"))?;
+            (at, at + self.inner.needle().len())
         };
         let text = &rest[..content];
         part.content = text.strip_suffix(b"\r").unwrap_or(text);
-        rest = &rest[after..];
-        out.push(part);
+        self.rest = &rest[after..];
+        Ok(part)
     }
-    Ok(out)
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|w| w == what)
+impl<'b> Iterator for Parts<'b> {
+    type Item = Result<Part<'b>, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over || self.rest.starts_with(b"--") {
+            return None;
+        }
+        let part = self.part();
+        self.over = part.is_err();
+        Some(part)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, Problem> {
+        Parts::of(body, boundary)?.collect()
+    }
 
     #[test]
     fn parts_are_found() {

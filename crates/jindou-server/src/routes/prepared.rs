@@ -1,53 +1,62 @@
 //! `/prepared`: queries that are planned once and asked with other terms, alone or many in a request.
 
-use super::input::{Parameters, address, body, media_type, utf8};
+use super::input::{Parameters, address, body, media_type};
 use super::{answered, query, text};
+use crate::admission::Asked;
 use crate::base::under;
 use crate::batch;
+use crate::live::shown;
+use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Binding, Connection, Work};
+use crate::registry::Prepared;
+use crate::run::{self, Binding, Connection, Work};
 use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use http::{Method, Response, StatusCode};
-use jindou::QueryOptions;
 use oxrdf::{NamedNode, Term};
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// POST of a query and its parameters' names.
-pub(super) async fn prepare(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+pub(super) async fn prepare(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
     let headers = request.headers().clone();
-    answered(prepared(&shared, request).await, &headers)
+    answered(prepared(&shared, &connection, request).await, &headers)
 }
 
-async fn prepared(shared: &Arc<Shared>, request: Request) -> Result<Response<Body>, Problem> {
+async fn prepared(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
     if parts.method != Method::POST {
         return Err(Problem::method("POST, OPTIONS"));
     }
-    let mut parameters = Parameters::of_url(&parts.uri);
+    let mut parameters = Parameters::of_url(&parts.uri)?;
     let most = shared.options.max_request_bytes;
     let query = query::posted(&mut parameters, &parts.headers, content, most).await?;
     let names = parameters.all("parameter");
-    let options = QueryOptions::default()
-        .with_timeout(shared.options.timeout)
-        .with_union_default(shared.options.union_default)
-        .with_common_prefixes(shared.options.common_prefixes)
-        .with_memory(shared.memory.part(shared.options.query_memory));
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);
-    let shared = Arc::clone(shared);
-    // Planning may take longer than a thread of the runtime may be kept.
-    let made = tokio::task::spawn_blocking(move || {
-        under(&query, base.as_deref(), |text| {
-            shared.prepared.prepare(&shared.db, text, &names, &options)
-        })
+    let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
+    let text_of = shown(&query).into_owned();
+    let asked = Asked::new(&text_of, timeout);
+    let made = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
+        let options = run::limited(shared, &admitted.query);
+        let prepare = |options: &_| {
+            under(&query, base.as_deref(), |text| {
+                shared.prepared.prepare(admitted, text, &names, options)
+            })
+        };
+        let (made, _slot) = piece::planned(shared, &admitted.query, &options, prepare)?;
+        Ok(made)
     });
-    let (id, prepared) = made
-        .await
-        .map_err(|e| Problem::of(&jindou::Error::Internal(e.to_string())))?
-        .map_err(|e| Problem::of(&e))?;
+    let (id, prepared) = made.await?;
     let document = serde_json::json!({
         "id": format!("{id:016x}"), "parameters": prepared.parameters(),
         "planned": prepared.is_planned(), "light": prepared.is_light(),
@@ -67,7 +76,7 @@ pub(super) async fn one(
     let headers = request.headers().clone();
     let answer = async {
         let (parts, content) = request.into_parts();
-        let mut parameters = Parameters::of_url(&parts.uri);
+        let mut parameters = Parameters::of_url(&parts.uri)?;
         match parts.method {
             Method::GET | Method::HEAD => {}
             Method::POST => {
@@ -78,7 +87,7 @@ pub(super) async fn one(
                     ));
                 }
                 let form = body(content, shared.options.max_request_bytes).await?;
-                parameters.add(utf8(form)?.as_bytes());
+                parameters.add(&form)?;
             }
             _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
         }
@@ -121,7 +130,7 @@ pub(super) async fn many(
         if parts.method != Method::POST {
             return Err(Problem::method("POST, OPTIONS"));
         }
-        let parameters = Parameters::of_url(&parts.uri);
+        let parameters = Parameters::of_url(&parts.uri)?;
         match media_type(&parts.headers)?.as_deref() {
             Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
             _ => {
@@ -131,12 +140,13 @@ pub(super) async fn many(
             }
         }
         let text = body(content, shared.options.max_request_bytes).await?;
-        batch::answer(&shared, text, parameters.timeout()?, &connection).await
+        let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
+        batch::answer(&shared, text, timeout, tag, &connection).await
     };
     answered(answer.await, &headers)
 }
 
-fn find(shared: &Shared, id: &str) -> Result<jindou::PreparedQuery, Problem> {
+fn find(shared: &Shared, id: &str) -> Result<Prepared, Problem> {
     u64::from_str_radix(id, 16)
         .ok()
         .filter(|_| id.len() == 16)

@@ -3,17 +3,19 @@
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
 use super::{answered, describe, page, text};
-use crate::base::{under, unmarked};
+use crate::admission::Asked;
+use crate::base::{known, under, unmarked};
+use crate::live::shown;
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
+use crate::piece;
 use crate::problem::Problem;
-use crate::run::{self, Binding, Connection, Work};
+use crate::run::{self, Binding, Connection, Valued, Work};
 use crate::shared::Shared;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{HeaderMap, Method, Response};
-use jindou::QueryOptions;
-use oxrdf::Term;
+use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +42,7 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
     let headers = &parts.headers;
-    let mut parameters = Parameters::of_url(&parts.uri);
+    let mut parameters = Parameters::of_url(&parts.uri)?;
     let text = match parts.method {
         Method::GET | Method::HEAD => match parameters.one("query")? {
             Some(text) => unmarked(text),
@@ -50,7 +52,7 @@ pub(super) async fn answer(
                 ));
             }
             None if page::is_wanted(headers) => return Ok(page::answer()),
-            None => return describe::answer(shared, &parts),
+            None => return describe::answer(shared, &connection, &parts).await,
         },
         Method::POST => {
             posted(
@@ -66,7 +68,8 @@ pub(super) async fn answer(
     let profile = parameters.switch("profile")? || headers.contains_key("x-jindou-profile");
     let values = bindings(&parameters)?;
     if parameters.switch("explain")? {
-        return explained(shared, &parameters, headers, &text, parts.uri.path());
+        let base = address(shared, headers, parts.uri.path()).map(NamedNode::into_string);
+        return explained(shared, &connection, &parameters, text, base).await;
     }
     let work = if profile && values.is_empty() {
         Work::Profile(text)
@@ -77,71 +80,65 @@ pub(super) async fn answer(
     } else if values.is_empty() {
         Work::Query(text)
     } else {
-        bound(shared, &parameters, text, values, headers, parts.uri.path()).await?
+        let base = address(shared, headers, parts.uri.path());
+        let base = base.as_ref().map(NamedNode::as_str);
+        bound(shared, parameters.dataset().is_some(), text, values, base)
     };
     let at = parts.uri.path();
     run(shared, &parameters, headers, connection, work, at).await
 }
 
 /// The plan of a query that is not run, as JSON. Editors ask for it while somebody writes: it says whether the text can be read, too.
-fn explained(
-    shared: &Shared,
+async fn explained(
+    shared: &Arc<Shared>,
+    connection: &Connection,
     parameters: &Parameters,
-    headers: &HeaderMap,
-    query: &str,
-    at: &str,
+    query: String,
+    base: Option<String>,
 ) -> Result<Response<Body>, Problem> {
-    let options = QueryOptions::default()
-        .with_timeout(LONGEST_EXPLANATION.min(shared.options.timeout))
-        .with_union_default(shared.options.union_default)
-        .with_common_prefixes(shared.options.common_prefixes)
-        .with_dataset(parameters.dataset())
-        .with_memory(shared.memory.part(shared.options.query_memory));
-    let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
-    let explain = || {
-        under(query, base.as_deref(), |query| {
-            shared.db.explain(query, &options)
-        })
-    };
-    let plan = tokio::task::block_in_place(explain).map_err(|e| Problem::of(&e))?;
+    let timeout = parameters.timeout()?.unwrap_or(shared.options.timeout);
+    let text_of = shown(&query).into_owned();
+    let asked = Asked::new(&text_of, Some(timeout.min(LONGEST_EXPLANATION)));
+    let (tag, dataset) = (parameters.tag()?, parameters.dataset());
+    let plan = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
+        let options = run::limited(shared, &admitted.query).with_dataset(dataset);
+        let explain = |options: &_| {
+            under(&query, base.as_deref(), |text| {
+                admitted.db().explain(text, options)
+            })
+        };
+        let (plan, _slot) = piece::planned(shared, &admitted.query, &options, explain)?;
+        Ok(plan)
+    });
+    let plan = plan.await?;
     let lines: Vec<&str> = plan.lines().collect();
     let document = serde_json::json!({ "text": lines });
     Ok(text("application/json", format!("{document:#}\n")))
 }
 
-/// The query with values for its variables, prepared unless it was before.
-async fn bound(
-    shared: &Arc<Shared>,
-    parameters: &Parameters,
+/// The query with values for its variables. If it was prepared before, nothing is read again.
+fn bound(
+    shared: &Shared,
+    has_dataset: bool,
     text: String,
     mut values: Vec<(String, Term)>,
-    headers: &HeaderMap,
-    at: &str,
-) -> Result<Work, Problem> {
+    base: Option<&str>,
+) -> Work {
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
-    let options = QueryOptions::default()
-        .with_timeout(shared.options.timeout)
-        .with_union_default(shared.options.union_default)
-        .with_common_prefixes(shared.options.common_prefixes)
-        .with_dataset(parameters.dataset())
-        .with_memory(shared.memory.part(shared.options.query_memory));
-    let base = address(shared, headers, at).map(oxrdf::NamedNode::into_string);
-    let shared = Arc::clone(shared);
-    let prepare = move || {
-        let prepare = |text: &str| match options.dataset {
-            // Rare, so not kept.
-            Some(_) => shared.db.prepare(text, &names, &options),
-            None => {
-                let made = shared.prepared.prepare(&shared.db, text, &names, &options);
-                made.map(|(_, prepared)| prepared)
-            }
-        };
-        under(&text, base.as_deref(), prepare)
+    let found = match has_dataset {
+        true => None,
+        false => known(&text, base, |text| shared.prepared.find(text, &names).1),
     };
-    let prepared = tokio::task::block_in_place(prepare).map_err(|e| Problem::of(&e))?;
-    Ok(Work::Bound(Binding { prepared, values }))
+    match found {
+        Some(prepared) => Work::Bound(Binding { prepared, values }),
+        None => Work::Values(Valued {
+            text,
+            names,
+            values,
+        }),
+    }
 }
 
 /// Answers what was asked for at this path as the request's parameters and headers say.
@@ -172,7 +169,7 @@ pub(super) async fn run(
         tables,
         graphs,
         connection,
-        base: address(shared, headers, at).map(oxrdf::NamedNode::into_string),
+        base: address(shared, headers, at).map(NamedNode::into_string),
         tag: parameters.tag()?,
     };
     run::answer(shared, request).await
@@ -189,7 +186,7 @@ pub(super) async fn posted(
         Some("application/x-www-form-urlencoded") => {
             let form = body(content, most).await?;
             let form_is_long = form.len() > LONG_FORM;
-            let read = || utf8(form).map(|form| parameters.add(form.as_bytes()));
+            let mut read = || parameters.add(&form);
             if form_is_long {
                 tokio::task::block_in_place(read)?;
             } else {

@@ -1,8 +1,8 @@
 //! `/sparql`, and `/` with a query: one address for queries and updates (SPARQL 1.1 Protocol, sections 2.1 and 2.2). The media type or
 //! the parameter's name says which it is.
 
-use super::input::{Parameters, body, media_type};
-use super::{answered, page, query, text, update};
+use super::input::{body, media_type};
+use super::{answered, form, page, query, text, update};
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::Shared;
@@ -30,7 +30,9 @@ pub(super) async fn home(
 ) -> Response<Body> {
     let headers = request.headers().clone();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if reads && !Parameters::of_url(request.uri()).asks() && !page::is_wanted(&headers) {
+    let url = request.uri().query().unwrap_or_default().as_bytes();
+    let asks = form::has(url, "query") || form::has(url, "update");
+    if reads && !asks && !page::is_wanted(&headers) {
         return text("text/plain; charset=utf-8", super::ROUTES);
     }
     answered(answer(&shared, connection, request).await, &headers)
@@ -41,7 +43,6 @@ async fn answer(
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let url = Parameters::of_url(request.uri());
     match *request.method() {
         Method::GET | Method::HEAD => return query::answer(shared, connection, request).await,
         Method::POST => {}
@@ -52,10 +53,10 @@ async fn answer(
         Some("application/sparql-update") => update::answer(shared, &connection, request).await,
         Some("application/x-www-form-urlencoded") => {
             let (parts, content) = request.into_parts();
-            let form = body(content, shared.options.max_request_bytes).await?;
-            let mut all = url;
-            all.add(&form);
-            let is_update = match (all.has("query"), all.has("update")) {
+            let sent = body(content, shared.options.max_request_bytes).await?;
+            let url = parts.uri.query().unwrap_or_default().as_bytes();
+            let has = |name| form::has(url, name) || form::has(&sent, name);
+            let is_update = match (has("query"), has("update")) {
                 (true, true) => {
                     return Err(Problem::bad_request(
                         "there is a query and an update in one request; one of them is allowed",
@@ -68,7 +69,7 @@ async fn answer(
                 }
                 (_, is_update) => is_update,
             };
-            let request = Request::from_parts(parts, Body::from(form));
+            let request = Request::from_parts(parts, Body::from(sent));
             if is_update {
                 update::answer(shared, &connection, request).await
             } else {

@@ -38,7 +38,7 @@ async fn answer(
             ));
         }
     };
-    let parameters = Parameters::of_url(request.uri());
+    let parameters = Parameters::of_url(request.uri())?;
     let path = request.uri().path();
     let graph = match parameters.one("graph")? {
         None if path != "/store" => Some(

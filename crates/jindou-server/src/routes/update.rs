@@ -36,7 +36,7 @@ pub(super) async fn answer(
         return Err(Problem::method("POST, OPTIONS"));
     }
     guard::may_write(shared, connection, &parts)?;
-    let mut parameters = Parameters::of_url(&parts.uri);
+    let mut parameters = Parameters::of_url(&parts.uri)?;
     let form = match media_type(&parts.headers)?.as_deref() {
         Some("application/x-www-form-urlencoded") => true,
         Some("application/sparql-update") => false,
@@ -53,9 +53,9 @@ pub(super) async fn answer(
         }
     };
     let update = Update::admit(shared, connection, "an update", parameters.timeout()?)?;
-    let body = utf8(update.body(content).await?)?;
+    let body = update.body(content, &parts.headers).await?;
     let request = if form {
-        parameters.add(body.as_bytes());
+        parameters.add(&body)?;
         parameters.one("update")?.ok_or_else(|| {
             Problem::bad_request(if parameters.has("query") {
                 "this is a query: send it to /query or /sparql"
@@ -69,7 +69,7 @@ pub(super) async fn answer(
                 "there is an update in the URL and another in the body; one is allowed",
             ));
         }
-        body
+        utf8(body)?
     };
     let request = unmarked(request);
     update.show(&request);

@@ -1,6 +1,8 @@
 //! The server as its clients meet it, over sockets.
 
 mod access;
+mod admission;
+mod bodies;
 mod client;
 mod complete;
 mod computing;

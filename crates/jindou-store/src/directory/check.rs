@@ -10,7 +10,7 @@ use crate::segment::Rows;
 use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
-use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId};
+use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -177,7 +177,7 @@ pub(super) struct Hashed<'a> {
 
 pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
     let path = dir.join(&of.name);
-    let sums = match std::fs::read(&path) {
+    let sums = match private::read(&path) {
         Ok(bytes) => {
             report.files += 1;
             report.bytes += bytes.len() as u64;

@@ -44,7 +44,7 @@ impl Place {
             number,
         };
         let path = dir.join(CURRENT);
-        let text = match std::fs::read(&path) {
+        let text = match private::read(&path) {
             Ok(text) => text,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(place(0));

@@ -22,8 +22,7 @@
 //! `checksums.jd` is the magic, then for each file in order one little-endian u64 per started MiB.
 
 use super::{FORMAT_VERSION, MergedFiles};
-use jindou_model::sync;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private, sync};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -202,7 +201,7 @@ impl Manifest {
     /// Reads the manifest in a folder. An error only if it is there and cannot be read.
     pub fn read(dir: &Path) -> Result<Kind> {
         let path = dir.join(MANIFEST);
-        let file = match File::open(&path) {
+        let file = match private::open(&path) {
             Ok(f) => f,
             Err(e)
                 if matches!(
@@ -301,7 +300,7 @@ impl Checksums {
                 let (i, first, out) = &mut *part;
                 let (name, len) = &files[*i];
                 let path = dir.join(name);
-                let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+                let file = private::open(&path).map_err(|e| Error::io(&path, e))?;
                 for (j, hash) in out.iter_mut().enumerate() {
                     let at = ((*first + j) * BLOCK) as u64;
                     let n = (len - at).min(BLOCK as u64) as usize;

@@ -1,4 +1,4 @@
-//! The store directory: files of named sections that are used as they are mapped. `ARCHITECTURE.md` draws
+//! The store directory: files of named sections that are used as they are mapped. `docs/internals/files.md` draws
 //! them byte by byte.
 
 mod bytes;

@@ -41,12 +41,7 @@ impl WriteLock {
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
-            let file = private::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .map_err(|e| Error::io(&path, e))?;
+            let file = private::open_or_create(&path).map_err(|e| Error::io(&path, e))?;
             // SAFETY: the descriptor is open for as long as `file` lives.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
                 return Err(Error::Store(format!(

@@ -1,7 +1,7 @@
 //! Comparing all bytes of a base's files with their hashes before anything is answered from them.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Manifest, xxh3_of};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use std::path::Path;
 
 /// Reads every file that a manifest names, on `threads` threads, and compares each mebibyte with its hash. Groups of files that
@@ -57,7 +57,7 @@ fn group(
     stop: &dyn Fn() -> bool,
 ) -> Result<u64> {
     let path = folder.join(sums);
-    let bytes = std::fs::read(&path).map_err(|e| Error::io(path, e))?;
+    let bytes = private::read(&path).map_err(|e| Error::io(path, e))?;
     let known = Checksums::parse(&bytes, files).filter(|_| xxh3_of(&bytes) == sum);
     let known = known.ok_or_else(|| damaged(folder, sums, "its bytes are"))?;
     let mut read = bytes.len() as u64;

@@ -1,13 +1,16 @@
 //! Expressions, by precedence climbing: a level of brackets takes three frames of the stack, a chain of operators none.
 
+use super::intern::{Suffix, Word};
 use super::{Deep, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::{Expression, Function};
+use crate::algebra::{Literal, NamedNode};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use oxrdf::vocab::{rdf, xsd};
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::{Literal, NamedNode};
+use jindou_model::term;
+use oxrdf::vocab::xsd;
+use std::sync::Arc;
 
 pub(super) type Expr = Deep<Expression>;
 
@@ -85,11 +88,11 @@ impl Parser<'_, '_> {
         &mut self,
         left: Expr,
         right: Expr,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
         self.spend(NODE);
         let depth = left.depth.max(right.depth) + 1;
-        self.deep(to(Box::new(left.it), Box::new(right.it)), depth)
+        self.deep(to(Arc::new(left.it), Arc::new(right.it)), depth)
     }
 
     /// `a || b || c …`
@@ -98,7 +101,7 @@ impl Parser<'_, '_> {
         first: Expr,
         operator: Kind,
         next: Level,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
         let mut parts = vec![first];
         while self.eat(operator)? {
@@ -112,11 +115,11 @@ impl Parser<'_, '_> {
     pub(super) fn joined(
         &mut self,
         parts: Vec<Expr>,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
         let all = balance(parts, |a, b| Deep {
             depth: a.depth.max(b.depth) + 1,
-            it: to(Box::new(a.it), Box::new(b.it)),
+            it: to(Arc::new(a.it), Arc::new(b.it)),
         });
         match all {
             Some(e) => self.deep(e.it, e.depth),
@@ -133,7 +136,7 @@ impl Parser<'_, '_> {
                 }
                 let (list, depth) = self.expression_list(K::In)?;
                 let depth = depth.max(left.depth) + 1;
-                let is_in = self.deep(Expression::In(Box::new(left.it), list), depth)?;
+                let is_in = self.deep(Expression::In(Arc::new(left.it), list), depth)?;
                 if word == K::Not {
                     self.not(is_in)?
                 } else {
@@ -165,7 +168,7 @@ impl Parser<'_, '_> {
 
     pub(super) fn not(&mut self, e: Expr) -> Parse<Expr> {
         self.spend(NODE);
-        self.deep(Expression::Not(Box::new(e.it)), e.depth + 1)
+        self.deep(Expression::Not(Arc::new(e.it)), e.depth + 1)
     }
 
     fn unary(&mut self) -> Parse<Expr> {
@@ -184,7 +187,7 @@ impl Parser<'_, '_> {
                 } else {
                     Expression::UnaryMinus
                 };
-                self.deep(to(Box::new(e.it)), e.depth + 1)?
+                self.deep(to(Arc::new(e.it)), e.depth + 1)?
             }
             _ => self.primary()?,
         };
@@ -244,8 +247,13 @@ impl Parser<'_, '_> {
         } else {
             "false"
         };
-        self.spend(140);
-        Ok(Literal::new_typed_literal(value, xsd::BOOLEAN))
+        let key = (value, Suffix::Nothing);
+        if let Some(known) = self.known_literal(&key) {
+            return Ok(known);
+        }
+        self.intern_literal(key, value.len(), |out| {
+            term::push_typed(value, xsd::BOOLEAN.as_str(), out);
+        })
     }
 
     /// `( expression )`
@@ -301,7 +309,7 @@ impl Parser<'_, '_> {
         let predicate = match self.kind() {
             Kind::A => {
                 self.bump()?;
-                Expression::from(rdf::TYPE.into_owned())
+                Expression::from(self.word(Word::Type))
             }
             Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => {
                 self.triple_value()?.it

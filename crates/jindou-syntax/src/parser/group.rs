@@ -4,11 +4,12 @@ use super::expression::Expr;
 use super::triples::{Mode, Part, joined};
 use super::{Deep, Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::NamedNodePattern;
+use crate::algebra::{Expression, GraphPattern};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use spargebra::algebra::{Expression, GraphPattern};
-use spargebra::term::NamedNodePattern;
+use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
 
@@ -38,20 +39,13 @@ impl Run {
             return;
         }
         if let [only] = &mut self.parts[..] {
-            match (&mut only.it, p.it) {
-                (GraphPattern::Bgp { patterns }, other) if patterns.is_empty() => {
-                    *only = Deep {
-                        it: other,
-                        depth: p.depth,
-                    };
-                }
+            let mut p = p;
+            match (&mut only.it, &mut p.it) {
+                (GraphPattern::Bgp { patterns }, _) if patterns.is_empty() => *only = p,
                 (GraphPattern::Bgp { patterns }, GraphPattern::Bgp { patterns: more }) => {
-                    patterns.extend(more);
+                    patterns.append(more);
                 }
-                (_, other) => self.parts.push(Deep {
-                    it: other,
-                    depth: p.depth,
-                }),
+                _ => self.parts.push(p),
             }
         } else {
             self.parts.push(p);
@@ -70,8 +64,8 @@ fn join_all(parts: Vec<Pattern>) -> Pattern {
     balance(parts, |a, b| Deep {
         depth: a.depth.max(b.depth) + 1,
         it: GraphPattern::Join {
-            left: Box::new(a.it),
-            right: Box::new(b.it),
+            left: Arc::new(a.it),
+            right: Arc::new(b.it),
         },
     })
     .unwrap_or_else(unit)
@@ -90,10 +84,10 @@ impl Parser<'_, '_> {
     pub(super) fn filtered(&mut self, p: Pattern, filter: Expr) -> Parse<Pattern> {
         self.spend(NODE);
         let depth = p.depth.max(filter.depth) + 1;
-        let inner = Box::new(p.it);
+        let inner = Arc::new(p.it);
         self.deep(
             GraphPattern::Filter {
-                expr: filter.it,
+                expr: Arc::new(filter.it),
                 inner,
             },
             depth,
@@ -233,9 +227,9 @@ impl Parser<'_, '_> {
                     .max(right.depth)
                     .max(filter.as_ref().map_or(0, |f| f.depth));
                 let it = GraphPattern::LeftJoin {
-                    left: Box::new(left.it),
-                    right: Box::new(right.it),
-                    expression: filter.map(|f| f.it),
+                    left: Arc::new(left.it),
+                    right: Arc::new(right.it),
+                    expression: filter.map(|f| Arc::new(f.it)),
                 };
                 run.parts = vec![self.deep(it, depth + 1)?];
             }
@@ -246,7 +240,7 @@ impl Parser<'_, '_> {
                 self.scopes.forget(outer);
                 let left = self.so_far(run)?;
                 let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
                 run.parts = vec![self.deep(GraphPattern::Minus { left, right }, depth)?];
             }
             K::Lateral => {
@@ -259,7 +253,7 @@ impl Parser<'_, '_> {
                 self.scopes.merge(outer);
                 let left = self.so_far(run)?;
                 let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
                 run.parts = vec![self.deep(GraphPattern::Lateral { left, right }, depth)?];
             }
             K::Graph => {
@@ -272,7 +266,7 @@ impl Parser<'_, '_> {
                 }
                 let p = self.inner_group()?;
                 self.spend(NODE);
-                let inner = Box::new(p.it);
+                let inner = Arc::new(p.it);
                 let p = self.deep(GraphPattern::Graph { name, inner }, p.depth + 1)?;
                 run.push(p);
             }
@@ -284,7 +278,7 @@ impl Parser<'_, '_> {
                 self.spend(NODE);
                 let it = GraphPattern::Service {
                     name,
-                    inner: Box::new(p.it),
+                    inner: Arc::new(p.it),
                     silent,
                 };
                 let p = self.deep(it, p.depth + 1)?;
@@ -322,8 +316,8 @@ impl Parser<'_, '_> {
         let p = balance(parts, |a, b| Deep {
             depth: a.depth.max(b.depth) + 1,
             it: GraphPattern::Union {
-                left: Box::new(a.it),
-                right: Box::new(b.it),
+                left: Arc::new(a.it),
+                right: Arc::new(b.it),
             },
         })
         .unwrap_or_else(unit);
@@ -354,15 +348,15 @@ impl Parser<'_, '_> {
     pub(super) fn extend(
         &mut self,
         p: Pattern,
-        variable: spargebra::term::Variable,
+        variable: crate::algebra::Variable,
         e: Expr,
     ) -> Parse<Pattern> {
         self.spend(NODE);
         let depth = p.depth.max(e.depth) + 1;
         let it = GraphPattern::Extend {
-            inner: Box::new(p.it),
+            inner: Arc::new(p.it),
             variable,
-            expression: e.it,
+            expression: Arc::new(e.it),
         };
         self.deep(it, depth)
     }

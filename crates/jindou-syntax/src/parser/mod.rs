@@ -6,6 +6,7 @@ mod calls;
 mod expression;
 mod fault;
 mod group;
+mod intern;
 mod iri;
 mod path;
 mod query;
@@ -21,17 +22,18 @@ mod values;
 mod words;
 
 use crate::advice::Place;
+use crate::algebra::{Base, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexer, Token};
 use crate::options::{Meter, Options};
 use crate::source::Source;
 use aggregates::Frame;
+use intern::Interned;
 use iri::Prefixes;
-use jindou_model::{Diagnostic, Error, Resource};
+use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use scope::Scopes;
-use spargebra::term::{BlankNode, Variable};
 
 /// Why a rule did not end. What is wrong is written down in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +76,14 @@ pub(crate) struct Parser<'t, 'o> {
     /// Bytes not yet charged.
     bytes: u64,
 
-    base: Option<Iri<String>>,
+    base: Option<Base>,
     prefixes: Prefixes<'t>,
+    interned: Interned<'t>,
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
-    variables: Vec<&'t str>,
+    variables: Vec<Variable>,
     /// Blank nodes' labels: the block of each one, and where it stands.
-    labels: FxHashMap<&'t str, (u32, Token)>,
+    labels: FxHashMap<&'t str, (u32, Token, BlankNode)>,
     block: u32,
     blank: Option<u128>,
     stem: Option<String>,
@@ -88,6 +91,8 @@ pub(crate) struct Parser<'t, 'o> {
     frames: Vec<Frame>,
     /// Why no aggregate can stand here.
     no_aggregate: Option<&'static str>,
+    /// The graph that the ADD, COPY or MOVE at hand reads.
+    copied_from: Option<crate::CopiedFrom>,
     /// Variables of the expression under way that must be grouped, with their places.
     noted: Vec<(u32, Token)>,
     noting: bool,
@@ -162,8 +167,12 @@ impl<'t, 'o> Parser<'t, 'o> {
             nesting: 0,
             tokens: 0,
             bytes: 0,
-            base: options.base.clone(),
+            base: options
+                .base
+                .as_ref()
+                .map(|base| Iri::parse_unchecked(base.as_str().into())),
             prefixes: Prefixes::default(),
+            interned: Interned::default(),
             scopes: Scopes::default(),
             names: FxHashMap::with_capacity_and_hasher(14, Default::default()),
             variables: Vec::with_capacity(14),
@@ -174,6 +183,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             generated: 0,
             frames: vec![],
             no_aggregate: None,
+            copied_from: None,
             noted: vec![],
             noting: false,
             faults: vec![],
@@ -237,7 +247,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if self.faults.len() >= self.options.most_faults {
             return Err(Halt::Stop);
         }
-        if self.tokens >= BETWEEN {
+        if self.tokens >= BETWEEN || limits::was_over() {
             self.settle()?;
         }
         Ok(token)
@@ -262,6 +272,12 @@ impl<'t, 'o> Parser<'t, 'o> {
     fn stop(&mut self, error: Error) -> Halt {
         self.stopped.get_or_insert(error);
         Halt::Stop
+    }
+
+    /// Counts bytes that are about to be taken, and asks the meter if they are many.
+    fn take(&mut self, bytes: usize) -> Parse<()> {
+        self.spend(bytes);
+        self.settle_large()
     }
 
     /// Counts bytes of the algebra.
@@ -345,17 +361,15 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = self.variables.len() as u32;
         let id = *self.names.entry(name).or_insert(next);
         if id == next {
-            self.variables.push(name);
+            self.bytes += 144 + name.len() as u64;
+            self.variables.push(Variable::new_unchecked(name));
             self.scopes.grow();
-            self.bytes += 96 + 2 * name.len() as u64;
         }
         id
     }
 
-    fn variable_of(&mut self, id: u32) -> Variable {
-        let name = self.variables[id as usize];
-        self.bytes += 24 + name.len() as u64;
-        Variable::new_unchecked(name)
+    fn variable_of(&self, id: u32) -> Variable {
+        self.variables[id as usize].clone()
     }
 
     /// Reads a variable.
@@ -367,26 +381,19 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// A variable that the text does not have.
     fn fresh_variable(&mut self) -> Variable {
         let text = self.text;
-        let stem = self.stem.get_or_insert_with(|| {
-            let mut stem = String::from("_gen");
-            while memchr::memmem::find(text.as_bytes(), stem.as_bytes()).is_some() {
-                stem.push('_');
-            }
-            stem
-        });
+        let stem = self.stem.get_or_insert_with(|| free_stem(text));
         self.generated += 1;
-        self.bytes += 48;
+        self.bytes += 96;
         Variable::new_unchecked(format!("{stem}{}", self.generated))
     }
 
     /// A blank node that no other text has.
     fn fresh_blank(&mut self) -> BlankNode {
-        self.bytes += 64;
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
                 // Random, and as a label it begins with a letter.
-                let random = BlankNode::default();
+                let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }
         };
@@ -399,12 +406,42 @@ impl<'t, 'o> Parser<'t, 'o> {
         let token = self.bump()?;
         let label = &self.text[token.start + 2..token.end];
         let block = self.block;
-        let known = self.labels.entry(label).or_insert((block, token));
-        if known.0 != block {
-            let before = known.1;
-            self.shared_label(label, before, token);
+        if let Some((there, before, node)) = self.labels.get(label) {
+            let (there, before, node) = (*there, *before, node.clone());
+            if there != block {
+                self.shared_label(label, before, token);
+            }
+            return Ok(node);
         }
-        self.spend(48 + 2 * label.len());
-        Ok(BlankNode::new_unchecked(label))
+        self.take(160 + label.len())?;
+        let node = BlankNode::new_unchecked(label);
+        self.labels.insert(label, (block, token, node.clone()));
+        Ok(node)
     }
+}
+
+/// What names of variables begin with that the text does not have. O(text).
+fn free_stem(text: &str) -> String {
+    const STEM: &str = "_gen";
+    let text = text.as_bytes();
+    // Numbers behind the stem in the text, with `_` behind them.
+    let mut taken = FxHashSet::default();
+    let mut any = false;
+    for at in memchr::memmem::find_iter(text, STEM) {
+        any = true;
+        let behind = &text[at + STEM.len()..];
+        let digits = behind.iter().take(10).take_while(|b| b.is_ascii_digit());
+        let digits = &behind[..digits.count()];
+        if let Some(n) = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|d| d.parse::<u64>().ok())
+        {
+            taken.insert(n);
+        }
+    }
+    if !any {
+        return STEM.to_owned();
+    }
+    let free = (0..).find(|n| !taken.contains(n)).unwrap_or(u64::MAX);
+    format!("{STEM}{free}_")
 }

@@ -4,14 +4,15 @@ use super::expression::Expr;
 use super::group::{NODE, Pattern, join};
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Variable;
+use crate::algebra::{
+    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
+};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
 use rustc_hash::{FxHashMap, FxHashSet};
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
-};
-use spargebra::term::Variable;
 use std::ops::Range;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
@@ -81,6 +82,14 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
+/// The expression, to be changed. What was just read is shared by nobody; else a handle of it is.
+fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
+    if Arc::get_mut(e).is_none() {
+        *e = Arc::new(e.shared());
+    }
+    Arc::get_mut(e)
+}
+
 impl Parser<'_, '_> {
     /// Puts Sample(?v) in place of each variable of the pattern that is not grouped (SPARQL 1.1 §18.2.4.1).
     fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
@@ -104,7 +113,7 @@ impl Parser<'_, '_> {
                     let to = self.fresh_variable();
                     let sample = AggregateExpression::FunctionCall {
                         name: AggregateFunction::Sample,
-                        expr: v.clone().into(),
+                        expr: Arc::new(v.clone().into()),
                         distinct: false,
                     };
                     samples.frame.list.push((to.clone(), sample));
@@ -124,15 +133,19 @@ impl Parser<'_, '_> {
                 | Expression::Add(a, b)
                 | Expression::Subtract(a, b)
                 | Expression::Multiply(a, b)
-                | Expression::Divide(a, b) => left.extend([&mut **a, &mut **b]),
+                | Expression::Divide(a, b) => {
+                    left.extend([owned(a), owned(b)].into_iter().flatten())
+                }
                 Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                    left.push(a);
+                    left.extend(owned(a));
                 }
                 Expression::In(a, list) => {
-                    left.push(a);
+                    left.extend(owned(a));
                     left.extend(list);
                 }
-                Expression::If(a, b, c) => left.extend([&mut **a, &mut **b, &mut **c]),
+                Expression::If(a, b, c) => {
+                    left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
+                }
                 Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
                 // The variables of a pattern are its own; `BOUND` takes a variable, and of a sample it would be another.
                 Expression::NamedNode(_)
@@ -367,12 +380,12 @@ impl Parser<'_, '_> {
                 }
                 _ => return Ok(group),
             };
-            match e.it {
+            match &e.it {
                 Expression::Variable(v) => {
                     if let Some(id) = self.names.get(v.as_str()) {
                         group.ids.push(*id);
                     }
-                    group.variables.push(v);
+                    group.variables.push(v.clone());
                 }
                 _ => {
                     let v = self.fresh_variable();
@@ -412,8 +425,8 @@ impl Parser<'_, '_> {
                     let e = self.bracketed()?;
                     depth = depth.max(e.depth);
                     list.push(match word {
-                        K::Asc => OrderExpression::Asc(e.it),
-                        _ => OrderExpression::Desc(e.it),
+                        K::Asc => OrderExpression::Asc(Arc::new(e.it)),
+                        _ => OrderExpression::Desc(Arc::new(e.it)),
                     });
                     continue;
                 }
@@ -428,7 +441,7 @@ impl Parser<'_, '_> {
             };
             self.spend(NODE);
             depth = depth.max(e.depth);
-            list.push(OrderExpression::Asc(e.it));
+            list.push(OrderExpression::Asc(Arc::new(e.it)));
         }
     }
 
@@ -472,7 +485,9 @@ impl Parser<'_, '_> {
                 }
                 for key in order {
                     let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
-                    self.sample(e, &mut samples);
+                    if let Some(e) = owned(e) {
+                        self.sample(e, &mut samples);
+                    }
                 }
             }
         }
@@ -483,7 +498,7 @@ impl Parser<'_, '_> {
             self.spend(NODE);
             let depth = p.depth.max(frame.depth) + 1;
             let it = GraphPattern::Group {
-                inner: Box::new(p.it),
+                inner: Arc::new(p.it),
                 variables: group.variables,
                 aggregates: frame.list,
             };
@@ -538,27 +553,27 @@ impl Parser<'_, '_> {
         if let Some((expression, depth)) = modifiers.order {
             deepest = deepest.max(depth);
             it = GraphPattern::OrderBy {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 expression,
             };
         }
         let variables = chosen.iter().map(|v| self.variable_of(*v)).collect();
         it = GraphPattern::Project {
-            inner: Box::new(it),
+            inner: Arc::new(it),
             variables,
         };
         it = match selection.duplicates {
             Duplicates::Keep => it,
             Duplicates::Distinct => GraphPattern::Distinct {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
             Duplicates::Reduced => GraphPattern::Reduced {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
         };
         if modifiers.limit.is_some() || modifiers.offset.is_some() {
             it = GraphPattern::Slice {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 start: modifiers.offset.unwrap_or(0),
                 length: modifiers.limit,
             };

@@ -1,14 +1,14 @@
 //! Inline data: VALUES.
 
 use super::group::Pattern;
+use super::intern::Word;
 use super::{Deep, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::GraphPattern;
+use crate::algebra::{GroundTerm, GroundTriple, Variable};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use oxrdf::vocab::rdf;
 use rustc_hash::FxHashSet;
-use spargebra::algebra::GraphPattern;
-use spargebra::term::{GroundTerm, GroundTriple, Variable};
 
 /// Bytes that a value takes, without its text.
 const VALUE: usize = size_of::<Option<GroundTerm>>() * 3 / 2;
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
                 self.bump()?;
                 let subject = self.expect_iri(Place::TripleSubjectData)?;
                 let predicate = if self.eat(Kind::A)? {
-                    rdf::TYPE.into_owned()
+                    self.word(Word::Type)
                 } else {
                     self.expect_iri(Place::TriplePredicateData)?
                 };

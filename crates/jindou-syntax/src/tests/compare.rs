@@ -33,10 +33,12 @@ fn ours(text: &str, update: bool) -> Result<Read, Failure> {
     };
     if update {
         let u = crate::parse_update(text, &options, &mut Unlimited)?;
-        let ops = u.operations.into_iter().map(|o| o.operation).collect();
-        Ok(Read::Update(ops, format!("{:?}", u.base)))
+        let ops = u.operations.iter().map(|o| (&o.operation).into());
+        let base = u.base.map(|b| Iri::parse_unchecked(b.as_str().to_owned()));
+        Ok(Read::Update(ops.collect(), format!("{base:?}")))
     } else {
-        crate::parse_query(text, &options, &mut Unlimited).map(|q| Read::Query(Box::new(q)))
+        crate::parse_query(text, &options, &mut Unlimited)
+            .map(|q| Read::Query(Box::new((&q).into())))
     }
 }
 

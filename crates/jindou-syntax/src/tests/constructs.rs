@@ -9,8 +9,8 @@ const PREFIXES: &str =
 
 fn read(text: &str) -> Query {
     let text = format!("{PREFIXES}{text}");
-    parse_query(&text, &Options::default(), &mut Unlimited)
-        .unwrap_or_else(|e| panic!("{text}\n{e}"))
+    let query = parse_query(&text, &Options::default(), &mut Unlimited);
+    Query::from(&query.unwrap_or_else(|e| panic!("{text}\n{e}")))
 }
 
 fn refused(text: &str) -> String {

@@ -41,6 +41,8 @@ pub struct BackupTarget {
     files: Arc<dyn Files>,
     /// Where they are, if one process at a time must write there.
     folder: Option<PathBuf>,
+    /// The only backup that is looked at, if one was named.
+    only: Option<String>,
 }
 
 impl std::fmt::Debug for BackupTarget {
@@ -80,6 +82,7 @@ impl BackupTarget {
         Ok(Self {
             files: Arc::new(files),
             folder: Some(PathBuf::from(path)),
+            only: None,
         })
     }
 
@@ -117,6 +120,16 @@ impl BackupTarget {
         Self {
             files,
             folder: None,
+            only: None,
+        }
+    }
+
+    /// The same place as if this backup were the only one in it: restores take no other one, whatever else is there.
+    #[must_use]
+    pub fn only(&self, name: impl Into<String>) -> Self {
+        Self {
+            only: Some(name.into()),
+            ..self.clone()
         }
     }
 
@@ -129,10 +142,11 @@ impl BackupTarget {
         Ok(documents.into_iter().map(|d| d.map(|d| d.info)).collect())
     }
 
+    /// Texts of all backups, oldest first.
     fn documents(&self) -> Result<Vec<Result<Document>>> {
         let files = &*self.files;
         let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
-        names.retain(|n| document::is_name(n));
+        names.retain(|n| document::is_name(n) && self.only.as_ref().is_none_or(|only| n == only));
         names.sort_unstable();
         let all = files.read_many(&names, LONGEST);
         Ok(names

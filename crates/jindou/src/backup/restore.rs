@@ -68,15 +68,44 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let mut all = from.documents()?;
     let place = from.files.path("");
     let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
-    let Some(newest) = all.pop() else {
+    if all.is_empty() {
+        return Err(none(match &from.only {
+            Some(name) => format!(
+                "there is no backup {name}; `jindou backup --list` names those that there are"
+            ),
+            None => "there are no backups".into(),
+        }));
+    }
+    // The damaged ones behind the last one that is whole: what they have may be what is wanted.
+    let mut damaged = None;
+    let mut newest = None;
+    while newest.is_none() {
+        match all.pop() {
+            Some(Ok(whole)) => newest = Some(whole),
+            Some(Err(e)) => damaged = damaged.or(Some(e)),
+            None => break,
+        }
+    }
+    if let Some(e) = damaged {
+        return Err(match newest {
+            Some(older) => Error::Store(format!(
+                "the newest backup cannot be read: {e}; to restore an older one name it, as with `--backup {}` (snapshot {}, {})",
+                older.info.name,
+                older.info.snapshot,
+                time_text(older.info.time)
+            )),
+            None => e,
+        });
+    }
+    let Some(newest) = newest else {
         return Err(none("there are no backups".into()));
     };
     if to == RestoreTo::Newest {
-        return newest;
+        return Ok(newest);
     }
-    all.push(newest);
-    // A damaged one does not keep others from serving.
+    // One that is damaged does not keep those after it from serving.
     let mut whole: Vec<Document> = all.into_iter().flatten().collect();
+    whole.push(newest);
     let reach = |d: &Document| {
         let i = &d.info;
         format!(

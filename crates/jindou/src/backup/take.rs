@@ -5,11 +5,10 @@ use super::{BackupInfo, BackupTarget, parts};
 use crate::database::{Database, guarded};
 use crate::update::{log_in, micros};
 use jindou_log::{Files, Part, is_part, record_after};
-use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -218,7 +217,7 @@ impl Copy<'_> {
         };
         let small = |name: &str| {
             let path = folder.join(name);
-            std::fs::read(&path).map_err(|e| Error::io(path, e))
+            private::read(&path).map_err(|e| Error::io(path, e))
         };
         let (text, sums) = (small(MANIFEST)?, small(CHECKSUMS)?);
         if text != manifest.to_text().as_bytes() {
@@ -251,7 +250,7 @@ impl Copy<'_> {
                 if !there.contains(part) {
                     let file = match &file {
                         Some(file) => file,
-                        None => file.insert(File::open(&path).map_err(|e| Error::io(&path, e))?),
+                        None => file.insert(private::open(&path).map_err(|e| Error::io(&path, e))?),
                     };
                     let bytes = parts::read(file, &path, length, i, part)?;
                     self.put(part, &bytes, there, copied)?;

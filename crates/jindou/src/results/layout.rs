@@ -2,6 +2,7 @@
 
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
+use jindou_model::Result;
 
 /// Text of a row's cells, and the text around them. A cell's text depends on its column and its term only, so it can be kept and
 /// used again.
@@ -16,16 +17,22 @@ pub(crate) trait Layout {
     const UNBOUND_HAS_PLACE: bool;
 
     /// Appends a bound cell, by its canonical bytes.
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// If the format cannot express the term.
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 
 /// Appends one row. O(bytes of the row).
+///
+/// # Errors
+/// If the format cannot express a term.
 #[inline]
 pub(super) fn push_row<'a, L: Layout>(
     layout: &L,
     row: impl Iterator<Item = Option<&'a [u8]>>,
     out: &mut Vec<u8>,
-) {
+) -> Result<()> {
     out.extend_from_slice(L::OPEN);
     let mut first = true;
     for (column, cell) in row.enumerate() {
@@ -37,10 +44,11 @@ pub(super) fn push_row<'a, L: Layout>(
         }
         first = false;
         if let Some(cell) = cell {
-            layout.cell(column, cell, out);
+            layout.cell(column, cell, out)?;
         }
     }
     out.extend_from_slice(L::CLOSE);
+    Ok(())
 }
 
 /// SPARQL Results TSV: terms in Turtle's syntax.
@@ -53,8 +61,9 @@ impl Layout for Tsv {
     const UNBOUND_HAS_PLACE: bool = true;
 
     #[inline]
-    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) {
+    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
         push_tsv_term(term, out);
+        Ok(())
     }
 }
 
@@ -68,8 +77,9 @@ impl Layout for Csv {
     const UNBOUND_HAS_PLACE: bool = true;
 
     #[inline]
-    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) {
+    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
         push_csv_term(term, out);
+        Ok(())
     }
 }
 
@@ -84,9 +94,10 @@ impl Layout for Json<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
         push_json_term(term, out);
+        Ok(())
     }
 }
 
@@ -100,8 +111,8 @@ impl Layout for JsonLine<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
-        Json(self.0).cell(column, term, out);
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        Json(self.0).cell(column, term, out)
     }
 }
 
@@ -115,9 +126,10 @@ impl Layout for Xml<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) {
+    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
-        push_xml_term(term, out);
+        push_xml_term(term, out)?;
         out.extend_from_slice(b"</binding>");
+        Ok(())
     }
 }

@@ -83,8 +83,15 @@ impl RowText {
     }
 
     /// Appends one row. O(bytes of the row).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](jindou_model::Error::Unsupported) if the format cannot express a term: XML has no control characters.
     #[inline]
-    pub fn push<'a>(&self, row: impl Iterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
+    pub fn push<'a>(
+        &self,
+        row: impl Iterator<Item = Option<&'a [u8]>>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         match self {
             Self::Tsv => layout::push_row(&Tsv, row, out),
             Self::Csv => layout::push_row(&Csv, row, out),

@@ -2,6 +2,7 @@
 
 use super::find::first_of;
 use jindou_model::term::{self, Parts};
+use jindou_model::{Error, Result};
 use std::io::Write as _;
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
@@ -21,7 +22,7 @@ pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
 pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = b"<binding name=\"".to_vec();
-        push_xml_text(v.as_bytes(), &mut out);
+        push_xml_name(v, &mut out);
         out.extend_from_slice(b"\">");
         out
     };
@@ -111,7 +112,7 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
     push_runs(
         text,
         |rest| first_of(rest, 0x20, [b'"', b'\\']),
-        |b, out| match b {
+        |rest, out| match rest[0] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -130,20 +131,23 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
 fn push_runs(
     text: &[u8],
     special: impl Fn(&[u8]) -> Option<usize>,
-    escape: impl Fn(u8, &mut Vec<u8>),
+    mut escape: impl FnMut(&[u8], &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
     let mut rest = text;
     while let Some(at) = special(rest) {
         out.extend_from_slice(&rest[..at]);
-        escape(rest[at], out);
+        escape(&rest[at..], out);
         rest = &rest[at + 1..];
     }
     out.extend_from_slice(rest);
 }
 
 /// Appends a term's element.
-pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
+///
+/// # Errors
+/// If it has a character that XML cannot express.
+pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match cell.first() {
         Some(&term::IRI) => return push_element(b"<uri>", &cell[1..], b"</uri>", out),
         Some(&term::BLANK) => {
@@ -160,31 +164,31 @@ pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
                 Some((tag, direction)) => (tag, Some(direction)),
                 None => (tag, None),
             };
-            push_element(b"<literal xml:lang=\"", tag.as_bytes(), b"\"", out);
+            push_element(b"<literal xml:lang=\"", tag.as_bytes(), b"\"", out)?;
             if let Some(direction) = direction {
                 out.extend_from_slice(b" its:dir=\"");
-                push_xml_text(direction.as_bytes(), out);
+                push_xml_text(direction.as_bytes(), out)?;
                 out.extend_from_slice(
                     b"\" xmlns:its=\"http://www.w3.org/2005/11/its\" its:version=\"2.0\"",
                 );
             }
-            push_element(b">", text.as_bytes(), b"</literal>", out);
+            push_element(b">", text.as_bytes(), b"</literal>", out)?;
         }
         Some(Parts::Coded(text, code)) => {
             out.extend_from_slice(b"<literal datatype=\"");
             push_coded_datatype(code, out);
-            push_element(b"\">", text.as_bytes(), b"</literal>", out);
+            push_element(b"\">", text.as_bytes(), b"</literal>", out)?;
         }
         Some(Parts::Typed(text, datatype)) => {
-            push_element(b"<literal datatype=\"", datatype.as_bytes(), b"\">", out);
-            push_element(b"", text.as_bytes(), b"</literal>", out);
+            push_element(b"<literal datatype=\"", datatype.as_bytes(), b"\">", out)?;
+            push_element(b"", text.as_bytes(), b"</literal>", out)?;
         }
         Some(Parts::Triple(parts)) => {
             out.extend_from_slice(b"<triple>");
             for (name, part) in ["subject", "predicate", "object"].iter().zip(parts) {
-                push_element(b"<", name.as_bytes(), b">", out);
-                push_xml_term(part, out);
-                push_element(b"</", name.as_bytes(), b">", out);
+                push_element(b"<", name.as_bytes(), b">", out)?;
+                push_xml_term(part, out)?;
+                push_element(b"</", name.as_bytes(), b">", out)?;
             }
             out.extend_from_slice(b"</triple>");
         }
@@ -192,33 +196,47 @@ pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(b"<literal></literal>");
         }
     }
+    Ok(())
 }
 
-fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) {
+fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(open);
-    push_xml_text(text, out);
+    push_xml_text(text, out)?;
     out.extend_from_slice(close);
+    Ok(())
 }
 
-/// Appends text for content and attributes. Characters that XML 1.0 cannot hold at all become U+FFFD: a document
-/// that no parser takes helps nobody. Spaces at the ends are written as references: many readers trim what stands
-/// between elements.
-pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) {
+/// Appends the name of a variable, which has no character that XML cannot express.
+pub(super) fn push_xml_name(name: &str, out: &mut Vec<u8>) {
+    // Names of variables are letters, digits and the like.
+    let _ = push_xml_text(name.as_bytes(), out);
+}
+
+/// Appends text for content and attributes, so that readers get the same text back. Spaces at the ends are written as references: many readers
+/// trim what stands between elements.
+///
+/// # Errors
+/// If it has a character that XML 1.0 cannot express.
+pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let spaces = |n: usize, out: &mut Vec<u8>| (0..n).for_each(|_| out.extend_from_slice(b"&#32;"));
     let leading = text.iter().take_while(|b| **b == b' ').count();
     let text = &text[leading..];
     let trailing = text.iter().rev().take_while(|b| **b == b' ').count();
     let text = &text[..text.len() - trailing];
     spaces(leading, out);
-    push_xml_inner(text, out);
+    push_xml_inner(text, out)?;
     spaces(trailing, out);
+    Ok(())
 }
 
-fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) {
+fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let mut is_expressible = true;
+    let is_expressible_so_far = &mut is_expressible;
     push_runs(
         text,
-        |rest| first_of(rest, 0x20, [b'<', b'>', b'&', b'"', b'\'']),
-        |b, out| match b {
+        // The first byte of U+FFFE and U+FFFF, and of few other characters.
+        |rest| first_of(rest, 0x20, [b'<', b'>', b'&', b'"', b'\'', 0xEF]),
+        |rest, out| match rest[0] {
             b'<' => out.extend_from_slice(b"&lt;"),
             b'>' => out.extend_from_slice(b"&gt;"),
             b'&' => out.extend_from_slice(b"&amp;"),
@@ -227,10 +245,25 @@ fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) {
             b'\t' => out.extend_from_slice(b"&#9;"),
             b'\n' => out.extend_from_slice(b"&#10;"),
             b'\r' => out.extend_from_slice(b"&#13;"),
-            _ => out.extend_from_slice("\u{FFFD}".as_bytes()),
+            0xEF if !matches!(rest, [_, 0xBF, 0xBE | 0xBF, ..]) => out.push(0xEF),
+            _ => *is_expressible_so_far = false,
         },
         out,
     );
+    match is_expressible {
+        true => Ok(()),
+        false => Err(inexpressible(text)),
+    }
+}
+
+#[cold]
+fn inexpressible(text: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(text);
+    let why = jindou_xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
+    let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    Error::Unsupported(format!(
+        "{why}, and the answer has it: take JSON, CSV or TSV instead, or replace it (REPLACE(?x, …)): {shown}"
+    ))
 }
 
 #[cfg(test)]
@@ -290,7 +323,7 @@ mod tests {
             batch.rows = 1;
             if i % 2 == 0 {
                 let mut text = Vec::new();
-                w.row_text().unwrap().push(batch.row(0), &mut text);
+                w.row_text().unwrap().push(batch.row(0), &mut text).unwrap();
                 w.raw(&text, 1).unwrap();
             } else {
                 w.rows(&batch).unwrap();
@@ -343,11 +376,35 @@ mod tests {
         assert_eq!(read(QueryResultsFormat::Json, &json), rows);
         let lines = written(ResultFormat::JsonLines, &rows);
         assert_eq!(read_lines(&lines), rows);
-        let xml = written(ResultFormat::Xml, &rows);
-        let back = read(QueryResultsFormat::Xml, &xml);
-        assert_eq!(
-            back[0][0],
-            Some(Literal::new_simple_literal("a\u{FFFD}b").into())
-        );
+    }
+
+    #[test]
+    fn what_xml_cannot_express_is_an_error() {
+        let tried = |text: &str| {
+            let mut out = Vec::new();
+            let mut writer = ResultWriter::new(&mut out, ResultFormat::Xml);
+            writer.solutions(&["a".into()]).unwrap();
+            let mut rows = Rows::default();
+            rows.clear(1);
+            term::push_term(&Literal::new_simple_literal(text).into(), &mut rows.bytes);
+            rows.end_cell();
+            rows.rows = 1;
+            let made = writer
+                .row_text()
+                .unwrap()
+                .push(rows.row(0), &mut Vec::new());
+            (writer.rows(&rows).map_err(|e| e.to_string()), made.is_ok())
+        };
+        for text in ["a\u{1}b", "\u{0}", "\u{1F}", "a\u{FFFE}", "\u{FFFF}b"] {
+            let (rows, made) = tried(text);
+            let e = rows.unwrap_err();
+            assert!(
+                e.contains("XML cannot express the character U+") && !made,
+                "{e}"
+            );
+        }
+        for text in ["\u{FFFD}", "\u{FEFF}", "\u{F000}", "\u{7F}\u{85}", "\t\r\n"] {
+            assert_eq!(tried(text), (Ok(()), true), "{text:?}");
+        }
     }
 }

@@ -201,7 +201,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         for r in 0..rows.rows {
             match kind {
                 Kind::Table(t) => t.row(rows.row(r), buffer),
-                Kind::Rows(text, _) => text.push(rows.row(r), buffer),
+                Kind::Rows(text, _) => text.push(rows.row(r), buffer)?,
             }
             if buffer.len() >= PIECE {
                 out.write_all(unjoined(kind, buffer)).map_err(closed)?;
@@ -283,7 +283,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     cell.clear();
                     term::push_term(part, cell);
                 }
-                text.push(self.cells.iter().map(|c| Some(&**c)), buffer);
+                text.push(self.cells.iter().map(|c| Some(&**c)), buffer)?;
                 if buffer.len() >= PIECE {
                     out.write_all(buffer).map_err(closed)?;
                     buffer.clear();
@@ -347,7 +347,7 @@ fn xml_head(variables: &[String]) -> Vec<u8> {
             .to_vec();
     for v in variables {
         out.extend_from_slice(b"<variable name=\"");
-        rows::push_xml_text(v.as_bytes(), &mut out);
+        rows::push_xml_name(v, &mut out);
         out.extend_from_slice(b"\"/>");
     }
     out.extend_from_slice(b"</head><results>");

@@ -60,7 +60,7 @@ use crate::database::{Database, guarded, watching};
 use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
-use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, setters};
+use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
 use jindou_parse::DocumentSource;
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
@@ -162,6 +162,8 @@ pub struct UpdateReport {
 /// A request on its way from text to changes.
 struct ReadRequest {
     parsed: ParsedUpdate,
+    /// Charged for the operations.
+    _scope: Scope,
     documents: operations::Loaded,
     parse_time: Duration,
 }
@@ -228,16 +230,23 @@ impl Database {
             prefixes: options.prefixes.clone(),
             ..SyntaxOptions::under(options.base.as_deref())
         };
-        let mut parsed = guarded(|| read_update(text, &syntax, &options.memory, cancel))?;
-        let depth = parsed.depth;
-        if let Some(only) = &options.only {
-            with_stack(depth, || target::restrict(&mut parsed.request, only))??;
-        }
+        let scope = Scope::for_text(text.len(), &options.memory, cancel)?;
+        let parsed = guarded(|| {
+            scope.try_run(|| {
+                let mut parsed = read_update(text, &syntax)?;
+                if let Some(only) = &options.only {
+                    let depth = parsed.depth;
+                    with_stack(depth, || target::restrict(&mut parsed.request, only))??;
+                }
+                Ok(parsed)
+            })
+        })?;
         let parse_time = started.elapsed();
         let documents =
             guarded(|| Ok(operations::read_documents(&parsed.request, options, cancel)))?;
         Ok(ReadRequest {
             parsed,
+            _scope: scope,
             documents,
             parse_time,
         })

@@ -63,15 +63,6 @@ impl Window {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = offset;
     }
-
-    /// Starts fetching the cache lines around `offset`, which is a guess.
-    #[inline]
-    pub(super) fn prefetch_around(&self, offset: u64) {
-        /// Half a line.
-        const NEAR: u64 = 32;
-        self.prefetch(offset.saturating_sub(NEAR));
-        self.prefetch(offset.saturating_add(NEAR));
-    }
 }
 
 /// Windows by a region's slot; looked up without a lock.

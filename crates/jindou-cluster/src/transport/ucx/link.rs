@@ -410,12 +410,6 @@ impl Peer for Link {
         Ok(())
     }
 
-    fn expect(&self, region: RemoteRegion, offset: u64) {
-        if let Some(window) = self.windows.get(region.slot) {
-            window.prefetch_around(offset);
-        }
-    }
-
     fn call(
         &self,
         kind: u16,

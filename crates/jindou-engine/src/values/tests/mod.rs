@@ -7,14 +7,16 @@ use super::Evaluator;
 use crate::batch::View;
 use crate::explore::Run;
 use crate::terms::{QueryTerms, TermDecoder};
+use crate::tree::Layout;
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
-use jindou_plan::{GeneralExpression, expression_parts};
+use jindou_plan::GeneralExpression;
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Variable};
 use spareval::QueryEvaluator;
 use spargebra::algebra::{Expression, Function, GraphPattern};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 struct Random(u64);
@@ -260,6 +262,7 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         vocabulary: snapshot.vocabulary(),
         terms: &terms,
         cancel: &cancel,
+        scope: None,
         budget: &budget,
         batch_rows: 64,
         first_batch: 64,
@@ -292,7 +295,27 @@ fn read(run: &Run<'_>, id: u32) -> Option<Term> {
 /// An expression, and all that it is made of.
 fn with_parts(e: &Expression) -> Vec<&Expression> {
     let mut all = vec![e];
-    all.extend(expression_parts(e).into_iter().flat_map(with_parts));
+    use Expression as E;
+    let parts: Vec<&Expression> = match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => vec![a, b],
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+        E::In(a, list) => std::iter::once(&**a).chain(list).collect(),
+        E::If(a, b, c) => vec![a, b, c],
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().collect(),
+    };
+    all.extend(parts.into_iter().flat_map(with_parts));
     all
 }
 
@@ -437,24 +460,28 @@ fn many_digits(l: &Literal) -> bool {
 fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec<u32>]) -> usize {
     let (rows, mut values) = (columns[0].len(), 0);
     let g = GeneralExpression {
-        expression: e.clone(),
-        variables: (0..3).map(|n| (x(n), n as u16)).collect(),
+        expression: Arc::new(e.into()),
+        variables: (0..3).map(|n| (x(n).into(), n as u16)).collect(),
         base_iri: None,
         functions: jindou_plan::Functions::new(),
         per_row: false,
         asked: None,
     };
-    let evaluator = || Evaluator::new(&g, &[0, 1, 2], run).unwrap();
+    let evaluator = || Evaluator::new(&g, &Layout::new(&[0, 1, 2]), run).unwrap();
     let view = View { columns, rows };
     let mut out = vec![0; rows];
     evaluator().column(run, view, &mut out).unwrap();
     let mut truths = vec![crate::filter::TRUE; rows];
     let mut evaluator = evaluator();
-    evaluator.truth(run, view, 0, &mut truths).unwrap();
+    evaluator
+        .truth(run, view, 0, &mut truths, &mut vec![])
+        .unwrap();
     // Some rows of a part: others stay as they are.
     let wanted = |row: usize| u8::from(!row.is_multiple_of(3));
     let mut some: Vec<u8> = (rows / 2..rows).map(wanted).collect();
-    evaluator.truth(run, view, rows / 2, &mut some).unwrap();
+    evaluator
+        .truth(run, view, rows / 2, &mut some, &mut vec![])
+        .unwrap();
     for (row, got) in (rows / 2..).zip(some) {
         let want = if wanted(row) == 1 { truths[row] } else { 0 };
         assert_eq!(got, want, "row {row}: the truth of {text} in some rows");
@@ -553,8 +580,8 @@ fn casts_agree_with_spareval() {
         for text in &texts {
             let e = parse(text).expect("a cast");
             let g = GeneralExpression {
-                expression: e.clone(),
-                variables: vec![(x(0), 0)],
+                expression: Arc::new((&e).into()),
+                variables: [(x(0).into(), 0)].into(),
                 base_iri: None,
                 functions: jindou_plan::Functions::new(),
                 per_row: false,
@@ -566,7 +593,7 @@ fn casts_agree_with_spareval() {
                 rows: ids.len(),
             };
             let mut out = vec![0; ids.len()];
-            let mut evaluator = Evaluator::new(&g, &[0], run).unwrap();
+            let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), run).unwrap();
             evaluator.column(run, view, &mut out).unwrap();
             for (&id, &got) in ids.iter().zip(&out) {
                 let input = read(run, id);
@@ -616,14 +643,14 @@ fn growing_string_hits_the_budget(call: &str) {
         };
         let e = parse(call).unwrap();
         let g = GeneralExpression {
-            expression: e,
-            variables: vec![(x(0), 0)],
+            expression: Arc::new((&e).into()),
+            variables: [(x(0).into(), 0)].into(),
             base_iri: None,
             functions: jindou_plan::Functions::new(),
             per_row: false,
             asked: None,
         };
-        let mut evaluator = Evaluator::new(&g, &[0], &small).unwrap();
+        let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), &small).unwrap();
         let mut id = ids[1];
         for _ in 0..40 {
             let columns = [vec![id]];

@@ -1,0 +1,97 @@
+//! Random hostile texts of every construct, to megabytes, through every route, one at a time and eight at once, under three
+//! settings of limits. No process takes more memory than its limit + 10 % + 96 MiB, no text computes longer than its time limit
+//! + 1 s, or outlives its client, DELETE or SIGTERM by more than 1 s; nothing panics, and light queries are answered meanwhile.
+//!
+//! Time is judged by the process's own processor time after the limit, so that other work on the machine is no fault.
+//!
+//! `JINDOU_TEXTS`, `JINDOU_SEED`, `JINDOU_FROM`: how many, which, from which on (each text depends on the seed and its number
+//! alone); `JINDOU_SLOW`: time limits so many times as long (as measured, where other work leaves less of the machine); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHRINK`: tries to
+//! make each fault's recipe smaller; `JINDOU_RECIPE` with `JINDOU_LANGUAGE` (`query`, `update`, or a media type): this text alone,
+//! by each of its language's routes. Recipes are in the notation of `jindou_testing::attack::Recipe`.
+
+mod campaign;
+mod requests;
+mod server;
+mod volley;
+
+use campaign::{Campaign, number, slowness};
+use jindou_testing::attack::{Attack, Language, Recipe};
+use server::Setting;
+use std::time::Duration;
+use volley::Slack;
+
+const MIB: u64 = 1 << 20;
+
+/// Three settings of limits: usual, tight, wide.
+const SETTINGS: [Setting; 3] = [
+    Setting {
+        memory: 512 * MIB,
+        query_memory: 256 * MIB,
+        timeout: Duration::from_secs(1),
+        more: &[],
+    },
+    Setting {
+        memory: 256 * MIB,
+        query_memory: 96 * MIB,
+        timeout: Duration::from_millis(500),
+        more: &[
+            "--threads",
+            "1",
+            "--heavy-slots",
+            "1",
+            "--max-result-bytes",
+            "16M",
+        ],
+    },
+    Setting {
+        memory: 1024 * MIB,
+        query_memory: 1024 * MIB,
+        timeout: Duration::from_secs(2),
+        more: &["--union-default-graph", "--max-result-rows", "1000000"],
+    },
+];
+
+#[test]
+#[ignore = "hours; see docs/testing.md"]
+fn random_texts() {
+    let slow = number("JINDOU_SLOW", slowness()) as u32;
+    println!("time limits {slow} times as long as on an idle machine");
+    let settings = SETTINGS.map(|s| Setting {
+        timeout: s.timeout * slow,
+        ..s
+    });
+    let subjects = number("JINDOU_SUBJECTS", 5_000);
+    let mut campaign = Campaign::new(&settings, subjects, Slack(Duration::from_secs(1)));
+    campaign.most = number("JINDOU_KIB", 8 << 10) << 10;
+    campaign.tries = number("JINDOU_SHRINK", 12);
+    if let Ok(recipe) = std::env::var("JINDOU_RECIPE") {
+        let recipe: Recipe = recipe.parse().expect("JINDOU_RECIPE");
+        let language = match std::env::var("JINDOU_LANGUAGE").as_deref() {
+            Err(_) | Ok("query") => Language::Query,
+            Ok("update") => Language::Update,
+            Ok(media) => Language::Document(String::leak(media.to_owned())),
+        };
+        campaign.one(&Attack::of(language, recipe));
+    } else {
+        campaign.texts(
+            number("JINDOU_SEED", 1),
+            number("JINDOU_FROM", 0),
+            number("JINDOU_TEXTS", 20_000),
+        );
+    }
+    campaign.end();
+}
+
+/// A few hundred texts of up to 256 KiB, in short time.
+#[test]
+fn some_random_texts() {
+    let settings = [Setting {
+        timeout: Duration::from_millis(300),
+        ..SETTINGS[0]
+    }];
+    // Built without optimisation, all takes many times longer.
+    let mut campaign = Campaign::new(&settings, 2000, Slack(Duration::from_secs(4)));
+    campaign.most = 256 << 10;
+    campaign.texts(36, 0, 150);
+    campaign.end();
+}

@@ -1,0 +1,459 @@
+//! Requests: every way that a text can take into a server.
+
+use crate::server::TOKEN;
+use jindou_testing::Rng;
+use jindou_testing::attack::{Attack, Language};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A route, a method and a way to send the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    Get(&'static str),
+    Body(&'static str),
+    Form(&'static str),
+    Explain,
+    ExplainForm,
+    Profile,
+    Bound,
+    Prepare,
+    PrepareForm,
+    /// A query that was prepared before, with values.
+    Prepared,
+    Batch,
+    BatchArray,
+    Complete,
+    CompleteAfter,
+    /// A short query with many other parameters.
+    Parameters,
+    /// A short query with long headers.
+    Headers,
+    Describe,
+    Update(&'static str),
+    UpdateForm(&'static str),
+    UpdateParameters,
+    Patch,
+    Put,
+    Post,
+    PostNew,
+    ReadGraph,
+    DeleteGraph,
+}
+
+const QUERIES: [Route; 27] = [
+    Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/sparql"),
+    Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/query"),
+    Route::Body("/sparql"),
+    Route::Form("/query"),
+    Route::Form("/sparql"),
+    Route::Form("/"),
+    Route::Get("/query"),
+    Route::Get("/sparql"),
+    Route::Explain,
+    Route::Explain,
+    Route::ExplainForm,
+    Route::Profile,
+    Route::Bound,
+    Route::Prepare,
+    Route::Prepare,
+    Route::PrepareForm,
+    Route::Prepared,
+    Route::Batch,
+    Route::BatchArray,
+    Route::Complete,
+    Route::CompleteAfter,
+    Route::Parameters,
+];
+
+const UPDATES: [Route; 8] = [
+    Route::Update("/update"),
+    Route::Update("/update"),
+    Route::Update("/update"),
+    Route::Update("/sparql"),
+    Route::UpdateForm("/update"),
+    Route::UpdateForm("/sparql"),
+    Route::UpdateParameters,
+    Route::Patch,
+];
+
+const DOCUMENTS: [Route; 8] = [
+    Route::Put,
+    Route::Put,
+    Route::Post,
+    Route::Post,
+    Route::PostNew,
+    Route::ReadGraph,
+    Route::DeleteGraph,
+    Route::Describe,
+];
+
+/// Answers' formats.
+const ACCEPT: [&str; 10] = [
+    "*/*",
+    "application/sparql-results+json",
+    "application/sparql-results+xml",
+    "text/csv",
+    "text/tab-separated-values",
+    "text/turtle, application/sparql-results+json",
+    "application/n-triples, text/csv",
+    "application/rdf+xml, */*",
+    "application/ld+json, */*",
+    "text/html, */*",
+];
+
+/// Longest head of a request that is sent.
+const HEAD: usize = 120 << 10;
+
+/// A request, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Route {
+    /// A random route for a text of this language.
+    pub fn random(rng: &mut Rng, language: Language) -> Self {
+        match language {
+            Language::Query if rng.chance(2) => rng.one(&[Self::Headers, Self::Describe]),
+            Language::Query => rng.one(&QUERIES),
+            Language::Update => rng.one(&UPDATES),
+            Language::Document(_) => rng.one(&DOCUMENTS),
+        }
+    }
+
+    /// The request that brings a text this way. `prepared`: the name of a query with the parameters `s` and `o`.
+    pub fn request(self, attack: &Attack, accept: &str, prepared: &str, most: usize) -> Request {
+        // In a form a text may be three times as long.
+        let text = || attack.text(most);
+        let short = |name: &str| format!("{name}={}", escaped(&attack.text(most.min(HEAD) / 3)));
+        let form = |mut form: String| {
+            form.truncate(most);
+            ("application/x-www-form-urlencoded", form)
+        };
+        let whole = |name: &str| format!("{name}={}", escaped(&text()));
+        let value = |n: usize| {
+            attack.values.get(n).map_or_else(
+                || {
+                    let wrong = attack.text(most.min(1 << 16));
+                    format!("\"{}\"", wrong.replace(['"', '\\', '\n', '\r'], " "))
+                },
+                |v| v.1.text(most),
+            )
+        };
+        const QUERY: &str = "application/sparql-query";
+        const UPDATE: &str = "application/sparql-update";
+        let light = "query=SELECT%20*%20%7B%20?s%20%3Chttp://e/n%3E%207%20%7D";
+        let graph = "/store?graph=http://e/hostile";
+        let media = match attack.language {
+            Language::Document(media) => media,
+            _ => "text/turtle",
+        };
+        let mut more = String::new();
+        let (method, path, (media, body)) = match self {
+            Self::Get(path) => (
+                "GET",
+                format!("{path}?{}", short("query")),
+                ("", String::new()),
+            ),
+            Self::Body(path) => ("POST", path.to_owned(), (QUERY, text())),
+            Self::Form(path) => ("POST", path.to_owned(), form(whole("query"))),
+            Self::Explain => ("POST", "/query?explain=true".into(), (QUERY, text())),
+            Self::ExplainForm => (
+                "POST",
+                "/query".into(),
+                form(format!("explain=1&{}", whole("query"))),
+            ),
+            Self::Profile => ("POST", "/query?profile=true".into(), (QUERY, text())),
+            Self::Bound => {
+                let mut all = String::new();
+                for (name, value) in &attack.values {
+                    let _ = write!(all, "${name}={}&", escaped(&value.text(most)));
+                }
+                if all.is_empty() {
+                    all = "$s=%3Chttp://e/s1%3E&$o=7&".into();
+                }
+                ("POST", "/query".into(), form(all + &whole("query")))
+            }
+            Self::Prepare => {
+                let text = text();
+                let name = ["v", "s", "o", "n", "x0", "p"]
+                    .iter()
+                    .find(|n| text.contains(&format!("?{n} ")) || text.contains(&format!("${n} ")));
+                let parameter = name.map_or(String::new(), |n| format!("?parameter={n}"));
+                ("POST", format!("/prepared{parameter}"), (QUERY, text))
+            }
+            Self::PrepareForm => {
+                let text = attack.text(most);
+                let mut all = String::new();
+                for i in 0..text.len() / 10 {
+                    // Only variables of the query can be parameters.
+                    if i < 100 && !text.contains(&format!("?x{i} ")) {
+                        break;
+                    }
+                    let _ = write!(all, "parameter=x{i}&");
+                }
+                ("POST", "/prepared".into(), form(all + &whole("query")))
+            }
+            Self::Prepared => (
+                "POST",
+                format!("/prepared/{prepared}"),
+                form(format!(
+                    "$s={}&$o={}",
+                    escaped(&value(0)),
+                    escaped(&value(1))
+                )),
+            ),
+            Self::Batch | Self::BatchArray => {
+                let array = self == Self::BatchArray;
+                let (o, bytes) = (value(0), attack.recipe.bytes().min(most));
+                let mut all = String::from(if array { "[" } else { "" });
+                let mut n = 0;
+                while all.len() < bytes {
+                    let values = serde_json::json!({ "s": format!("<http://e/s{n}>"), "o": o });
+                    let line = serde_json::json!({ "id": prepared, "values": values });
+                    let comma = if array && n > 0 { "," } else { "" };
+                    let _ = write!(all, "{comma}{line}{}", if array { "" } else { "\n" });
+                    n += 1;
+                }
+                all.push_str(if array { "]" } else { "" });
+                ("POST", "/batch".into(), ("application/x-ndjson", all))
+            }
+            Self::Complete => ("POST", "/complete".into(), form(whole("text"))),
+            Self::CompleteAfter => {
+                let text = text();
+                let middle = (0..=text.len() / 2)
+                    .rev()
+                    .find(|&i| text.is_char_boundary(i));
+                let (before, after) = text.split_at(middle.unwrap_or(0));
+                let all = format!("text={}&after={}", escaped(before), escaped(after));
+                ("POST", "/complete".into(), form(all))
+            }
+            Self::Parameters => {
+                let bytes = attack.recipe.bytes().min(most);
+                let mut all = String::from(light);
+                for i in 0..bytes / 40 {
+                    let name = ["default-graph-uri", "named-graph-uri", "x"][i % 3];
+                    let _ = write!(all, "&{name}=http://e/g{i}");
+                }
+                ("POST", "/query".into(), form(all))
+            }
+            Self::Headers => {
+                for i in 0..attack.recipe.bytes().min(HEAD / 2) / 24 {
+                    let _ = write!(more, "Accept: text/x{i};q=0.{i}\r\n");
+                }
+                ("GET", format!("/query?{light}"), ("", String::new()))
+            }
+            Self::Describe => ("GET", "/query".into(), ("", String::new())),
+            Self::Update(path) => ("POST", path.to_owned(), (UPDATE, text())),
+            Self::UpdateForm(path) => ("POST", path.to_owned(), form(whole("update"))),
+            Self::UpdateParameters => {
+                let bytes = attack.recipe.bytes().min(most);
+                let mut all = String::from("update=DELETE%20WHERE%20%7B%20?s%20?p%2077777%20%7D");
+                for i in 0..bytes / 40 {
+                    let name = ["using-graph-uri", "using-named-graph-uri"][i % 2];
+                    let _ = write!(all, "&{name}=http://e/g{i}");
+                }
+                ("POST", "/update".into(), form(all))
+            }
+            Self::Patch => ("PATCH", graph.into(), (UPDATE, text())),
+            Self::Put => ("PUT", graph.into(), (media, text())),
+            Self::Post => ("POST", graph.into(), (media, text())),
+            Self::PostNew => ("POST", "/store".into(), (media, text())),
+            Self::ReadGraph => {
+                let which = ["default", "graph=http://e/g1", ""][attack.recipe.bytes() % 3];
+                ("GET", format!("/store?{which}"), ("", String::new()))
+            }
+            Self::DeleteGraph => ("DELETE", graph.into(), ("", String::new())),
+        };
+        let (path, body) = (path.replace(' ', "%20"), body.into_bytes());
+        if !media.is_empty() {
+            let _ = write!(more, "Content-Type: {media}\r\n");
+        }
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer {TOKEN}\r\nAccept: {accept}\r\nContent-Length: {}\r\nConnection: close\r\n{more}\r\n",
+            body.len()
+        );
+        Request { head, body }
+    }
+}
+
+impl Request {
+    /// Length of its body.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+}
+
+/// A format of answers.
+pub fn accept(rng: &mut Rng) -> &'static str {
+    rng.one(&ACCEPT)
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for b in text.bytes() {
+        match b {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'~'
+            | b'?'
+            | b'/'
+            | b':' => {
+                out.push(b as char);
+            }
+            b => {
+                let _ = write!(out, "%{b:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// Bytes of an answer that are read before its reader leaves.
+const READ: usize = 2 << 20;
+
+/// A request on its way.
+#[derive(Default)]
+pub struct Flight {
+    stream: Mutex<Option<TcpStream>>,
+    left: AtomicBool,
+    sent: AtomicBool,
+    done: AtomicBool,
+    outcome: Mutex<Outcome>,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The status, or 0 if there was none (the connection broke).
+    pub status: u16,
+    pub took: Duration,
+    /// The answer's first bytes.
+    pub said: String,
+    /// The reader had enough.
+    pub enough: bool,
+}
+
+impl Flight {
+    /// Sends the request and reads its answer.
+    pub fn fly(&self, to: SocketAddr, request: &Request) {
+        let begun = Instant::now();
+        let mut said = vec![];
+        let enough = self.exchange(to, request, &mut said).unwrap_or(false);
+        let text = String::from_utf8_lossy(&said);
+        let status = text.split(' ').nth(1).and_then(|s| s.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |t| t.1);
+        let outcome = Outcome {
+            status: status.unwrap_or(0),
+            took: begun.elapsed(),
+            said: body.chars().take(300).collect(),
+            enough,
+        };
+        *self.outcome.lock().expect("no thread panicked") = outcome;
+        self.sent.store(true, Ordering::Relaxed);
+        self.done.store(true, Ordering::Release);
+    }
+
+    fn exchange(
+        &self,
+        to: SocketAddr,
+        request: &Request,
+        said: &mut Vec<u8>,
+    ) -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(10))?;
+        *self.stream.lock().expect("no thread panicked") = Some(stream.try_clone()?);
+        let head = request.head.replacen("HOST", &to.to_string(), 1);
+        stream.write_all(head.as_bytes())?;
+        // A refusal may come before all is sent.
+        let sent = stream.write_all(&request.body);
+        self.sent.store(true, Ordering::Relaxed);
+        let (mut piece, mut all) = (vec![0u8; 1 << 16], 0);
+        loop {
+            let n = stream.read(&mut piece)?;
+            if n == 0 {
+                return sent.map(|()| false);
+            }
+            all += n;
+            if said.len() < 1 << 12 {
+                said.extend_from_slice(&piece[..n.min(1 << 12)]);
+            }
+            if all > READ {
+                let _ = stream.shutdown(Shutdown::Both);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// True if the request was sent whole.
+    pub fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// True if the client left before it had an answer.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// The client goes away.
+    pub fn leave(&self) {
+        if !self.is_done() {
+            self.left.store(true, Ordering::Relaxed);
+        }
+        if let Some(stream) = &*self.stream.lock().expect("no thread panicked") {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        self.outcome.lock().expect("no thread panicked").clone()
+    }
+}
+
+/// A short request of the driver's own, with its answer's status and body; status 0 if none came in time.
+pub fn ask(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: &str,
+    patience: Duration,
+) -> (u16, String) {
+    let exchange = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&to, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        let kind = match media {
+            "" => String::new(),
+            media => format!("Content-Type: {media}\r\n"),
+        };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {to}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n{kind}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )?;
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    };
+    let said = exchange().unwrap_or_default();
+    let status = said.split(' ').nth(1).and_then(|s| s.parse().ok());
+    let body = said.split_once("\r\n\r\n").map_or("", |t| t.1);
+    (status.unwrap_or(0), body.to_owned())
+}

@@ -1,0 +1,259 @@
+//! A server under attack: a process on a small store that was changed, its memory, processor time and threads as the system
+//! has them.
+
+use crate::volley::GRACE;
+use jindou_testing::attack::data;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The token that clients of the server send.
+pub const TOKEN: &str = "attack-token-that-may-write";
+
+/// Limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Bytes for all queries together.
+    pub memory: u64,
+    /// Bytes for one.
+    pub query_memory: u64,
+    pub timeout: Duration,
+    /// Further arguments.
+    pub more: &'static [&'static str],
+}
+
+/// Memory that a process may have beyond `--memory`: the program itself, its threads' stacks, the store, buffers of sockets,
+/// and a request's body on its way.
+const BESIDE: u64 = 96 << 20;
+
+impl Setting {
+    /// Most memory that the process may have.
+    pub fn most(&self) -> u64 {
+        self.memory + self.memory / 10 + BESIDE
+    }
+}
+
+/// A store that servers get copies of.
+pub struct Template(tempfile::TempDir);
+
+fn program() -> PathBuf {
+    std::env::var_os("JINDOU_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_jindou").into(), PathBuf::from)
+}
+
+fn run(arguments: &[&str], paths: &[&Path]) {
+    let done = Command::new(program())
+        .args(arguments)
+        .args(paths)
+        .stdout(Stdio::null())
+        .status()
+        .expect("the program");
+    assert!(done.success(), "{arguments:?} failed");
+}
+
+impl Template {
+    /// A store of so many subjects' statements, some of which were changed since.
+    pub fn new(subjects: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("data.nq"), data(subjects)).expect("data");
+        run(
+            &["load", "--quiet", "--store"],
+            &[&at("store"), &at("data.nq")],
+        );
+        let tail =
+            "INSERT { ?s <http://e/p1> ?n . GRAPH <http://e/g1> { ?s <http://e/p9> \"new\" } }
+            WHERE { ?s <http://e/n> ?n FILTER(?n < 1000) } ;
+            DELETE { ?s <http://e/t> ?t } WHERE { ?s <http://e/n> 7 ; <http://e/t> ?t }";
+        std::fs::write(at("tail.ru"), tail).expect("an update");
+        run(
+            &["update", "--store"],
+            &[&at("store"), Path::new("--file"), &at("tail.ru")],
+        );
+        Self(folder)
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+    folder: tempfile::TempDir,
+    /// Resident bytes before the first request.
+    pub at_rest: u64,
+}
+
+impl Server {
+    pub fn start(template: &Template, setting: &Setting) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        copy(&template.0.path().join("store"), &at("store")).expect("a copy of the store");
+        std::fs::write(at("tokens"), format!("write {TOKEN}\n")).expect("a file of tokens");
+        private(&at("tokens"));
+        let errors = std::fs::File::create(at("errors")).expect("a file for messages");
+        let mut child = Command::new(program())
+            .args(["serve", "--port", "0", "--log", "error", "--merge", "off"])
+            .args(["--service-allow", "127.0.0.1:9"])
+            .args(["--memory", &setting.memory.to_string()])
+            .args(["--query-memory", &setting.query_memory.to_string()])
+            .args(["--grace", &format!("{}s", GRACE.as_secs())])
+            .args(["--timeout", &format!("{}ms", setting.timeout.as_millis())])
+            .args([
+                "--max-timeout",
+                &format!("{}ms", setting.timeout.as_millis()),
+            ])
+            .args(setting.more)
+            .arg("--token-file")
+            .arg(at("tokens"))
+            .arg("--store")
+            .arg(at("store"))
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .expect("jindou serve");
+        // If memory gets short in spite of all, this process is the one to end.
+        let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("standard output");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        let at = line
+            .split("http://")
+            .nth(1)
+            .and_then(|l| l.split('/').next());
+        let address = at.and_then(|a| a.parse().ok());
+        let said = std::fs::read_to_string(folder.path().join("errors"));
+        let address = address.unwrap_or_else(|| panic!("no address: {said:?}"));
+        let mut server = Self {
+            child,
+            address,
+            folder,
+            at_rest: 0,
+        };
+        server.at_rest = server.resident();
+        server
+    }
+
+    fn proc(&self, name: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap_or_default()
+    }
+
+    /// A value of `/proc/PID/status` in bytes.
+    fn status(&self, name: &str) -> u64 {
+        let text = self.proc("status");
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    }
+
+    pub fn resident(&self) -> u64 {
+        self.status("VmRSS")
+    }
+
+    /// Most memory since [`Self::reset_peak`].
+    pub fn peak(&self) -> u64 {
+        self.status("VmHWM")
+    }
+
+    pub fn reset_peak(&self) {
+        let _ = std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
+    }
+
+    /// Processor time of all threads.
+    pub fn cpu(&self) -> Duration {
+        let text = self.proc("stat");
+        // Behind the name, which is in parentheses and may contain anything.
+        let fields = text.rsplit_once(") ").map_or("", |t| t.1);
+        let ticks = fields.split(' ').skip(11).take(2);
+        let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();
+        // A hundred a second on every Linux.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// True if one of its threads computes or waits for a core.
+    pub fn is_busy(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let Ok(tasks) = tasks else { return false };
+        tasks.flatten().any(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map_or("", |t| t.1);
+            state.starts_with('R') || state.starts_with('D')
+        })
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks the process to end.
+    pub fn terminate(&self) {
+        // SAFETY: sends a signal to a child that has not been waited for, so that the number is still its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Messages on standard error.
+    pub fn errors(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn private(file: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
+}
+
+/// A thread that does next to nothing, to see how long this machine keeps threads waiting.
+pub struct Machine {
+    worst: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl Machine {
+    pub fn watch() -> Self {
+        let worst = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let seen = worst.clone();
+        std::thread::spawn(move || {
+            loop {
+                let begun = Instant::now();
+                std::thread::sleep(Duration::from_millis(10));
+                let late = begun.elapsed().saturating_sub(Duration::from_millis(10));
+                seen.fetch_max(
+                    late.as_millis() as u64,
+                    std::sync::atomic::Ordering::Relaxed,
+                );
+            }
+        });
+        Self { worst }
+    }
+
+    /// The longest delay since the last call.
+    pub fn late(&self) -> Duration {
+        Duration::from_millis(self.worst.swap(0, std::sync::atomic::Ordering::Relaxed))
+    }
+}

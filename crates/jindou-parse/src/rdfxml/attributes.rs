@@ -1,0 +1,185 @@
+//! Attributes: those of the syntax, and those that are properties.
+
+use super::frames::{Direction, Scope};
+use super::terms::{RDF, Term};
+use super::{Meaning, State};
+use jindou_xml::{Attribute, Start};
+
+/// Namespace of the Internationalization Tag Set, which has the base direction of text.
+const ITS: &str = "http://www.w3.org/2005/11/its";
+
+/// The syntax attributes of an element, as they are written.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Attributes<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) node_id: Option<&'a str>,
+    pub(super) about: Option<&'a str>,
+    pub(super) resource: Option<&'a str>,
+    pub(super) datatype: Option<&'a str>,
+    pub(super) parse_type: Option<&'a str>,
+    pub(super) annotation: Option<&'a str>,
+    pub(super) annotation_node: Option<&'a str>,
+    pub(super) class: Option<&'a str>,
+    /// How many are properties.
+    pub(super) properties: usize,
+}
+
+/// What an attribute is.
+enum Role {
+    Id,
+    NodeId,
+    About,
+    Resource,
+    Datatype,
+    ParseType,
+    Annotation,
+    AnnotationNode,
+    Class,
+    Version,
+    Language,
+    Base,
+    Direction,
+    Property,
+    Ignored,
+    /// With the reason.
+    Refused(&'static str),
+}
+
+const NO_NAMESPACE: &str = "has no namespace, expected a property's name with one, or about, ID, resource, parseType or type";
+const NO_PROPERTY: &str =
+    "may not be an attribute, expected a property or an attribute of the syntax";
+
+fn role(a: &Attribute<'_>) -> Role {
+    let local = a.name.local;
+    match a.name.namespace {
+        RDF => match local {
+            "about" => Role::About,
+            "resource" => Role::Resource,
+            "ID" => Role::Id,
+            "nodeID" => Role::NodeId,
+            "datatype" => Role::Datatype,
+            "parseType" => Role::ParseType,
+            "type" => Role::Class,
+            "annotation" => Role::Annotation,
+            "annotationNodeID" => Role::AnnotationNode,
+            "version" => Role::Version,
+            "RDF" | "Description" | "li" | "bagID" | "aboutEach" | "aboutEachPrefix" => {
+                Role::Refused(NO_PROPERTY)
+            }
+            _ => Role::Property,
+        },
+        jindou_xml::XML => match local {
+            "lang" => Role::Language,
+            "base" => Role::Base,
+            _ => Role::Ignored,
+        },
+        ITS if matches!(local, "dir") => Role::Direction,
+        ITS if matches!(local, "version") => Role::Ignored,
+        // RDF/XML 6.1.4: these names are those of RDF without a prefix as well.
+        "" => match local {
+            "about" => Role::About,
+            "resource" => Role::Resource,
+            "ID" => Role::Id,
+            "parseType" => Role::ParseType,
+            "type" => Role::Class,
+            "bagID" | "aboutEach" | "aboutEachPrefix" => Role::Refused(NO_PROPERTY),
+            _ if is_xml(local) => Role::Ignored,
+            _ => Role::Refused(NO_NAMESPACE),
+        },
+        _ if is_xml(a.name.prefix) => Role::Ignored,
+        _ => Role::Property,
+    }
+}
+
+/// Names that begin with `xml` in any case are XML's own.
+fn is_xml(name: &str) -> bool {
+    name.get(..3)
+        .is_some_and(|start| start.eq_ignore_ascii_case("xml"))
+}
+
+/// Whether an attribute is a property.
+pub(super) fn is_property(a: &Attribute<'_>) -> bool {
+    matches!(role(a), Role::Property)
+}
+
+impl State<'_, '_> {
+    /// Sorts an element's attributes, and finds what it hands down.
+    pub(super) fn attributes<'a>(
+        &mut self,
+        start: &Start<'a>,
+        outer: Scope,
+    ) -> Meaning<(Attributes<'a>, Scope)> {
+        let mut found = Attributes::default();
+        let mut scope = outer;
+        let (mut base, mut direction) = (None, None);
+        for a in start.attributes() {
+            let slot = match role(&a) {
+                Role::Property => {
+                    found.properties += 1;
+                    continue;
+                }
+                Role::Ignored => continue,
+                Role::Version => {
+                    scope.is_1_2 = matches!(a.value.trim(), "1.2" | "1.2-basic");
+                    continue;
+                }
+                Role::Language => {
+                    scope.language = self.language(a.value)?;
+                    continue;
+                }
+                Role::Refused(why) => {
+                    self.refuse(format!(
+                        "`{}` {why}",
+                        super::terms::shortened(a.name.qualified)
+                    ));
+                    continue;
+                }
+                Role::Base => &mut base,
+                Role::Direction => &mut direction,
+                Role::Id => &mut found.id,
+                Role::NodeId => &mut found.node_id,
+                Role::About => &mut found.about,
+                Role::Resource => &mut found.resource,
+                Role::Datatype => &mut found.datatype,
+                Role::ParseType => &mut found.parse_type,
+                Role::Annotation => &mut found.annotation,
+                Role::AnnotationNode => &mut found.annotation_node,
+                Role::Class => &mut found.class,
+            };
+            // `about` and `rdf:about` are the same attribute.
+            if slot.replace(a.value).is_some() {
+                self.refuse(format!(
+                    "`rdf:{}` stands twice in a tag, expected it once",
+                    a.name.local
+                ));
+            }
+        }
+        if let Some(written) = base {
+            let iri = self.iri(written, &outer)?;
+            let base = match iri {
+                Term::Bad(number) => Err(number),
+                iri => {
+                    let text = iri.bytes(&self.arena).get(1..).unwrap_or_default();
+                    let text = String::from_utf8_lossy(text).into_owned();
+                    oxiri::Iri::parse(text).map_err(|_| 0)
+                }
+            };
+            self.bases.truncate(outer.bases);
+            self.bases.push(base);
+            scope.bases = self.bases.len();
+        }
+        if let Some(written) = direction
+            && scope.is_1_2
+        {
+            scope.direction = match written {
+                "ltr" => Some(Direction::Ltr),
+                "rtl" => Some(Direction::Rtl),
+                _ => {
+                    self.refuse("its:dir is neither `ltr` nor `rtl`, expected one of them");
+                    outer.direction
+                }
+            };
+        }
+        Ok((found, scope))
+    }
+}

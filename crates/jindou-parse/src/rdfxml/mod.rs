@@ -1,0 +1,474 @@
+//! RDF/XML 1.1 and 1.2 on [`jindou_xml`]: elements in, statements out, nothing but open elements held.
+//!
+//! A frame is an open element, and what it means stands in the specification's grammar: nodes and properties by turns. Terms are canonical
+//! bytes in one buffer that grows and shrinks with the frames, so that a statement costs no allocation.
+
+mod attributes;
+mod frames;
+mod literal;
+mod node;
+mod property;
+mod terms;
+
+use crate::document::Run;
+use crate::emit::Emitter;
+use crate::limits::unwrapped;
+use crate::report::BadStatement;
+use crate::sources::Document;
+use frames::{Frame, Kind};
+use jindou_model::{Charge, Error, Holder, Resource, Result};
+use jindou_xml::{Event, Fault, Options, Reader};
+use literal::Canonical;
+use oxiri::Iri;
+use std::io::{self, Read};
+use terms::{Ids, Term};
+
+/// Most elements within each other.
+const MAX_DEPTH: usize = 1000;
+/// Most attributes of an element, declarations of namespaces included.
+const MAX_ATTRIBUTES: usize = 1000;
+/// Bytes of text and terms that may be held for nothing.
+const FREE: usize = 1 << 20;
+
+/// The end of a document.
+pub(crate) enum End {
+    /// All of it was read, or another worker stopped the run.
+    Whole,
+    /// What it says from this byte on cannot be understood.
+    GivenUp(u64),
+}
+
+/// Reads a document from its bytes.
+pub(crate) fn read(
+    bytes: Box<dyn Read + Send>,
+    document: &Document,
+    run: &Run<'_>,
+    out: &mut Emitter<'_>,
+) -> Result<End> {
+    let base = match &document.base {
+        Some(base) => match Iri::parse(base.clone()) {
+            Ok(base) => vec![Ok(base)],
+            Err(e) => {
+                let message = format!("the base IRI is not valid ({e}), expected an absolute IRI");
+                return Err(
+                    BadStatement::in_line(document.origin.name(), 0, b"", 0, message).into(),
+                );
+            }
+        },
+        None => Vec::new(),
+    };
+    let mut options = Options::default();
+    options.depth = MAX_DEPTH;
+    options.attributes = MAX_ATTRIBUTES;
+    options.memory = run.limits.memory.clone();
+    let source = Cancelled { bytes, run };
+    let mut parser = Parser {
+        document,
+        run,
+        state: State {
+            out,
+            frames: Vec::new(),
+            arena: Vec::new(),
+            text: String::new(),
+            bases: base,
+            bads: Vec::new(),
+            new_bads: 0,
+            lost: Vec::new(),
+            ids: Ids::default(),
+            captures: Vec::new(),
+            literal: Canonical::default(),
+            scratch: Vec::new(),
+            resolved: String::new(),
+            goes_on: true,
+        },
+        charge: Charge::new(Holder::Text, &run.limits.memory),
+    };
+    match Reader::new(source, options) {
+        Ok(mut reader) => parser.run(&mut reader),
+        Err(e) => parser.ended(e),
+    }
+}
+
+/// Bytes that end with the run.
+struct Cancelled<'a> {
+    bytes: Box<dyn Read + Send>,
+    run: &'a Run<'a>,
+}
+
+impl Read for Cancelled<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.run.limits.cancel.check().map_err(io::Error::other)?;
+        self.bytes.read(to)
+    }
+}
+
+/// A statement, attribute or element that cannot be understood.
+#[derive(Clone)]
+struct Bad {
+    message: String,
+    /// Its place, once it is known, and its byte there.
+    at: Option<(BadStatement, u64)>,
+}
+
+/// An element that has no meaning here: what follows cannot be understood.
+struct Stray(String);
+
+type Meaning<T> = std::result::Result<T, Stray>;
+
+/// Everything about the statements of a document. What it does with an event knows nothing of places.
+struct State<'a, 'e> {
+    out: &'a mut Emitter<'e>,
+    frames: Vec<Frame>,
+    /// Terms that open elements hold.
+    arena: Vec<u8>,
+    /// Text of open elements.
+    text: String,
+    /// The bases in scope; that of the document first, if it has one.
+    bases: Vec<std::result::Result<Iri<String>, u32>>,
+    /// What was not valid and may still be asked for by statements.
+    bads: Vec<Bad>,
+    /// How many of those have their place already.
+    new_bads: usize,
+    /// Statements that are lost, by what was not valid in them.
+    lost: Vec<u32>,
+    ids: Ids,
+    /// Statements of open properties whose value is a triple term.
+    captures: Vec<Capture>,
+    literal: Canonical,
+    /// The object of the next statement.
+    scratch: Vec<u8>,
+    resolved: String,
+    /// Whether the run was not stopped.
+    goes_on: bool,
+}
+
+/// The statements that a triple term is made of: there must be one.
+#[derive(Default)]
+struct Capture {
+    statements: usize,
+    term: Vec<u8>,
+    bad: Option<u32>,
+}
+
+struct Parser<'a, 'e> {
+    document: &'a Document,
+    run: &'a Run<'a>,
+    state: State<'a, 'e>,
+    charge: Charge,
+}
+
+impl Parser<'_, '_> {
+    fn run(&mut self, reader: &mut Reader<'_>) -> Result<End> {
+        loop {
+            let event = match reader.next_event() {
+                Ok(event) => event,
+                Err(e) => return self.ended(e),
+            };
+            let state = &mut self.state;
+            let meaning = match event {
+                Event::Start(start) => state.start(&start)?,
+                Event::End { name } => state.end(name)?,
+                Event::Text(text) => state.text(text),
+                Event::Comment(text) => {
+                    state.comment(text);
+                    Ok(())
+                }
+                Event::Instruction { target, data } => {
+                    state.instruction(target, data);
+                    Ok(())
+                }
+                Event::Eof => return Ok(End::Whole),
+                _ => Ok(()),
+            };
+            if let Err(Stray(message)) = meaning {
+                return self.ended(reader.fault(message));
+            }
+            if !self.state.goes_on {
+                return Ok(End::Whole);
+            }
+            if self.state.new_bads < self.state.bads.len() || !self.state.lost.is_empty() {
+                self.lose(reader)?;
+            }
+            let held = self.state.held();
+            if held > FREE || self.charge.bytes() > 0 {
+                self.charge(held)?;
+            }
+        }
+    }
+
+    /// Says where what is not valid stands, and which statements are lost for it.
+    #[cold]
+    fn lose(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let state = &mut self.state;
+        for bad in state.bads.iter_mut().skip(state.new_bads) {
+            if let jindou_xml::Error::Syntax(fault) = reader.fault(bad.message.clone()) {
+                let offset = fault.at.offset;
+                bad.at = Some((said(self.document, &fault), offset));
+            }
+        }
+        let lost = match self.run.lenient {
+            true => std::mem::take(&mut state.lost),
+            // Whether a statement needs it or not.
+            false => (state.new_bads as u32..state.bads.len() as u32).collect(),
+        };
+        state.new_bads = state.bads.len();
+        for number in lost {
+            if let Some(Bad {
+                at: Some((bad, offset)),
+                ..
+            }) = state.bads.get(number as usize)
+            {
+                self.run
+                    .bad(self.document.number, *offset, |_| Ok(bad.clone()))?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn charge(&mut self, held: usize) -> Result<()> {
+        let held = match held > FREE {
+            true => held as u64,
+            false => 0,
+        };
+        self.charge.set(held)
+    }
+
+    /// The end of a document that is not well-formed, cannot be understood, or may not be read any further.
+    #[cold]
+    fn ended(&self, e: jindou_xml::Error) -> Result<End> {
+        match e {
+            jindou_xml::Error::Syntax(fault) => {
+                let offset = fault.at.offset;
+                let bad = said(self.document, &fault);
+                self.run
+                    .bad(self.document.number, offset, |_| Ok(bad.clone()))?;
+                Ok(End::GivenUp(offset))
+            }
+            jindou_xml::Error::Io(e) => match unwrapped(e) {
+                Ok(limit) => Err(limit),
+                Err(e) => Err(self.document.origin.error(e)),
+            },
+            jindou_xml::Error::Limit(limit) => Err(limit),
+            other => Err(Error::Internal(other.to_string())),
+        }
+    }
+}
+
+fn said(document: &Document, fault: &Fault) -> BadStatement {
+    let mut message = fault.message.clone();
+    if !message.contains("expected") {
+        message.push_str(", expected valid RDF/XML");
+    }
+    let file = document.origin.name();
+    let mut bad = BadStatement::in_line(
+        file,
+        fault.at.line,
+        fault.line.as_bytes(),
+        fault.at_in_line,
+        message,
+    );
+    bad.at.column = fault.at.column;
+    bad
+}
+
+impl State<'_, '_> {
+    /// Bytes that open elements and seen names hold.
+    fn held(&self) -> usize {
+        self.arena.len()
+            + self.text.len()
+            + self.literal.held()
+            + self.ids.held()
+            + self.frames.len() * size_of::<Frame>()
+    }
+
+    /// Notes what is not valid; its place is found once the event is through.
+    #[cold]
+    fn bad(&mut self, message: impl Into<String>) -> Term {
+        let number = self.bads.len() as u32;
+        self.bads.push(Bad {
+            message: message.into(),
+            at: None,
+        });
+        Term::Bad(number)
+    }
+
+    /// Notes an attribute that has no meaning. It is left out.
+    #[cold]
+    fn refuse(&mut self, message: impl Into<String>) {
+        if let Term::Bad(number) = self.bad(message) {
+            self.lost.push(number);
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Meaning<()> {
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        match frame.kind {
+            Kind::Literal => {
+                self.literal.text(text);
+                Ok(())
+            }
+            Kind::Ignored => Ok(()),
+            Kind::Property => {
+                if !frame.has_text && !is_blank(text) {
+                    frame.has_text = true;
+                }
+                if frame.has_node {
+                    return match frame.has_text {
+                        true => Err(Stray("text beside an element in a property, expected either text or one element".into())),
+                        false => Ok(()),
+                    };
+                }
+                self.text.push_str(text);
+                Ok(())
+            }
+            _ if is_blank(text) => Ok(()),
+            Kind::Root => Err(Stray(
+                "text between descriptions, expected an element".into(),
+            )),
+            Kind::Node => Err(Stray(
+                "text between the properties of a node, expected an element".into(),
+            )),
+            Kind::Empty => Err(Stray(
+                "text in a property whose value is given by attributes, expected its end".into(),
+            )),
+            Kind::Collection | Kind::Triple => Err(Stray(
+                "text among the elements of a property, expected an element".into(),
+            )),
+        }
+    }
+
+    fn comment(&mut self, text: &str) {
+        if self.is_in_literal() {
+            self.literal.comment(text);
+        }
+    }
+
+    fn instruction(&mut self, target: &str, data: &str) {
+        if self.is_in_literal() {
+            self.literal.instruction(target, data);
+        }
+    }
+
+    fn is_in_literal(&self) -> bool {
+        self.frames.last().is_some_and(|f| f.kind == Kind::Literal)
+    }
+
+    fn start(&mut self, start: &jindou_xml::Start<'_>) -> Result<Meaning<()>> {
+        let Some(parent) = self.frames.last_mut() else {
+            return self.root(start);
+        };
+        match parent.kind {
+            Kind::Literal => {
+                parent.depth += 1;
+                self.literal.start(start);
+                Ok(Ok(()))
+            }
+            Kind::Ignored => {
+                parent.depth += 1;
+                Ok(Ok(()))
+            }
+            Kind::Node => self.property(start),
+            Kind::Root | Kind::Property | Kind::Collection | Kind::Triple => self.node(start),
+            Kind::Empty => Ok(Err(Stray(
+                "an element in a property whose value is given by attributes, expected its end"
+                    .into(),
+            ))),
+        }
+    }
+
+    fn end(&mut self, name: &str) -> Result<Meaning<()>> {
+        if let Some(frame) = self.frames.last_mut()
+            && frame.depth > 0
+        {
+            frame.depth -= 1;
+            if frame.kind == Kind::Literal {
+                self.literal.end(name);
+            }
+            return Ok(Ok(()));
+        }
+        let Some(frame) = self.frames.pop() else {
+            return Ok(Ok(()));
+        };
+        let meaning = match frame.kind {
+            Kind::Property | Kind::Literal | Kind::Collection | Kind::Triple => {
+                self.end_property(&frame)?
+            }
+            Kind::Root | Kind::Node | Kind::Empty | Kind::Ignored => Ok(()),
+        };
+        self.arena.truncate(frame.mark);
+        self.text.truncate(frame.text);
+        self.bases.truncate(frame.outer_bases);
+        // What is not valid outside of an element was noted before it.
+        if self.lost.is_empty() && self.new_bads == self.bads.len() {
+            self.bads.truncate(frame.bads);
+            self.new_bads = self.bads.len();
+        }
+        Ok(meaning)
+    }
+
+    /// Says a statement, or keeps it for a triple term.
+    fn statement(&mut self, subject: Term, predicate: Term, object: Object) -> Result<()> {
+        let lost = [subject, predicate]
+            .into_iter()
+            .find_map(Term::lost)
+            .or(match object {
+                Object::Term(term) => term.lost(),
+                Object::Scratch => None,
+            });
+        let capture = self.captures.last_mut();
+        if let Some(number) = lost {
+            match capture {
+                Some(capture) => {
+                    capture.statements += 1;
+                    capture.bad = Some(number);
+                }
+                None => self.lost.push(number),
+            }
+            return Ok(());
+        }
+        let term = |t: Term| t.bytes(&self.arena);
+        let object = match object {
+            Object::Term(object) => term(object),
+            Object::Scratch => &self.scratch,
+        };
+        match capture {
+            None => {
+                self.goes_on &= self.out.terms(term(subject), term(predicate), object)?;
+            }
+            Some(capture) => {
+                capture.statements += 1;
+                if capture.statements == 1 {
+                    terms::triple(term(subject), term(predicate), object, &mut capture.term)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a statement's object is.
+#[derive(Clone, Copy)]
+enum Object {
+    Term(Term),
+    /// In the scratch buffer.
+    Scratch,
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes()
+        .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
+}
+
+/// The refusal of a term that nests too deep.
+fn too_deep() -> Error {
+    Error::limit(
+        Resource::Form,
+        format!(
+            "a triple term nests deeper than {} levels",
+            crate::line::MAX_NESTING
+        ),
+    )
+}

@@ -1,0 +1,276 @@
+//! Nodes: the document's root, descriptions, what stands in properties.
+
+use super::attributes::{Attributes, is_property};
+use super::frames::{Frame, Kind, Reifier, Scope};
+use super::terms::{RDF, Term, Text, shortened, word};
+use super::{Meaning, Object, State, Stray};
+use jindou_model::Result;
+use jindou_xml::Start;
+
+/// Takes the value, or ends this function with what has no meaning.
+macro_rules! meant {
+    ($meaning:expr) => {
+        match $meaning {
+            Ok(value) => value,
+            Err(stray) => return Ok(Err(stray)),
+        }
+    };
+}
+pub(super) use meant;
+
+/// Names of RDF's own that no node may have.
+fn is_no_node(local: &str) -> bool {
+    matches!(
+        local,
+        "RDF"
+            | "ID"
+            | "about"
+            | "parseType"
+            | "resource"
+            | "nodeID"
+            | "datatype"
+            | "li"
+            | "aboutEach"
+            | "aboutEachPrefix"
+            | "bagID"
+    )
+}
+
+impl State<'_, '_> {
+    /// What the innermost element hands down.
+    pub(super) fn scope(&self) -> Scope {
+        match self.frames.last() {
+            Some(frame) => frame.scope,
+            None => Scope {
+                bases: self.bases.len(),
+                language: Term::Absent,
+                direction: None,
+                is_1_2: false,
+            },
+        }
+    }
+
+    /// A frame that begins here, with nothing said yet.
+    pub(super) fn frame(&self, kind: Kind) -> Frame {
+        Frame {
+            kind,
+            scope: self.scope(),
+            subject: Term::Absent,
+            predicate: Term::Absent,
+            last: Term::Absent,
+            reifier: Reifier::NONE,
+            datatype: Term::Absent,
+            items: 0,
+            has_node: false,
+            has_text: false,
+            depth: 0,
+            mark: self.arena.len(),
+            text: self.text.len(),
+            outer_bases: self.bases.len(),
+            bads: self.bads.len(),
+        }
+    }
+
+    /// The document's first element: `rdf:RDF`, or a node.
+    pub(super) fn root(&mut self, start: &Start<'_>) -> Result<Meaning<()>> {
+        let name = start.name();
+        if !(name.namespace == RDF && name.local == "RDF") {
+            return self.node(start);
+        }
+        let mut frame = self.frame(Kind::Root);
+        let (found, scope) = meant!(self.attributes(start, frame.scope));
+        let Attributes {
+            id,
+            node_id,
+            about,
+            resource,
+            datatype,
+            parse_type,
+            annotation,
+            annotation_node,
+            class,
+            properties,
+        } = found;
+        let syntax = [
+            id,
+            node_id,
+            about,
+            resource,
+            datatype,
+            parse_type,
+            annotation,
+            annotation_node,
+            class,
+        ];
+        if properties > 0 || syntax.iter().any(Option::is_some) {
+            self.refuse("rdf:RDF has an attribute of a node or property, expected only namespaces, xml:base, xml:lang, its:dir and rdf:version");
+        }
+        frame.scope = scope;
+        self.frames.push(frame);
+        Ok(Ok(()))
+    }
+
+    pub(super) fn node(&mut self, start: &Start<'_>) -> Result<Meaning<()>> {
+        let name = start.name();
+        if name.namespace == RDF && is_no_node(name.local) {
+            return Ok(Err(Stray(format!(
+                "`{}` may not be the name of a node, expected rdf:Description or a class",
+                shortened(name.qualified)
+            ))));
+        }
+        let parent = self.frames.last_mut();
+        let (parent, outer) = match parent {
+            Some(parent) => {
+                if let Some(why) = refused(parent) {
+                    return Ok(Err(Stray(why.into())));
+                }
+                parent.has_node = true;
+                if parent.kind == Kind::Property {
+                    self.text.truncate(parent.text);
+                }
+                let parent = *parent;
+                (Some(parent), parent.scope)
+            }
+            None => (None, self.scope()),
+        };
+        let mut cell = Term::Absent;
+        if let Some(parent) = parent
+            && parent.kind == Kind::Collection
+        {
+            cell = match self.next_cell(&parent)? {
+                Ok(cell) => cell,
+                Err(stray) => return Ok(Err(stray)),
+            };
+        }
+        let mut frame = self.frame(Kind::Node);
+        let (found, scope) = meant!(self.attributes(start, outer));
+        frame.scope = scope;
+        frame.subject = meant!(self.subject(&found, &scope));
+        let misplaced = [
+            (found.resource, "rdf:resource"),
+            (found.datatype, "rdf:datatype"),
+            (found.parse_type, "rdf:parseType"),
+            (found.annotation, "rdf:annotation"),
+            (found.annotation_node, "rdf:annotationNodeID"),
+        ];
+        for (_, attribute) in misplaced.iter().filter(|(value, _)| value.is_some()) {
+            self.refuse(format!(
+                "{attribute} stands at a node, expected it at a property"
+            ));
+        }
+        match parent {
+            Some(parent) if parent.kind == Kind::Property => {
+                self.link(&parent, Object::Term(frame.subject))?;
+            }
+            Some(parent) if parent.kind == Kind::Collection => {
+                self.statement(cell, word::FIRST, Object::Term(frame.subject))?;
+            }
+            _ => {}
+        }
+        if !(name.namespace == RDF && name.local == "Description") {
+            let class = meant!(self.name(&name));
+            self.statement(frame.subject, word::TYPE, Object::Term(class))?;
+        }
+        meant!(self.attribute_properties(start, &found, frame.subject, &scope)?);
+        self.frames.push(frame);
+        Ok(Ok(()))
+    }
+
+    fn subject(&mut self, found: &Attributes<'_>, scope: &Scope) -> Meaning<Term> {
+        let named = [found.id, found.about, found.node_id];
+        if named.iter().flatten().count() > 1 {
+            self.refuse("a node has two of rdf:ID, rdf:about and rdf:nodeID, expected at most one");
+        }
+        match *found {
+            Attributes { id: Some(id), .. } => self.id(id, scope),
+            Attributes {
+                about: Some(about), ..
+            } => self.iri(about, scope),
+            Attributes {
+                node_id: Some(label),
+                ..
+            } => self.labelled(label),
+            _ => self.fresh(),
+        }
+    }
+
+    /// Says an element's class and properties that are attributes.
+    pub(super) fn attribute_properties(
+        &mut self,
+        start: &Start<'_>,
+        found: &Attributes<'_>,
+        subject: Term,
+        scope: &Scope,
+    ) -> Result<Meaning<()>> {
+        if let Some(class) = found.class {
+            let class = meant!(self.iri(class, scope));
+            self.statement(subject, word::TYPE, Object::Term(class))?;
+        }
+        if found.properties == 0 {
+            return Ok(Ok(()));
+        }
+        for a in start.attributes().filter(is_property) {
+            let mark = self.arena.len();
+            let predicate = meant!(self.name(&a.name));
+            match self.literal_of(Text::Of(a.value), Term::Absent, scope) {
+                Some(bad) => self.lose_statement(bad),
+                None => self.statement(subject, predicate, Object::Scratch)?,
+            }
+            self.arena.truncate(mark);
+        }
+        Ok(Ok(()))
+    }
+
+    /// A new cell of a collection, which becomes its last one.
+    fn next_cell(&mut self, parent: &Frame) -> Result<Meaning<Term>> {
+        let mut cell = meant!(self.fresh());
+        match parent.last {
+            Term::At { start, .. } => {
+                self.statement(parent.last, word::REST, Object::Term(cell))?;
+                // In place of the one before, so that long lists hold no more than short ones.
+                if let Term::At { start: new, len } = cell {
+                    let from = new as usize..(new + len) as usize;
+                    self.arena.copy_within(from, start as usize);
+                    self.arena.truncate((start + len) as usize);
+                    cell = Term::At { start, len };
+                }
+            }
+            _ => self.link(parent, Object::Term(cell))?,
+        }
+        if let Some(parent) = self.frames.last_mut() {
+            parent.last = cell;
+        }
+        Ok(Ok(cell))
+    }
+
+    /// Says that a statement is lost for something that is not valid.
+    #[cold]
+    pub(super) fn lose_statement(&mut self, number: u32) {
+        match self.captures.last_mut() {
+            Some(capture) => {
+                capture.statements += 1;
+                capture.bad = Some(number);
+            }
+            None => self.lost.push(number),
+        }
+    }
+}
+
+/// Why no node may begin in an element, if so.
+fn refused(parent: &Frame) -> Option<&'static str> {
+    match parent.kind {
+        Kind::Property if parent.has_text => {
+            Some("an element beside text in a property, expected either text or one element")
+        }
+        Kind::Property if parent.has_node => {
+            Some("a second element in a property, expected one: write the property twice")
+        }
+        Kind::Property if parent.datatype.is_there() => {
+            Some("an element in a property with a datatype, expected text")
+        }
+        Kind::Triple if parent.has_node => {
+            Some("a second element in a triple term, expected one node with one property")
+        }
+        _ => None,
+    }
+}

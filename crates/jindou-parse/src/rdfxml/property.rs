@@ -1,0 +1,231 @@
+//! Properties: what their attributes and content say.
+
+use super::attributes::Attributes;
+use super::frames::{Frame, Kind, Reifier, Scope};
+use super::node::meant;
+use super::terms::{self, RDF, Term, Text, shortened, word};
+use super::{Capture, Meaning, Object, State, Stray};
+use jindou_model::{Result, term};
+use jindou_xml::Start;
+use std::io::Write;
+
+const XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral";
+
+/// Names of RDF's own that no property may have.
+fn is_no_property(local: &str) -> bool {
+    matches!(
+        local,
+        "Description"
+            | "RDF"
+            | "ID"
+            | "about"
+            | "parseType"
+            | "resource"
+            | "nodeID"
+            | "datatype"
+            | "aboutEach"
+            | "aboutEachPrefix"
+            | "bagID"
+    )
+}
+
+impl State<'_, '_> {
+    pub(super) fn property(&mut self, start: &Start<'_>) -> Result<Meaning<()>> {
+        let name = start.name();
+        let is_rdf = name.namespace == RDF;
+        if is_rdf && is_no_property(name.local) {
+            return Ok(Err(Stray(format!(
+                "`{}` may not be the name of a property, expected another one",
+                shortened(name.qualified)
+            ))));
+        }
+        let mut frame = self.frame(Kind::Property);
+        let Some(parent) = self.frames.last_mut() else {
+            return Ok(Ok(()));
+        };
+        frame.subject = parent.subject;
+        let outer = parent.scope;
+        let item = (is_rdf && name.local == "li").then(|| {
+            parent.items += 1;
+            parent.items
+        });
+        let (found, scope) = meant!(self.attributes(start, outer));
+        frame.scope = scope;
+        frame.predicate = match item {
+            Some(number) => meant!(self.item(number)),
+            None => meant!(self.name(&name)),
+        };
+        frame.reifier = meant!(self.reifier(&found, &scope));
+        if found.about.is_some() {
+            self.refuse("rdf:about stands at a property, expected it at a node (rdf:resource names a property's value)");
+        }
+        if let Some(kind) = found.parse_type {
+            let others = [found.resource, found.node_id, found.datatype, found.class];
+            if found.properties > 0 || others.iter().any(Option::is_some) {
+                self.refuse("a property has rdf:parseType beside attributes that say its value, expected one of them");
+            }
+            return self.parsed(kind, frame);
+        }
+        let is_empty = found.resource.is_some()
+            || found.node_id.is_some()
+            || found.class.is_some()
+            || found.properties > 0;
+        if !is_empty {
+            if let Some(datatype) = found.datatype {
+                frame.datatype = meant!(self.iri(datatype, &scope));
+            }
+            self.frames.push(frame);
+            return Ok(Ok(()));
+        }
+        if found.datatype.is_some() {
+            self.refuse("a property has rdf:datatype beside attributes that say that its value is a node, expected one of them");
+        }
+        if found.resource.is_some() && found.node_id.is_some() {
+            self.refuse("a property has both rdf:resource and rdf:nodeID, expected one of them");
+        }
+        let object = match found {
+            Attributes {
+                resource: Some(resource),
+                ..
+            } => meant!(self.iri(resource, &scope)),
+            Attributes {
+                node_id: Some(label),
+                ..
+            } => meant!(self.labelled(label)),
+            _ => meant!(self.fresh()),
+        };
+        frame.kind = Kind::Empty;
+        self.link(&frame, Object::Term(object))?;
+        meant!(self.attribute_properties(start, &found, object, &scope)?);
+        self.frames.push(frame);
+        Ok(Ok(()))
+    }
+
+    /// The predicate of the n-th `rdf:li`.
+    fn item(&mut self, number: u64) -> Meaning<Term> {
+        let start = self.arena.len();
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.arena, "<{RDF}_{number}");
+        self.since(start)
+    }
+
+    fn reifier(&mut self, found: &Attributes<'_>, scope: &Scope) -> Meaning<Reifier> {
+        let mut reifier = Reifier::NONE;
+        if let Some(id) = found.id {
+            reifier.id = self.id(id, scope)?;
+        }
+        if let Some(iri) = found.annotation {
+            reifier.annotation = self.iri(iri, scope)?;
+            if found.annotation_node.is_some() {
+                self.refuse("a property has both rdf:annotation and rdf:annotationNodeID, expected one of them");
+            }
+        } else if let Some(label) = found.annotation_node {
+            reifier.annotation = self.labelled(label)?;
+        }
+        Ok(reifier)
+    }
+
+    /// A property with `rdf:parseType`.
+    fn parsed(&mut self, kind: &str, mut frame: Frame) -> Result<Meaning<()>> {
+        frame.kind = match kind {
+            "Resource" => {
+                let node = meant!(self.fresh());
+                self.link(&frame, Object::Term(node))?;
+                frame.subject = node;
+                Kind::Node
+            }
+            "Collection" => Kind::Collection,
+            "Triple" if frame.scope.is_1_2 => {
+                if self.captures.len() >= crate::line::MAX_NESTING {
+                    return Err(super::too_deep());
+                }
+                self.captures.push(Capture::default());
+                Kind::Triple
+            }
+            // Version 1.2 says that this means nothing in documents of version 1.1.
+            "Triple" => Kind::Ignored,
+            // Every other value means the same as this one.
+            _ => Kind::Literal,
+        };
+        self.frames.push(frame);
+        Ok(Ok(()))
+    }
+
+    /// Says a property's statement, and what names it.
+    pub(super) fn link(&mut self, property: &Frame, object: Object) -> Result<()> {
+        let Frame {
+            subject,
+            predicate,
+            reifier,
+            ..
+        } = *property;
+        self.statement(subject, predicate, object)?;
+        let is_lost = [subject, predicate].into_iter().any(|t| t.lost().is_some())
+            || matches!(object, Object::Term(Term::Bad(_)));
+        if is_lost {
+            return Ok(());
+        }
+        if reifier.id.is_there() {
+            self.statement(reifier.id, word::TYPE, Object::Term(word::STATEMENT))?;
+            self.statement(reifier.id, word::SUBJECT, Object::Term(subject))?;
+            self.statement(reifier.id, word::PREDICATE, Object::Term(predicate))?;
+            self.statement(reifier.id, word::OBJECT, object)?;
+        }
+        if reifier.annotation.is_there() {
+            let mut made = Vec::new();
+            let bytes = match object {
+                Object::Term(object) => object.bytes(&self.arena),
+                Object::Scratch => &self.scratch,
+            };
+            terms::triple(
+                subject.bytes(&self.arena),
+                predicate.bytes(&self.arena),
+                bytes,
+                &mut made,
+            )?;
+            let kept = std::mem::replace(&mut self.scratch, made);
+            self.statement(reifier.annotation, word::REIFIES, Object::Scratch)?;
+            self.scratch = kept;
+        }
+        Ok(())
+    }
+
+    /// Says the statement of a property that ends, where its content says it.
+    pub(super) fn end_property(&mut self, frame: &Frame) -> Result<Meaning<()>> {
+        match frame.kind {
+            Kind::Property if !frame.has_node => {
+                match self.literal_of(Text::From(frame.text), frame.datatype, &frame.scope) {
+                    Some(bad) => self.lose_statement(bad),
+                    None => self.link(frame, Object::Scratch)?,
+                }
+            }
+            Kind::Literal => {
+                let text = self.literal.take();
+                self.scratch.clear();
+                term::push_typed(&text, XML_LITERAL, &mut self.scratch);
+                self.link(frame, Object::Scratch)?;
+            }
+            Kind::Collection => match frame.last {
+                Term::Absent => self.link(frame, Object::Term(word::NIL))?,
+                last => self.statement(last, word::REST, Object::Term(word::NIL))?,
+            },
+            Kind::Triple => {
+                let capture = self.captures.pop().unwrap_or_default();
+                match capture {
+                    Capture { statements, .. } if statements != 1 => {
+                        return Ok(Err(Stray(format!(
+                            "a triple term has {statements} statements in it, expected one node with one property"
+                        ))));
+                    }
+                    Capture { bad: Some(bad), .. } => self.lose_statement(bad),
+                    Capture { term, .. } => {
+                        self.scratch = term;
+                        self.link(frame, Object::Scratch)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(Ok(()))
+    }
+}

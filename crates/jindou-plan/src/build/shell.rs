@@ -1,0 +1,118 @@
+//! Comparing ways to go on from rows without copying the operators that give them.
+
+use super::Built;
+use crate::operator::{self, Operator};
+use crate::{Condition, Slot, Step};
+
+/// Weight of operators up to which they are copied: a copy is the same plan with less ado.
+const SMALL: usize = 32;
+
+/// Operators that were taken out of a [`Built`], which has a shell in their place meanwhile.
+pub(crate) struct Taken {
+    op: Option<Operator>,
+    shell: Slot,
+}
+
+impl Built {
+    /// Takes the operators out, if they are much to copy: then the shell can be copied as often as there are ways to try, and the
+    /// way that is taken gets them back by [`Self::refilled`]. `number` tells shells in one tree apart.
+    pub(crate) fn hollowed(&mut self, number: Slot) -> Taken {
+        // No plan has so many variables.
+        let shell = Slot::MAX - number;
+        let op = is_large(&self.op).then(|| {
+            let values = operator::Values {
+                slots: vec![shell],
+                rows: vec![],
+            };
+            std::mem::replace(&mut self.op, values.into())
+        });
+        Taken { op, shell }
+    }
+
+    pub(crate) fn refilled(mut self, mut taken: Taken) -> Self {
+        if taken.op.is_some() {
+            fill(&mut self.op, &mut taken);
+        }
+        self
+    }
+}
+
+/// Puts the operators in the place of their shell. Recurses as deep as what was put over the shell.
+fn fill(op: &mut Operator, taken: &mut Taken) {
+    if let Operator::Values(v) = op
+        && v.slots == [taken.shell]
+    {
+        if let Some(real) = taken.op.take() {
+            *op = real;
+        }
+        return;
+    }
+    let mut here = false;
+    op.each_input_mut(&mut |i| {
+        if taken.op.is_some() {
+            fill(i, taken);
+            here |= taken.op.is_none();
+        }
+    });
+    if here {
+        join_lists(op);
+    }
+}
+
+/// Steps that go on from steps are one list, and so are conditions over conditions.
+fn join_lists(op: &mut Operator) {
+    match op {
+        Operator::Steps(over) => {
+            let steps = match &mut *over.input {
+                Operator::Explore(e) if e.empty.is_none() => &mut e.steps,
+                Operator::Steps(s) => &mut s.steps,
+                _ => return,
+            };
+            steps.append(&mut over.steps);
+            *op = over.input.take();
+        }
+        Operator::Filter(over) => {
+            let Operator::Filter(operator::Filter {
+                condition: Condition::And(list),
+                ..
+            }) = &mut *over.input
+            else {
+                return;
+            };
+            list.push(std::mem::replace(
+                &mut over.condition,
+                Condition::And(vec![]),
+            ));
+            *op = over.input.take();
+        }
+        _ => {}
+    }
+}
+
+/// True for operators that take long to copy. O(1).
+fn is_large(op: &Operator) -> bool {
+    let steps = |steps: &[Step]| {
+        let filters = steps.iter().take(8 * SMALL).map(|s| s.filters.len());
+        steps.len() / 8 + filters.sum::<usize>()
+    };
+    let parts = |c: &Condition| match c {
+        Condition::And(list) | Condition::Or(list) => list.len(),
+        _ => 1,
+    };
+    let (mut weight, mut open) = (0, vec![op]);
+    while let Some(op) = open.pop() {
+        weight += 1 + match op {
+            Operator::Explore(e) => steps(&e.steps),
+            Operator::Steps(s) => steps(&s.steps),
+            Operator::Values(v) => v.rows.len() / 8,
+            Operator::Filter(f) => parts(&f.condition),
+            Operator::Union(u) => u.inputs.len(),
+            _ => 0,
+        };
+        if weight > SMALL {
+            return true;
+        }
+        op.each_input(&mut |_, i| open.push(i));
+    }
+    false
+}

@@ -1,0 +1,179 @@
+//! Joins of very many parts: one way to order them, in a time that is about as long as the query.
+
+use super::{ROW_AHEAD, link, score};
+use crate::build::{Builder, Built, hash_join, is_safe, row_of};
+use crate::cost;
+use crate::expression::Expr;
+use crate::logical::Node;
+use crate::set::SlotSet;
+use crate::{JoinKind, Slot};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Filters that may connect parts which share no slot, of which so many are looked at.
+const LINKS: usize = 64;
+
+/// Filters that wait until their slots are bound.
+struct Waiting {
+    filters: Vec<Option<Arc<Expr>>>,
+    /// Slots of each that are not bound yet.
+    missing: Vec<usize>,
+    readers: FxHashMap<Slot, Vec<usize>>,
+    bound: SlotSet,
+}
+
+impl Waiting {
+    fn new(filters: Vec<Arc<Expr>>) -> Self {
+        let mut readers: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
+        let mut missing = vec![];
+        for (i, f) in filters.iter().enumerate() {
+            let slots = f.slots();
+            // Those without slots, and those that vary, are for the end.
+            let waits = !f.per_row && !slots.is_empty();
+            missing.push(if waits { slots.len() } else { usize::MAX });
+            for s in slots.iter().filter(|_| waits) {
+                readers.entry(s).or_default().push(i);
+            }
+        }
+        Self {
+            filters: filters.into_iter().map(Some).collect(),
+            missing,
+            readers,
+            bound: SlotSet::default(),
+        }
+    }
+
+    /// Takes those out that can be tested now that these slots are bound.
+    fn ready(&mut self, slots: impl Iterator<Item = Slot>) -> Vec<Arc<Expr>> {
+        let mut out = vec![];
+        for s in slots {
+            if self.bound.has(s) {
+                continue;
+            }
+            self.bound.insert(s);
+            for &i in self.readers.get(&s).map_or(&[][..], Vec::as_slice) {
+                if let Some(m) = self.missing.get_mut(i) {
+                    *m -= 1;
+                    if *m == 0 {
+                        out.extend(self.filters[i].take().map(|f| (i, f)));
+                    }
+                }
+            }
+        }
+        out.sort_unstable_by_key(|f| f.0);
+        out.into_iter().map(|f| f.1).collect()
+    }
+
+    fn rest(self) -> Vec<Arc<Expr>> {
+        self.filters.into_iter().flatten().collect()
+    }
+}
+
+impl Builder<'_> {
+    /// The join of the parts, `first` first: always with the first part that is connected with what is joined, by going on from
+    /// the rows or by hashing.
+    pub(super) fn join_many(
+        &mut self,
+        first: usize,
+        rest: Vec<(&Node, Built)>,
+        filters: Vec<Arc<Expr>>,
+    ) -> Built {
+        let mut with_slot: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
+        for (i, (_, b)) in rest.iter().enumerate() {
+            for s in b.possible.iter() {
+                with_slot.entry(s).or_default().push(i);
+            }
+        }
+        let links: Vec<Arc<Expr>> = filters
+            .iter()
+            .filter(|f| crate::equal::pair(f).is_some())
+            .take(LINKS)
+            .cloned()
+            .collect();
+        let mut waiting = Waiting::new(filters);
+        let mut parts: Vec<Option<(&Node, Built)>> = rest.into_iter().map(Some).collect();
+        // Parts that share a slot with what is joined, and the first part that may be left.
+        let mut connected: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+        let mut left = 0;
+        let mut at: Option<Built> = None;
+        let mut next = Some(first);
+        while let Some(i) = next {
+            if self.watch.is_over() {
+                break;
+            }
+            if let Some((node, built)) = parts[i].take() {
+                let slots = node.uses.or(&built.possible);
+                let now = match at {
+                    None => built,
+                    Some(rows) => self.join_next(rows, node, built, &links),
+                };
+                for s in slots.iter() {
+                    let others = with_slot.remove(&s).unwrap_or_default();
+                    connected.extend(others.into_iter().map(Reverse));
+                }
+                let fresh: Vec<Slot> = slots.iter().filter(|s| now.certain.has(*s)).collect();
+                let ready = waiting.ready(fresh.into_iter());
+                at = Some(self.filter(now, &ready));
+            }
+            next = connected.pop().map(|i| i.0).or_else(|| {
+                while parts.get(left).is_some_and(Option::is_none) {
+                    left += 1;
+                }
+                let rows = at.as_ref()?;
+                let linked = |p: &Option<(&Node, Built)>| {
+                    p.as_ref()
+                        .is_some_and(|p| link(&links, rows, &p.1).is_some())
+                };
+                let linked = (!links.is_empty())
+                    .then(|| parts.iter().position(linked))
+                    .flatten();
+                linked.or((left < parts.len()).then_some(left))
+            });
+        }
+        let rows = at.unwrap_or_else(crate::build::unit);
+        self.filter(rows, &waiting.rest())
+    }
+
+    fn join_next(
+        &mut self,
+        mut at: Built,
+        node: &Node,
+        mut built: Built,
+        links: &[Arc<Expr>],
+    ) -> Built {
+        let shared = node.uses.and(&at.possible);
+        if shared.is_empty()
+            && let Some((_, pair)) = link(links, &at, &built)
+        {
+            let (rows, part) = (at.hollowed(0), built.hollowed(1));
+            let joined = self.linked(&at, &built, pair);
+            return joined.refilled(rows).refilled(part);
+        }
+        if !shared.is_empty()
+            && self.may_try(node.nodes())
+            && self.can_go_on(&at.certain, &at.possible, node)
+            && is_safe(node, &at.possible, None)
+        {
+            let keys = at.possible.and(&built.possible).len();
+            let (small, large) = if at.rows < built.rows {
+                (&at, &built)
+            } else {
+                (&built, &at)
+            };
+            let (rows, own) = cost::join(JoinKind::Inner, large.rows, small.rows, keys);
+            let hashed = at.cost + built.cost + own + rows * ROW_AHEAD;
+            // What it costs is found out without the operators that give the rows.
+            let tried = self.go_on(row_of(&at, &shared), node);
+            if at.cost + score(&tried) <= hashed {
+                return self.go_on(at, node);
+            }
+        }
+        if at.rows < built.rows {
+            hash_join(built, at, JoinKind::Inner, None)
+        } else {
+            hash_join(at, built, JoinKind::Inner, None)
+        }
+    }
+}

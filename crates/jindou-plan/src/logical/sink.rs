@@ -1,0 +1,326 @@
+//! Filters sink as deep as their slots are surely bound: all conditions of a group together, in one walk.
+//!
+//! A condition over a UNION holds in each branch, and one over a join in each part that binds its slots. Testing it there is
+//! better than above as long as it is not repeated too often: a thousand conditions in a thousand branches are a million. So
+//! each walk may repeat only so much ([`MOST_REPEATED`]), and what would be more stays where it is.
+
+use super::{Kind, Node};
+use crate::expression::{Expr, weight};
+use crate::set::SlotSet;
+use crate::{ApplyKind, Slot};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Weight of conditions that may be repeated in one part of a query, besides some for each of its nodes.
+const MOST_REPEATED: usize = 1 << 14;
+/// The same for each node of the part.
+const REPEATED_A_NODE: usize = 4;
+/// Conditions up to which a list is searched rather than indexed.
+const FEW: usize = 16;
+/// Parts of a join times conditions up to which each condition is tried at each part.
+const EACH: usize = 1 << 14;
+/// Parts of a larger join that a condition is tried at.
+const TRIED: usize = 16;
+
+/// Conditions on their way down, none of which gives each row another value.
+struct Sinking {
+    /// In the order of the query; `None` for those that were left on the way.
+    list: Vec<Option<Arc<Expr>>>,
+    left: usize,
+    /// All slots that they read, perhaps more.
+    slots: SlotSet,
+    /// The conditions that read a slot, if there are many.
+    readers: Option<FxHashMap<Slot, Vec<usize>>>,
+    /// Conditions that read no slot.
+    constant: Vec<Arc<Expr>>,
+}
+
+impl Sinking {
+    fn new(conditions: Vec<Arc<Expr>>) -> Self {
+        let mut out = Self {
+            list: Vec::with_capacity(conditions.len()),
+            left: 0,
+            slots: SlotSet::default(),
+            readers: (conditions.len() > FEW).then(FxHashMap::default),
+            constant: vec![],
+        };
+        for c in conditions {
+            if c.variables.is_empty() {
+                out.constant.push(c);
+                continue;
+            }
+            for (_, slot) in c.variables.iter() {
+                out.slots.insert(*slot);
+                if let Some(readers) = &mut out.readers {
+                    readers.entry(*slot).or_default().push(out.list.len());
+                }
+            }
+            out.list.push(Some(c));
+        }
+        out.left = out.list.len();
+        out
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left == 0 && self.constant.is_empty()
+    }
+
+    /// Takes those out that read a slot which is not there.
+    fn split_off(&mut self, there: &SlotSet) -> Vec<Arc<Expr>> {
+        let missing = self.slots.minus(there);
+        if missing.is_empty() {
+            return vec![];
+        }
+        self.slots = self.slots.and(there);
+        let mut out = vec![];
+        match &self.readers {
+            Some(readers) => {
+                let readers = missing.iter().filter_map(|s| readers.get(&s));
+                let mut places: Vec<usize> = readers.flatten().copied().collect();
+                places.sort_unstable();
+                out.extend(places.into_iter().filter_map(|i| self.list[i].take()));
+            }
+            None => {
+                for place in &mut self.list {
+                    let misses = |c: &mut Arc<Expr>| c.variables.iter().any(|v| missing.has(v.1));
+                    out.extend(place.take_if(misses));
+                }
+            }
+        }
+        self.left -= out.len();
+        out
+    }
+
+    /// Conditions that read a slot.
+    fn open(&self) -> impl Iterator<Item = &Arc<Expr>> {
+        self.list.iter().flatten()
+    }
+
+    /// The whole set, constant conditions last.
+    fn all(&self) -> Vec<Arc<Expr>> {
+        self.open().chain(&self.constant).cloned().collect()
+    }
+
+    fn into_all(self) -> impl Iterator<Item = Arc<Expr>> {
+        self.list.into_iter().flatten().chain(self.constant)
+    }
+}
+
+/// Weight of conditions that a walk may still repeat.
+struct Room(usize);
+
+impl Room {
+    /// Takes `each` for so many places besides the first, if there is room for it.
+    fn take(&mut self, places: usize, each: usize) -> bool {
+        let more = places.saturating_sub(1).saturating_mul(each);
+        let fits = more <= self.0;
+        if fits {
+            self.0 -= more;
+        }
+        fits
+    }
+}
+
+impl Node {
+    /// Keeps solutions on which all conditions are true. They sink.
+    pub(crate) fn filter(mut self, conditions: Vec<Arc<Expr>>) -> Self {
+        if conditions.is_empty() {
+            return self;
+        }
+        let (mut here, sinking): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|c| c.per_row);
+        if !sinking.is_empty() {
+            let most = MOST_REPEATED + REPEATED_A_NODE * self.size.nodes;
+            let room = most.saturating_sub(self.size.repeated);
+            let mut left = Room(room);
+            here.extend(self.absorb(Sinking::new(sinking), &mut left));
+            self.size.repeated += room - left.0;
+        }
+        self.filter_here(here)
+    }
+
+    /// As [`Self::filter`], for conditions that are on their way.
+    fn sink(&mut self, set: Sinking, room: &mut Room) {
+        let here = self.absorb(set, room);
+        if !here.is_empty() {
+            self.replace(|node| node.filter_here(here));
+        }
+    }
+
+    /// Lets conditions sink below the node's operator; those that cannot are given back.
+    fn absorb(&mut self, mut set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
+        let mut here = vec![];
+        match &mut self.kind {
+            Kind::Bgp(b) => {
+                here = set.split_off(&self.certain);
+                b.filters.extend(set.into_all());
+            }
+            Kind::Join(parts) => {
+                here = into_parts(parts, set, room);
+            }
+            Kind::Union(branches) => {
+                here = split_heavy(&mut set, branches.len(), room);
+                self.uses.add(&set.slots);
+                if set.is_empty() {
+                    return here;
+                }
+                // A branch that lacks a slot sees it unbound, as the row above would.
+                let all = set.all();
+                for b in branches.iter_mut() {
+                    b.sink(Sinking::new(all.clone()), room);
+                }
+            }
+            Kind::LeftJoin { left: inner, .. } | Kind::Minus { left: inner, .. } => {
+                here = set.split_off(&inner.certain);
+                inner.sink_some(set, room);
+            }
+            Kind::Apply { input, kind, .. }
+                if matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
+            {
+                here = set.split_off(&input.certain);
+                input.sink_some(set, room);
+            }
+            Kind::Extend { inner, to, value } if !value.per_row => {
+                if inner.certain.has(*to) {
+                    let mut there = inner.certain.clone();
+                    there.remove(*to);
+                    here = set.split_off(&there);
+                } else {
+                    here = set.split_off(&inner.certain);
+                }
+                inner.sink_some(set, room);
+            }
+            Kind::Filter { inner, filters } => {
+                let mut stay = set.split_off(&inner.certain);
+                stay.append(&mut set.constant);
+                if !set.is_empty() {
+                    stay.extend(inner.absorb(set, room));
+                }
+                // One node tests all that does not sink: the next set finds it here.
+                for c in &stay {
+                    self.uses.add(&c.slots());
+                }
+                filters.append(&mut stay);
+            }
+            Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::OrderBy { inner, .. }
+            | Kind::Project(inner) => {
+                here = set.split_off(&inner.certain);
+                here.append(&mut set.constant);
+                inner.sink_some(set, room);
+            }
+            Kind::Group { inner, by, .. } => {
+                let keys: SlotSet = by.iter().copied().collect();
+                here = set.split_off(&inner.certain.and(&keys));
+                here.append(&mut set.constant);
+                inner.sink_some(set, room);
+            }
+            _ => here.extend(set.into_all()),
+        }
+        here
+    }
+
+    fn sink_some(&mut self, set: Sinking, room: &mut Room) {
+        if !set.is_empty() {
+            self.sink(set, room);
+        }
+    }
+
+    fn replace(&mut self, f: impl FnOnce(Self) -> Self) {
+        let own = std::mem::replace(self, Self::values(vec![], vec![]));
+        *self = f(own);
+    }
+
+    /// Keeps solutions on which all conditions are true, tested here.
+    fn filter_here(mut self, mut conditions: Vec<Arc<Expr>>) -> Self {
+        if conditions.is_empty() {
+            return self;
+        }
+        for c in &conditions {
+            self.uses.add(&c.slots());
+        }
+        if let Kind::Filter { filters, .. } = &mut self.kind {
+            filters.append(&mut conditions);
+            return self;
+        }
+        self.above(|inner| Kind::Filter {
+            inner,
+            filters: conditions,
+        })
+    }
+}
+
+/// Takes out the conditions that are too much to be repeated in so many branches, and counts the others.
+fn split_heavy(set: &mut Sinking, branches: usize, room: &mut Room) -> Vec<Arc<Expr>> {
+    let mut out = vec![];
+    for place in &mut set.list {
+        out.extend(place.take_if(|c| !room.take(branches, weight(&c.expression))));
+    }
+    set.left -= out.len();
+    let (constant, heavy) = std::mem::take(&mut set.constant)
+        .into_iter()
+        .partition(|c| room.take(branches, weight(&c.expression)));
+    set.constant = constant;
+    out.extend::<Vec<_>>(heavy);
+    out
+}
+
+/// Puts each condition into all parts of a join that surely bind its slots, or where that would be too much, into one. Gives back
+/// those that none takes.
+fn into_parts(parts: &mut [Node], mut set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
+    let constant = std::mem::take(&mut set.constant);
+    if set.left.saturating_mul(parts.len()) > EACH {
+        let mut here = into_one_part(parts, set, room);
+        here.extend(constant);
+        return here;
+    }
+    let mut taken: Vec<usize> = vec![0; set.list.len()];
+    for p in parts.iter_mut() {
+        let mut own = vec![];
+        for (c, taken) in set.list.iter().zip(&mut taken) {
+            let Some(c) = c else { continue };
+            let binds = c.variables.iter().all(|v| p.certain.has(v.1));
+            if binds && (*taken == 0 || room.take(2, weight(&c.expression))) {
+                *taken += 1;
+                own.push(c.clone());
+            }
+        }
+        if !own.is_empty() {
+            p.sink(Sinking::new(own), room);
+        }
+    }
+    let rest = set.list.into_iter().zip(taken);
+    let rest = rest.filter_map(|(c, taken)| c.filter(|_| taken == 0));
+    rest.chain(constant).collect()
+}
+
+/// The same for many conditions and parts: each goes to one part.
+fn into_one_part(parts: &mut [Node], set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
+    // The first parts that bind a slot: those of the slot that the fewest bind are looked at.
+    let mut binders: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
+    for (i, p) in parts.iter().enumerate() {
+        for slot in p.certain.and(&set.slots).iter() {
+            let binders = binders.entry(slot).or_default();
+            if binders.len() < TRIED {
+                binders.push(i);
+            }
+        }
+    }
+    let mut own: FxHashMap<usize, Vec<Arc<Expr>>> = FxHashMap::default();
+    let mut here = vec![];
+    for c in set.list.into_iter().flatten() {
+        let binders = c.variables.iter().map(|v| binders.get(&v.1));
+        let fewest = binders.min_by_key(|b| b.map_or(0, Vec::len)).flatten();
+        let binds = |i: &&usize| c.variables.iter().all(|v| parts[**i].certain.has(v.1));
+        match fewest.and_then(|b| b.iter().find(binds)) {
+            Some(i) => own.entry(*i).or_default().push(c),
+            None => here.push(c),
+        }
+    }
+    for (i, p) in parts.iter_mut().enumerate() {
+        if let Some(own) = own.remove(&i) {
+            p.sink(Sinking::new(own), room);
+        }
+    }
+    here
+}

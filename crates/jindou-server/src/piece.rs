@@ -1,0 +1,103 @@
+//! Requests that are answered by one document: plans, prepared queries, descriptions, completions, batches. They are admitted, listed and
+//! cancelled as queries are; only their answer does not stream.
+
+use crate::admission::{self, Admitted, Asked, Watch};
+use crate::live::{LiveQuery, State};
+use crate::problem::Problem;
+use crate::run::{self, Connection, Failure, client_of};
+use crate::shared::Shared;
+use crate::slots::Slot;
+use jindou::{Error, QueryOptions, Result};
+use jindou_scheduler::Class;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time that a text is planned for without a place among heavy queries. Few texts of people and programs take as long.
+const QUICK: Duration = Duration::from_millis(10);
+
+/// Runs a piece of work on a thread of its own, for an admitted query that ends when its client leaves.
+///
+/// # Errors
+/// 503 when there are too many queries; what the work fails with.
+pub(crate) async fn run<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    asked: &Asked<'_>,
+    tag: Option<String>,
+    work: impl FnOnce(&Shared, &Admitted) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Problem> {
+    let admitted = admission::admit(shared, connection, asked)?;
+    let query = Arc::clone(&admitted.query);
+    if let Some(tag) = tag {
+        let _ = query.tag.set(tag);
+    }
+    let watch = Watch::new(&query);
+    let shared = Arc::clone(shared);
+    let job = tokio::task::spawn_blocking(move || {
+        let query = &admitted.query;
+        let done = query.check().map_err(Failure::running);
+        let done = done.and_then(|()| work(&shared, &admitted));
+        let done = done.map_err(|failure| failure.of(query));
+        run::record(&shared, query, done.as_ref().map(drop), false);
+        done
+    });
+    let done = job.await;
+    watch.done();
+    match done {
+        Ok(Ok(made)) => Ok(made),
+        Ok(Err(failure)) => Err(failure.problem(&query)),
+        // Panics end here; their message is on standard error.
+        Err(_) => Err(Problem::of(&Error::Internal(
+            "the request ended without an answer".into(),
+        ))),
+    }
+}
+
+/// A slot among light queries, for work that is known to be little.
+pub(crate) fn light_slot(shared: &Shared, query: &LiveQuery) -> Result<Slot, Failure> {
+    let _ = query.light.set(true);
+    slot(shared, query, Class::Light)
+}
+
+/// Waits for a slot of this class, if it may come before the query's time is over.
+pub(crate) fn slot(shared: &Shared, query: &LiveQuery, class: Class) -> Result<Slot, Failure> {
+    let place = shared
+        .admission
+        .admit_within(class, client_of(&query.client), query.left())
+        .map_err(|refused| {
+            shared.metrics.refused.inc();
+            Failure::refused(refused)
+        })?;
+    let mut slot = shared.slots.slot(class == Class::Light);
+    slot.take(query).map_err(Failure::running)?;
+    drop(place);
+    Ok(slot)
+}
+
+/// Plans a text in turn. Few texts are planned at a time, each for a moment; one that takes longer begins again in a slot of a
+/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nobody else
+/// waits for them. `plan` is called with the options that it has to keep to, twice at most.
+pub(crate) fn planned<T>(
+    shared: &Shared,
+    query: &LiveQuery,
+    options: &QueryOptions,
+    plan: impl Fn(&QueryOptions) -> Result<T>,
+) -> Result<(T, Option<Slot>), Failure> {
+    let turn = shared.slots.planning(query).map_err(Failure::running)?;
+    let quick = QUICK.min(query.left());
+    let first = plan(&options.clone().with_timeout(quick));
+    drop(turn);
+    match first {
+        Err(Error::Timeout(_)) if !query.left().is_zero() => {}
+        done => return Ok((done.map_err(Failure::running)?, None)),
+    }
+    let slot = slot(shared, query, Class::Heavy)?;
+    query.set_state(State::Running);
+    let begin = Instant::now();
+    let made = plan(&options.clone().with_timeout(query.left()));
+    if made.is_err() {
+        // Nothing else will be computed in the slot.
+        shared.admission.served(Class::Heavy, begin.elapsed());
+    }
+    Ok((made.map_err(Failure::running)?, Some(slot)))
+}

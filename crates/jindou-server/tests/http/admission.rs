@@ -1,0 +1,305 @@
+//! Every route that reads a text, plans or explores counts as a query: against the places and shares, at `/admin/queries`, by DELETE, and when
+//! its client leaves.
+
+use crate::client::{Answer, connect, escape, receive, request, send};
+use crate::{ENDLESS, ask, options, serve, store, thousand, until};
+use jindou_server::Server;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A request: method, target, media type, body.
+type Asked = (&'static str, String, &'static str, String);
+
+/// The requests by which a route reaches the data; none for a route that does not.
+fn asked(path: &str) -> Vec<Asked> {
+    let get = |target: &str| ("GET", target.to_owned(), "", String::new());
+    let post = |target: &str, media: &'static str, body: &str| {
+        ("POST", target.to_owned(), media, body.to_owned())
+    };
+    match path {
+        "/" => vec![get("/?query=ASK%7B%7D")],
+        "/sparql" => vec![
+            get("/sparql?query=ASK%7B%7D"),
+            get("/sparql"),
+            post("/sparql", FORM, "query=ASK%7B%7D"),
+            post("/sparql", FORM, "update=CLEAR+ALL"),
+        ],
+        "/query" => vec![
+            get("/query"),
+            get("/query?query=ASK%7B%7D"),
+            get("/query?explain=true&query=ASK%7B%7D"),
+            get("/query?profile=true&query=ASK%7B%7D"),
+            get("/query?query=ASK%7B%3Fs%20%3Fp%201%7D&$s=%3Curn:a%3E"),
+            post("/query", FORM, "query=ASK%7B%7D&explain=true"),
+            post("/query", "application/sparql-query", "ASK {}"),
+        ],
+        "/prepared" => vec![
+            post("/prepared", "application/sparql-query", "ASK {}"),
+            post("/prepared", FORM, "query=ASK%7B%7D"),
+        ],
+        "/prepared/{id}" => vec![get("/prepared/ID"), post("/prepared/ID", FORM, "a=b")],
+        "/batch" => vec![post("/batch", "application/x-ndjson", "{\"id\": \"ID\"}")],
+        "/complete" => vec![
+            get("/complete?text=ASK%7B"),
+            post("/complete", FORM, "text=ASK%7B"),
+        ],
+        "/update" => vec![
+            post("/update", FORM, "update=CLEAR+ALL"),
+            post("/update", "application/sparql-update", "CLEAR ALL"),
+        ],
+        "/store" | "/store/{*graph}" => ["/store?default", "/store?graph=urn:g", "/store/g"]
+            .iter()
+            .flat_map(|target| {
+                let put = (
+                    "PUT",
+                    (*target).to_owned(),
+                    "text/turtle",
+                    "# none".to_owned(),
+                );
+                let delete = ("DELETE", (*target).to_owned(), "", String::new());
+                let patch = (
+                    "PATCH",
+                    (*target).to_owned(),
+                    "application/sparql-update",
+                    "CLEAR ALL".to_owned(),
+                );
+                [
+                    get(target),
+                    put,
+                    delete,
+                    patch,
+                    post(target, "text/turtle", "# none"),
+                ]
+            })
+            .chain([
+                get("/store"),
+                post("/store", "application/n-quads", "# none"),
+            ])
+            .collect(),
+        "/page.js"
+        | "/page.css"
+        | "/worker.js"
+        | "/icon.svg"
+        | "/ready"
+        | "/health"
+        | "/metrics"
+        | "/admin/queries"
+        | "/admin/queries/{id}"
+        | "/admin/recluster"
+        | "/admin/backup"
+        | "/admin/merge" => vec![],
+        new => panic!("{new} is a new route: list here how it asks for data"),
+    }
+}
+
+#[test]
+fn every_route_that_asks_for_data_is_admitted() {
+    let store = store("<http://e/s> <http://e/p> 1 .");
+    let server = serve(&store, options().with_max_queries(1).with_writable(true));
+    let direct = [("content-type", "application/sparql-query")];
+    let made = request(
+        server.address(),
+        "POST",
+        "/prepared",
+        &direct,
+        b"ASK { ?s ?p 7 }",
+    );
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    let mut taken = connect(server.address());
+    // The only place is held by an update whose body does not come.
+    let head = b"POST /update HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-update\r\ncontent-length: 9\r\n\r\n";
+    std::io::Write::write_all(&mut taken, head).unwrap();
+    until("the place is taken", || server.live_queries() == 1);
+    let mut seen = 0;
+    for path in jindou_server::routes() {
+        for (method, target, media, body) in asked(path) {
+            let (target, body) = (target.replace("ID", &id), body.replace("ID", &id));
+            let headers = [("content-type", media)];
+            let answer = request(server.address(), method, &target, &headers, body.as_bytes());
+            let what = format!("{method} {target}: {}", answer.text());
+            assert_eq!((answer.status, &*answer.problem()), (503, "busy"), "{what}");
+            seen += 1;
+        }
+        if asked(path).is_empty() {
+            let target = path.replace("{id}", "1");
+            let answer = request(server.address(), "GET", &target, &[], b"");
+            assert_ne!(answer.status, 503, "{path}: {}", answer.text());
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    drop(taken);
+    until("the place is free", || server.live_queries() == 0);
+    assert_eq!(ask(&server, "ASK {}", &[]).status, 200);
+}
+
+/// A text that takes a while to be read and planned, however well that is done: a megabyte of data.
+fn long_text(n: usize) -> String {
+    let values: Vec<String> = (0..150_000).map(|i| format!("({i} {n})")).collect();
+    format!(
+        "SELECT * {{ VALUES (?a ?n) {{ {} }} ?a <http://e/p> ?n }}",
+        values.join(" ")
+    )
+}
+
+fn listed(server: &Server) -> Vec<serde_json::Value> {
+    let answer = request(server.address(), "GET", "/admin/queries", &[], b"");
+    answer.json()["queries"].as_array().unwrap().clone()
+}
+
+fn metric(server: &Server, name: &str) -> f64 {
+    let answer = request(server.address(), "GET", "/metrics", &[], b"");
+    let line = answer.text().lines().find(|l| l.starts_with(name));
+    line.map_or(0.0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+/// Sends the same long text in many requests at once, and reads no answer.
+fn crowd(server: &Server, targets: &[&str], text: &str, n: usize) -> Vec<TcpStream> {
+    let direct = [("content-type", "application/sparql-query")];
+    std::thread::scope(|scope| {
+        let one = |i: usize| {
+            let target = targets[i % targets.len()];
+            scope.spawn(move || {
+                let mut stream = connect(server.address());
+                send(&mut stream, "POST", target, &direct, text.as_bytes());
+                stream
+            })
+        };
+        let all: Vec<_> = (0..n).map(one).collect();
+        all.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
+    let limited = options()
+        .with_max_queries(64)
+        .with_max_client_queries(40)
+        .with_heavy_slots(1);
+    let server = serve(thousand(), limited);
+    assert_eq!(ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status, 200);
+    let text = long_text(1);
+    let targets = [
+        "/prepared?timeout=60",
+        "/query?explain=true",
+        "/prepared?parameter=n&timeout=60",
+    ];
+    let crowd = crowd(&server, &targets, &text, 120);
+    until("they are listed", || !listed(&server).is_empty());
+    let mut most = 0;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        most = most.max(server.live_queries());
+        let begin = Instant::now();
+        let light = ask(
+            &server,
+            "ASK { <http://e/s7> ?p ?o }",
+            &[("accept", "text/csv")],
+        );
+        // It has its own client's share, which the crowd has filled.
+        if light.status == 200 {
+            assert_eq!(light.text(), "true\n");
+        } else {
+            assert_eq!(&*light.problem(), "busy");
+        }
+        slowest = slowest.max(begin.elapsed());
+    }
+    assert!(most <= 40, "{most} at once");
+    assert!(slowest < Duration::from_secs(5), "{slowest:?}");
+    let all = listed(&server);
+    assert!(
+        all.iter()
+            .all(|q| q["query"].as_str().unwrap().starts_with("SELECT * {"))
+    );
+    assert!(metric(&server, "jindou_queries_refused_total") > 0.0);
+    // Whoever leaves is ended.
+    drop(crowd);
+    until("nobody is left", || server.live_queries() == 0);
+}
+
+#[test]
+fn light_queries_go_on_beside_expensive_plans() {
+    let server = serve(
+        thousand(),
+        options().with_max_queries(256).with_heavy_slots(1),
+    );
+    let text = long_text(2);
+    let crowd = crowd(&server, &["/prepared?timeout=60"], &text, 60);
+    until("they are listed", || !listed(&server).is_empty());
+    for _ in 0..20 {
+        let begin = Instant::now();
+        let light = ask(
+            &server,
+            "ASK { <http://e/s7> ?p ?o }",
+            &[("accept", "text/csv")],
+        );
+        assert_eq!(light.text(), "true\n");
+        assert!(
+            begin.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begin.elapsed()
+        );
+    }
+    drop(crowd);
+    until("nobody is left", || server.live_queries() == 0);
+}
+
+/// The answer to one such request, which is deleted as soon as it is listed.
+fn deleted(server: &Server, target: &str, text: &str) -> Answer {
+    let direct = [("content-type", "application/sparql-query")];
+    let mut stream = connect(server.address());
+    send(&mut stream, "POST", target, &direct, text.as_bytes());
+    until("it is listed", || !listed(server).is_empty());
+    let id = listed(server)[0]["id"].to_string();
+    let gone = request(
+        server.address(),
+        "DELETE",
+        &format!("/admin/queries/{id}"),
+        &[],
+        b"",
+    );
+    assert_eq!(gone.status, 202);
+    receive(&mut stream, "POST")
+}
+
+#[test]
+fn whoever_plans_can_be_deleted() {
+    let server = serve(thousand(), options());
+    for target in ["/prepared", "/query?explain=true", "/query?$n=%221%22"] {
+        let text = long_text(3);
+        let answer = deleted(&server, target, &text);
+        assert_eq!(
+            (answer.status, &*answer.problem()),
+            (503, "cancelled"),
+            "{target}"
+        );
+        assert!(
+            answer.text().contains("/admin/queries"),
+            "{}",
+            answer.text()
+        );
+        until("it is gone", || server.live_queries() == 0);
+    }
+}
+
+#[test]
+fn plans_have_the_requests_own_time_limit() {
+    let server = serve(thousand(), options());
+    let direct = [("content-type", "application/sparql-query")];
+    let text = long_text(4);
+    for target in ["/prepared?timeout=20ms", "/query?explain=true&timeout=20ms"] {
+        let answer = request(server.address(), "POST", target, &direct, text.as_bytes());
+        assert_eq!(
+            (answer.status, &*answer.problem()),
+            (503, "timeout"),
+            "{target}"
+        );
+        assert!(answer.text().contains("20ms"), "{}", answer.text());
+    }
+    let target = format!("/query?explain=true&query={}", escape(ENDLESS));
+    assert_eq!(
+        request(server.address(), "GET", &target, &[], b"").status,
+        200
+    );
+}

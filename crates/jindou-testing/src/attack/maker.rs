@@ -1,0 +1,142 @@
+//! Sizes: how the bytes of a text are divided among its parts, and how often a part is repeated.
+
+use super::recipe::Recipe;
+use crate::random::Rng;
+
+/// Fewer bytes than this make the smallest thing of its kind.
+pub(super) const SMALL: usize = 120;
+
+/// Levels of constructs inside constructs, apart from those that one construct nests in itself.
+const DEEPEST: usize = 12;
+
+/// Makes a text.
+pub(super) struct Maker<'a> {
+    pub rng: &'a mut Rng,
+    /// Constructs around this place.
+    pub depth: usize,
+    /// Declarations that stand before the text.
+    pub prologue: Vec<Recipe>,
+    /// Short names of terms that are long where they are declared.
+    pub short: Vec<&'static str>,
+    /// Values of variables.
+    pub values: Vec<(String, Recipe)>,
+    /// True where variables may stand: not in data.
+    pub variables: bool,
+    /// True where paths may stand: not in templates.
+    pub paths: bool,
+    /// True where blank nodes may stand: not in what is deleted.
+    pub blanks: bool,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(rng: &'a mut Rng) -> Self {
+        Self {
+            rng,
+            depth: 0,
+            prologue: vec![],
+            short: vec![],
+            values: vec![],
+            variables: true,
+            paths: true,
+            blanks: true,
+        }
+    }
+
+    /// A number so that every order of magnitude up to `most` is as likely as another.
+    pub fn magnitude(&mut self, most: usize) -> usize {
+        let most = most.max(1);
+        let low = 1 << self.rng.below(most.ilog2() as usize + 1);
+        (low + self.rng.below(low)).min(most)
+    }
+
+    /// Divides bytes among parts: two of them get most, one does, or all get the same.
+    pub fn split(&mut self, bytes: usize, parts: usize) -> Vec<usize> {
+        if parts <= 1 {
+            return vec![bytes; parts];
+        }
+        let large = match self.rng.below(10) {
+            0..5 => 2,
+            5..8 => 1,
+            _ => return vec![bytes / parts; parts],
+        };
+        let mut out = vec![bytes / 20 / parts; parts];
+        let from = self.rng.below(parts);
+        // Of two, one may be much longer than the other.
+        let first = match self.rng.below(3) {
+            0 => self.magnitude(bytes / 2),
+            _ => bytes / 2,
+        };
+        let sizes = if large == 1 {
+            [bytes, 0]
+        } else {
+            [first, bytes - first]
+        };
+        for (i, size) in sizes.into_iter().take(large).enumerate() {
+            out[(from + i) % parts] = size / 20 * 19;
+        }
+        out
+    }
+
+    /// As many of the same as fit, or few large ones, or a number between.
+    pub fn many(
+        &mut self,
+        bytes: usize,
+        between: &str,
+        one: impl FnOnce(&mut Self, usize) -> Recipe,
+    ) -> Recipe {
+        let (each, most) = match self.rng.below(12) {
+            _ if bytes < SMALL => (0, 1 + self.rng.below(3)),
+            0..5 => (0, usize::MAX),
+            5 => (bytes, 1),
+            6 => (bytes / 3, 3),
+            7 => (bytes / 30, 30),
+            8 => (bytes.isqrt() * 8, usize::MAX),
+            9 => (0, self.magnitude(bytes / 10)),
+            _ => {
+                let n = self.magnitude(bytes / SMALL);
+                (bytes / n, n)
+            }
+        };
+        let one = self.deeper(|m| one(m, each));
+        let n = (bytes / (one.bytes() + between.len()).max(1)).clamp(1, most);
+        Recipe::times(n, one, between)
+    }
+
+    /// The same inside itself: as deep as fits, or less.
+    pub fn deep(
+        &mut self,
+        bytes: usize,
+        open: impl Into<Recipe>,
+        inner: impl Into<Recipe>,
+        close: &str,
+    ) -> Recipe {
+        let (open, inner) = (open.into(), inner.into());
+        let each = open.bytes() + close.len();
+        let most = (bytes.saturating_sub(inner.bytes()) / each.max(1)).max(1);
+        let n = match self.rng.below(3) {
+            0 => most,
+            1 => self.magnitude(most),
+            _ => self.magnitude(most.min(1000)),
+        };
+        Recipe::nested(n, open, inner, close)
+    }
+
+    /// Text of some bytes inside an IRI, a name or a literal.
+    pub fn filler(&mut self, bytes: usize, units: &[&'static str]) -> Recipe {
+        let unit = self.rng.one(units);
+        Recipe::times((bytes / unit.len()).max(1), unit, "")
+    }
+
+    /// Makes a part one level further inside.
+    pub fn deeper<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> T {
+        self.depth += 1;
+        let made = make(self);
+        self.depth -= 1;
+        made
+    }
+
+    /// True where a part must be the smallest of its kind.
+    pub fn is_small(&self, bytes: usize) -> bool {
+        bytes < SMALL || self.depth > DEEPEST
+    }
+}

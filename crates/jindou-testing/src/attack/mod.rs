@@ -1,0 +1,182 @@
+//! Hostile texts at random: queries, updates and documents composed of every construct of the languages, in which something is
+//! many, long, deep, wide or repeated, up to megabytes. A text is a [`Recipe`] of a line, so that a fault that one shows can be
+//! reported, replayed and made smaller.
+//!
+//! The names in them are those of [`data`].
+
+mod cross;
+mod damage;
+mod document;
+mod expression;
+mod maker;
+mod pattern;
+mod query;
+mod recipe;
+mod term;
+mod update;
+
+pub use damage::Damage;
+pub use recipe::Recipe;
+
+use crate::random::Rng;
+use maker::Maker;
+use std::fmt::Write as _;
+
+/// The language of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// A SPARQL query.
+    Query,
+    /// A SPARQL update.
+    Update,
+    /// An RDF document of this media type, or a body of `multipart/form-data` with the boundary [`BOUNDARY`].
+    Document(&'static str),
+}
+
+/// Boundary of the parts of `multipart/form-data`.
+pub const BOUNDARY: &str = "boundary";
+
+/// A hostile text.
+#[derive(Clone, Debug)]
+pub struct Attack {
+    /// The language that the text is in, more or less.
+    pub language: Language,
+    /// The text, before it is damaged.
+    pub recipe: Recipe,
+    /// The damage to it, if any.
+    pub damage: Option<Damage>,
+    /// Values of variables, as terms of N-Triples, for routes that take them.
+    pub values: Vec<(String, Recipe)>,
+}
+
+impl Attack {
+    /// A text of this recipe.
+    #[must_use]
+    pub fn of(language: Language, recipe: Recipe) -> Self {
+        Self {
+            language,
+            recipe,
+            damage: None,
+            values: vec![],
+        }
+    }
+
+    /// A random query of at most about `most` bytes. Most texts are much shorter: lengths of all orders of magnitude are
+    /// equally likely.
+    #[must_use]
+    pub fn query(rng: &mut Rng, most: usize) -> Self {
+        Self::random(rng, most, Language::Query)
+    }
+
+    /// A random update.
+    #[must_use]
+    pub fn update(rng: &mut Rng, most: usize) -> Self {
+        Self::random(rng, most, Language::Update)
+    }
+
+    /// A random document.
+    #[must_use]
+    pub fn document(rng: &mut Rng, most: usize) -> Self {
+        let media = rng.one(&document::MEDIA);
+        Self::random(rng, most, Language::Document(media))
+    }
+
+    fn random(rng: &mut Rng, most: usize, language: Language) -> Self {
+        let bytes = size(rng, most);
+        let damage = rng.chance(12).then(|| Damage::random(rng));
+        let mut maker = Maker::new(rng);
+        let recipe = match language {
+            Language::Query => maker.query(bytes),
+            Language::Update => maker.update(bytes),
+            Language::Document(media) => maker.document(media, bytes),
+        };
+        Self {
+            language,
+            recipe,
+            damage,
+            values: maker.values,
+        }
+    }
+
+    /// The text, at most `most` bytes of it.
+    #[must_use]
+    pub fn text(&self, most: usize) -> String {
+        let text = self.recipe.text(most);
+        match &self.damage {
+            None => text,
+            Some(damage) => damage.done_to(text),
+        }
+    }
+
+    /// Smaller ones to try in its place, the smallest first.
+    #[must_use]
+    pub fn smaller(&self) -> Vec<Self> {
+        let mut out = vec![];
+        if self.damage.is_some() {
+            out.push(Self {
+                damage: None,
+                ..self.clone()
+            });
+        }
+        for i in 0..self.values.len() {
+            let mut fewer = self.clone();
+            fewer.values.remove(i);
+            out.push(fewer);
+            out.extend(self.values[i].1.smaller().into_iter().map(|value| {
+                let mut other = self.clone();
+                other.values[i].1 = value;
+                other
+            }));
+        }
+        out.extend(self.recipe.smaller().into_iter().map(|recipe| Self {
+            recipe,
+            ..self.clone()
+        }));
+        out
+    }
+}
+
+/// A size, the orders of magnitude from 2 KiB to `most` equally likely, and `most` itself one time in eight.
+fn size(rng: &mut Rng, most: usize) -> usize {
+    let least = (2 << 10).min(most);
+    if rng.chance(12) || most <= least {
+        return most;
+    }
+    let doublings = (most / least).ilog2() as usize + 1;
+    let low = least << rng.below(doublings);
+    (low + rng.below(low)).min(most)
+}
+
+/// Statements that the texts ask for, as N-Quads: so many subjects with seven or eight statements each, most of them in the
+/// default graph, and ten named graphs.
+#[must_use]
+pub fn data(subjects: usize) -> String {
+    let mut out = String::new();
+    for i in 0..subjects {
+        let (next, graph) = ((i * 7 + 1) % subjects, i % 10);
+        let integer = "http://www.w3.org/2001/XMLSchema#integer";
+        let _ = write!(
+            out,
+            "<http://e/s{i}> <http://e/p{}> <http://e/s{next}> .\n\
+             <http://e/s{i}> <http://e/p{}> <http://e/s{}> .\n\
+             <http://e/s{i}> <http://e/n> \"{i}\"^^<{integer}> .\n\
+             <http://e/s{i}> <http://e/t> \"text {i}\" .\n\
+             <http://e/s{i}> <http://e/t> \"texte {}\"@fr .\n\
+             <http://e/s{i}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/C{}> .\n\
+             <http://e/s{i}> <http://e/p{}> <http://e/s{next}> <http://e/g{graph}> .\n",
+            i % 5,
+            (i + 1) % 5,
+            i / 2,
+            i % 100,
+            i % 3,
+            i % 5,
+        );
+        if i % 10 == 0 {
+            let _ = writeln!(out, "_:b{i} <http://e/n> \"{i}\" <http://e/g{graph}> .");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

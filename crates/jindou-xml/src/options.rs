@@ -1,0 +1,53 @@
+//! Limits and ways of reading.
+
+use jindou_model::MemoryBudget;
+
+/// Limits of a reader. By default they are far above documents that people write, and memory is not charged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Most elements within each other.
+    pub depth: usize,
+    /// Most attributes of an element, declarations of namespaces and defaults included.
+    pub attributes: usize,
+    /// Most bytes of a name.
+    pub name: usize,
+    /// Most bytes of a tag, comment or processing instruction, which are held as a whole.
+    pub markup: usize,
+    /// Most bytes of the document type declaration.
+    pub doctype: usize,
+    /// Bytes that entities may become whatever the document's length is. Beyond that, at most [`Options::AMPLIFICATION`] times what was read
+    /// of the document.
+    pub expansion: u64,
+    /// Most entities within each other.
+    pub entities: usize,
+    /// Whether names have prefixes that namespaces are declared for. Without, colons are letters.
+    pub namespaces: bool,
+    /// Whether references to entities that only an external part of the document type may declare are left out, as the
+    /// specification allows. Otherwise they are errors: text that is not there would be lost without a word.
+    pub skip_external: bool,
+    /// Budget for what is held beyond some hundred kilobytes.
+    pub memory: MemoryBudget,
+}
+
+impl Options {
+    /// How many times the document's length its entities may become.
+    pub const AMPLIFICATION: u64 = 100;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            depth: 1000,
+            attributes: 1000,
+            name: 64 << 10,
+            markup: 256 << 20,
+            doctype: 4 << 20,
+            expansion: 8 << 20,
+            entities: 64,
+            namespaces: true,
+            skip_external: false,
+            memory: MemoryBudget::unlimited(),
+        }
+    }
+}

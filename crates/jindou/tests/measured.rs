@@ -1,0 +1,238 @@
+//! Nothing that a query takes goes around its budget: random queries are read, planned and run while an allocator counts every byte that
+//! lives, and the budget must have known of them.
+//!
+//! `JINDOU_COUNT` says how many texts, `JINDOU_SEED` where to begin.
+
+#[path = "common/stores.rs"]
+mod stores;
+
+use jindou::{Database, MemoryBudget, QueryOptions, Tracked};
+use jindou_testing::Rng;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Counts what lives, to see the most that did.
+struct Counting;
+
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+static MOST: AtomicIsize = AtomicIsize::new(0);
+
+fn change(bytes: isize) {
+    let now = LIVE.fetch_add(bytes, Relaxed) + bytes;
+    MOST.fetch_max(now, Relaxed);
+}
+
+// SAFETY: everything is handed on to the system's allocator; only sizes are counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        change(layout.size() as isize);
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        change(-(layout.size() as isize));
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        change(size as isize - layout.size() as isize);
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Tracked<Counting> = Tracked::over(Counting);
+
+/// Bytes that a thread takes before it tells its scope, and what is taken before there is one.
+const UNTOLD: isize = 72 << 10;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |v| v.parse().expect("a number"))
+}
+
+/// A text of many constructs, deep, wide, long or repeated.
+fn text(rng: &mut Rng, quads: &[oxrdf::Quad]) -> String {
+    let part = |rng: &mut Rng| loop {
+        let query = jindou_testing::query(rng, quads).text;
+        if query.starts_with("SELECT") {
+            return format!("{{ {query} }}");
+        }
+    };
+    let most = 4 << rng.below(7);
+    let n = 1 + rng.below(most);
+    let list = |unit: &str, between: &str| {
+        let units: Vec<String> = (0..n).map(|i| unit.replace('#', &i.to_string())).collect();
+        units.join(between)
+    };
+    let long = "a".repeat(1 << rng.below(14));
+    let body = match rng.below(14) {
+        0 => (0..n.min(60))
+            .map(|_| part(rng))
+            .collect::<Vec<_>>()
+            .join(" UNION "),
+        1 => list("{ ?s ?p ?o# }", " UNION "),
+        2 => format!("?s ?p ?o {}", list("FILTER(?o != #)", " ")),
+        3 => format!("?s ?p ?o FILTER({})", list("(?o != # && ?s = #)", " || ")),
+        4 => format!("VALUES (?a ?b) {{ {} }} ?a ?p ?b", list("(# \"x#\")", " ")),
+        5 => format!("?s {} ?o", list("<http://e/p#>", "|")),
+        6 => format!("?s ({})+ ?o", list("<http://e/p#>", "/")),
+        7 => format!("?s ?p ?o FILTER(?o IN ({}))", list("\"#\"", ", ")),
+        8 => list("?s <http://e/{long}#> ?o#", " . ").replace("{long}", &long),
+        9 => format!("?s ?p ?o {}", list("OPTIONAL { ?s ?q# ?o# }", " ")),
+        10 => format!(
+            "?s ?p ?o {}",
+            list("BIND(CONCAT(STR(?o), \"#\") AS ?b#)", " ")
+        ),
+        11 => format!(
+            "{}?s ?p ?o{}",
+            "{ ".repeat(n.min(100)),
+            " }".repeat(n.min(100))
+        ),
+        12 => format!(
+            "?s ?p ?o {}",
+            list("FILTER EXISTS { ?s ?q# ?o FILTER(?o > #) }", " ")
+        ),
+        _ => format!("?s ?p ?o MINUS {{ {} }}", part(rng)),
+    };
+    match rng.below(6) {
+        0 => format!(
+            "CONSTRUCT {{ {} }} {{ {body} }}",
+            list("?s <http://e/q#> ?o", " . ")
+        ),
+        1 => format!("SELECT DISTINCT * {{ {body} }} LIMIT 10"),
+        2 => format!(
+            "SELECT ?s (COUNT(*) AS ?n) {{ {body} }} GROUP BY ?s HAVING(?n > 1) ORDER BY ?s"
+        ),
+        3 => format!("DESCRIBE ?s {{ {body} }}"),
+        _ => format!("SELECT * {{ {body} }}"),
+    }
+}
+
+fn graph(rng: &mut Rng) -> (Vec<oxrdf::Quad>, Database) {
+    let quads = jindou_testing::quads(rng);
+    let mut data = String::new();
+    for q in &quads {
+        let graph = match &q.graph_name {
+            oxrdf::GraphName::DefaultGraph => String::new(),
+            name => name.to_string(),
+        };
+        writeln!(
+            data,
+            "{graph} {{ {} {} {} }}",
+            q.subject, q.predicate, q.object
+        )
+        .unwrap();
+    }
+    let store = stores::of_trig(&data);
+    (quads, store.db)
+}
+
+/// The most that lived while something ran, and what still lives, above what lived before.
+fn counted<T>(run: impl FnOnce() -> T) -> (T, isize, isize) {
+    let before = LIVE.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let done = run();
+    (
+        done,
+        MOST.load(Relaxed) - before,
+        LIVE.load(Relaxed) - before,
+    )
+}
+
+/// One test at a time: what others take is counted as well.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs something on the stack that servers give.
+fn on_a_server_s_stack(run: fn()) {
+    let thread = std::thread::Builder::new().stack_size(64 << 20);
+    thread.spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn what_reading_and_planning_take_is_charged() {
+    on_a_server_s_stack(plan_many);
+}
+
+fn plan_many() {
+    let _alone = alone();
+    let mut rng = Rng::new(number("JINDOU_SEED", 1));
+    let (quads, db) = graph(&mut rng);
+    let (mut large, mut worst) = (0, isize::MIN);
+    for case in 0..number("JINDOU_COUNT", 250) {
+        let text = text(&mut rng, &quads);
+        let limit = if rng.chance(20) { 1 << 20 } else { 1 << 30 };
+        let budget = MemoryBudget::new(limit);
+        let options = QueryOptions::default()
+            .with_memory(budget.clone())
+            .with_timeout(Duration::from_secs(60));
+        let (planned, most, kept) = counted(|| db.plan_uncached(&text, &options));
+        let shown = &text[..text.len().min(300)];
+        let charged = budget.peak() as isize;
+        worst = worst.max(most - charged);
+        assert!(
+            most <= charged + UNTOLD,
+            "case {case}: {most} of {charged}: {shown}"
+        );
+        large += usize::from(most > 4 * UNTOLD);
+        if let Ok(planned) = &planned {
+            assert_eq!(budget.used(), planned.charged(), "case {case}: {shown}");
+            assert!(
+                kept <= budget.used() as isize + (4 << 10),
+                "case {case}: {kept} of {}: {shown}",
+                budget.used()
+            );
+        }
+        drop(planned);
+        assert_eq!(budget.used(), 0, "case {case}: {shown}");
+    }
+    assert!(large > 20, "{large} large ones, at worst {worst} uncharged");
+}
+
+#[test]
+fn what_running_takes_is_charged() {
+    on_a_server_s_stack(run_many);
+}
+
+fn run_many() {
+    let _alone = alone();
+    let mut rng = Rng::new(number("JINDOU_SEED", 1));
+    let (quads, db) = graph(&mut rng);
+    let mut large = 0;
+    for case in 0..number("JINDOU_COUNT", 250) {
+        let text = text(&mut rng, &quads);
+        let planning = QueryOptions::default().with_timeout(Duration::from_secs(5));
+        let Ok(planned) = db.plan_uncached(&text, &planning) else {
+            continue;
+        };
+        let threads = rng.one(&[1, 1, 3]);
+        let limit = rng.one(&[256 << 10, 2 << 20, 1 << 30]);
+        let budget = MemoryBudget::new(limit);
+        let options = QueryOptions::default()
+            .with_memory(budget.clone())
+            .with_threads(threads)
+            .with_timeout(Duration::from_secs(5));
+        let (_, most, _) = counted(|| db.checksum(&planned, &options));
+        let shown = &text[..text.len().min(300)];
+        let charged = budget.peak() as isize;
+        let untold = UNTOLD * threads as isize;
+        assert!(
+            most <= charged + untold,
+            "case {case}: {most} of {charged}, {threads} threads: {shown}"
+        );
+        large += usize::from(most > untold);
+        drop(planned);
+        assert_eq!(budget.used(), 0, "case {case}: {shown}");
+    }
+    assert!(large > 10, "{large} large ones");
+}
