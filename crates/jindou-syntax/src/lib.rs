@@ -85,6 +85,17 @@ pub struct Operation {
     pub at: usize,
     /// True for a part of what ADD, COPY and MOVE stand for.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read.
+    pub copied_from: Option<CopiedFrom>,
+}
+
+/// The named graph that an ADD, COPY or MOVE reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedFrom {
+    /// Its name.
+    pub graph: algebra::NamedNode,
+    /// True with SILENT: a graph that is not there is no error.
+    pub silent: bool,
 }
 
 /// Parses a query. O(length of the text).
@@ -117,10 +128,11 @@ pub fn parse_update(
     let operations = parsed.list.into_iter();
     Ok(Update {
         operations: operations
-            .map(|(operation, at, whole_graph)| Operation {
-                operation,
-                at: source.place(at),
-                whole_graph,
+            .map(|read| Operation {
+                operation: read.operation,
+                at: source.place(read.at),
+                whole_graph: read.whole_graph,
+                copied_from: read.copied_from,
             })
             .collect(),
         base: parsed.base,

@@ -82,8 +82,8 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
-/// The expression to be changed in place: a copy of its top, if others share it.
-fn own(e: &mut Arc<Expression>) -> Option<&mut Expression> {
+/// The expression, to be changed. What was just read is shared by nobody; else a handle of it is.
+fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
     if Arc::get_mut(e).is_none() {
         *e = Arc::new(e.shared());
     }
@@ -133,15 +133,19 @@ impl Parser<'_, '_> {
                 | Expression::Add(a, b)
                 | Expression::Subtract(a, b)
                 | Expression::Multiply(a, b)
-                | Expression::Divide(a, b) => left.extend([a, b].into_iter().filter_map(own)),
+                | Expression::Divide(a, b) => {
+                    left.extend([owned(a), owned(b)].into_iter().flatten())
+                }
                 Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
-                    left.extend(own(a));
+                    left.extend(owned(a));
                 }
                 Expression::In(a, list) => {
-                    left.extend(own(a));
+                    left.extend(owned(a));
                     left.extend(list);
                 }
-                Expression::If(a, b, c) => left.extend([a, b, c].into_iter().filter_map(own)),
+                Expression::If(a, b, c) => {
+                    left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
+                }
                 Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
                 // The variables of a pattern are its own; `BOUND` takes a variable, and of a sample it would be another.
                 Expression::NamedNode(_)
@@ -481,7 +485,7 @@ impl Parser<'_, '_> {
                 }
                 for key in order {
                     let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
-                    if let Some(e) = own(e) {
+                    if let Some(e) = owned(e) {
                         self.sample(e, &mut samples);
                     }
                 }
