@@ -109,7 +109,7 @@ fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String
     text + end
 }
 
-/// What one text cost.
+/// Cost of one text.
 #[derive(Clone, Copy)]
 struct Cost {
     time: Duration,
@@ -421,7 +421,7 @@ fn conditions_take_memory_once_for_all() {
     }
 }
 
-/// What is much to repeat stays above the union, or goes into it in part: rows are the same.
+/// Conditions that are much to repeat stay above the union, or go into it in part: rows are the same.
 #[test]
 fn conditions_above_and_inside_a_union_mean_the_same() {
     let _turn = turn();
