@@ -81,7 +81,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-/// What a thread's stack for so many levels takes, about.
+/// Bytes of a thread's stack for so many levels, about.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }

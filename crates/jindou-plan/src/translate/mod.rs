@@ -392,8 +392,13 @@ impl Translator {
             }
             GraphPattern::Service {
                 name: NamedNodePattern::Variable(v),
+                silent,
                 ..
-            } => return Err(unbound_endpoint(v)),
+            } => match silent {
+                // As in `service_by_rows`.
+                true => Node::unit(),
+                false => return Err(unbound_endpoint(v)),
+            },
         })
     }
 

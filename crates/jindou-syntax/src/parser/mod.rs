@@ -405,7 +405,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 }
 
-/// What names of variables begin with that the text does not have. O(text).
+/// A beginning of variable names that the text does not contain. O(text).
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();
