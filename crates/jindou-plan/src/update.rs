@@ -3,6 +3,7 @@
 use crate::parse::{Meter, SyntaxOptions, Unlimited, failed};
 use jindou_model::Result;
 use jindou_model::diagnostic::place;
+use jindou_syntax::CopiedFrom;
 use jindou_syntax::algebra::{Base, GraphUpdateOperation};
 
 /// One operation of a request.
@@ -15,6 +16,8 @@ pub struct Operation {
     /// True for a part of what ADD, COPY and MOVE stand for (SPARQL 1.1 Update §3.2): it reads the store's own graphs,
     /// whatever dataset the request chooses.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read, which must be there unless the request says SILENT.
+    pub copied_from: Option<CopiedFrom>,
 }
 
 /// A parsed update request.
@@ -58,6 +61,7 @@ pub fn parse_update_with(
             operation: o.operation,
             at: places.of(o.at),
             whole_graph: o.whole_graph,
+            copied_from: o.copied_from,
         })
         .collect();
     Ok(Request {

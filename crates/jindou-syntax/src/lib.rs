@@ -15,12 +15,13 @@
 //! the standard, this parser follows the standard:
 //!
 //! 1. Codepoint escapes stand anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
-//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, keywords written as one (`MOVESILENT`) are none, and
-//!    a sign belongs to the number it touches only.
+//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, a sign belongs to the number that it touches and
+//!    to its lexical form. Keywords need no space between them (`FILTERsameTerm`, `LIMIT10`).
 //! 3. Names: local names hold any number of dots (`e:a.b.c`, `ec:1.-.-.-`), names hold characters beyond the first plane.
 //! 4. Keywords have no case, `TRUE` and `False` among them.
 //! 5. Spaces stand before the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`, comments in `( )` and `[ ]`.
-//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value; CONSTRUCT, ASK and DESCRIBE may
+//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value, and none to a variable that has one; a variable
+//!    of HAVING or ORDER BY that is not grouped is a sample of its group; CONSTRUCT, ASK and DESCRIBE may
 //!    be grouped and have aggregates in HAVING and ORDER BY.
 //! 7. Aggregates stand in SELECT, HAVING and ORDER BY, not in patterns, GROUP BY or other aggregates.
 //! 8. Each operation of an update may have a prologue; a lone `;` is no update; triples of quads have dots between them.
@@ -84,6 +85,17 @@ pub struct Operation {
     pub at: usize,
     /// True for a part of what ADD, COPY and MOVE stand for.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read.
+    pub copied_from: Option<CopiedFrom>,
+}
+
+/// The named graph that an ADD, COPY or MOVE reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedFrom {
+    /// Its name.
+    pub graph: algebra::NamedNode,
+    /// True with SILENT: a graph that is not there is no error.
+    pub silent: bool,
 }
 
 /// Parses a query. O(length of the text).
@@ -116,10 +128,11 @@ pub fn parse_update(
     let operations = parsed.list.into_iter();
     Ok(Update {
         operations: operations
-            .map(|(operation, at, whole_graph)| Operation {
-                operation,
-                at: source.place(at),
-                whole_graph,
+            .map(|read| Operation {
+                operation: read.operation,
+                at: source.place(read.at),
+                whole_graph: read.whole_graph,
+                copied_from: read.copied_from,
             })
             .collect(),
         base: parsed.base,

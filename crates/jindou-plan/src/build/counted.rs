@@ -26,7 +26,11 @@ impl Builder<'_> {
                 a.function,
                 AggregateFunction::Count | AggregateFunction::CountRows
             );
-            of_a_slot && function && (!a.distinct || a.of.is_none())
+            // Distinct rows are those of the pattern only where no slot of it is hidden: a blank node's, or one that a SELECT leaves out.
+            let in_row = |end: &End| !matches!(end, End::Slot(slot) if !a.row.contains(slot));
+            let whole =
+                || a.of.is_none() && in_row(&End::Slot(s)) && in_row(p) && in_row(&End::Slot(o));
+            of_a_slot && function && (!a.distinct || whole())
         };
         if !aggregates.iter().all(counts_rows) {
             return None;

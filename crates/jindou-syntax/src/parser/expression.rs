@@ -177,7 +177,8 @@ impl Parser<'_, '_> {
             nots += 1;
         }
         let mut e = match self.kind() {
-            sign @ (Kind::Plus | Kind::Minus) => {
+            // A sign that touches its number is part of the literal, whose form is kept.
+            sign @ (Kind::Plus | Kind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
                 self.spend(NODE);

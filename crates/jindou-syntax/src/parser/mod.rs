@@ -91,6 +91,8 @@ pub(crate) struct Parser<'t, 'o> {
     frames: Vec<Frame>,
     /// Why no aggregate can stand here.
     no_aggregate: Option<&'static str>,
+    /// The graph that the ADD, COPY or MOVE at hand reads.
+    copied_from: Option<crate::CopiedFrom>,
     /// Variables of the expression under way that must be grouped, with their places.
     noted: Vec<(u32, Token)>,
     noting: bool,
@@ -181,6 +183,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             generated: 0,
             frames: vec![],
             no_aggregate: None,
+            copied_from: None,
             noted: vec![],
             noting: false,
             faults: vec![],

@@ -3,6 +3,7 @@
 use super::query::only_triples;
 use super::triples::Part;
 use super::{Halt, Parse, Parser};
+use crate::CopiedFrom;
 use crate::advice::Place;
 use crate::algebra::GraphUpdateOperation as Op;
 use crate::algebra::{
@@ -15,10 +16,18 @@ use crate::lexer::{Kind, Token};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Operations with the offset of each one's first word, and whether it is ADD, COPY or MOVE; and the last base.
+/// The operations of a request, and the last base.
 pub(crate) struct Operations {
-    pub list: Vec<(Op, usize, bool)>,
+    pub list: Vec<ReadOperation>,
     pub base: Option<Base>,
+}
+
+/// One operation as it is read, with the offset of its first word.
+pub(crate) struct ReadOperation {
+    pub operation: Op,
+    pub at: usize,
+    pub whole_graph: bool,
+    pub copied_from: Option<CopiedFrom>,
 }
 
 /// A quad of a template, with the place of its triples' first token.
@@ -44,7 +53,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    fn operations(&mut self, list: &mut Vec<(Op, usize, bool)>) -> Parse<()> {
+    fn operations(&mut self, list: &mut Vec<ReadOperation>) -> Parse<()> {
         // Labels of INSERT DATA, which no other INSERT DATA may have.
         let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
         self.no_aggregate = Some("here");
@@ -55,10 +64,21 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
-            self.spend(2 * size_of::<(Op, usize, bool)>());
+            self.spend(2 * size_of::<ReadOperation>());
             let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
-            let read = self.operation(&mut |op| list.push((op, first.start, whole)));
+            let read = self.operation(&mut |operation| {
+                list.push(ReadOperation {
+                    operation,
+                    at: first.start,
+                    whole_graph: whole,
+                    copied_from: None,
+                });
+            });
+            if let (Some(copied_from), Some(first)) = (self.copied_from.take(), list.get_mut(from))
+            {
+                first.copied_from = Some(copied_from);
+            }
             let read = match read {
                 Ok(()) if !self.is(Kind::Semicolon) && !self.is(Kind::End) => {
                     Err(self.unexpected(Place::AfterOperation))
@@ -69,7 +89,10 @@ impl<'t> Parser<'t, '_> {
                 Err(Halt::Fault) => self.recover_to_operation(&before)?,
                 other => other?,
             }
-            if matches!(list.get(from), Some((Op::InsertData { .. }, ..))) {
+            if matches!(
+                list.get(from).map(|o| &o.operation),
+                Some(Op::InsertData { .. })
+            ) {
                 let labels: Vec<_> = self.labels.drain().collect();
                 for (label, (_, token, _)) in labels {
                     if let Some(before) = data.insert(label, token) {
@@ -139,6 +162,12 @@ impl<'t> Parser<'t, '_> {
             return Ok(());
         }
         self.spend(COPIED);
+        if let GraphName::NamedNode(graph) = &from {
+            self.copied_from = Some(CopiedFrom {
+                graph: graph.clone(),
+                silent,
+            });
+        }
         let target = |g: &GraphName| match g {
             GraphName::NamedNode(n) => GraphTarget::NamedNode(n.clone()),
             GraphName::DefaultGraph => GraphTarget::DefaultGraph,
@@ -411,7 +440,7 @@ impl<'t> Parser<'t, '_> {
 const COPIED: usize = 2 * size_of::<TriplePattern>()
     + 2 * size_of::<QuadPattern>()
     + 2 * size_of::<GraphPattern>()
-    + 4 * size_of::<(Op, usize, bool)>()
+    + 4 * size_of::<ReadOperation>()
     + 512;
 
 /// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).

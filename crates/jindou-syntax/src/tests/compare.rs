@@ -6,7 +6,7 @@ use super::normal::Normal;
 use crate::{Failure, Options, Unlimited};
 use jindou_model::DiagnosticKind as D;
 use oxiri::Iri;
-use spargebra::algebra::{Expression, GraphPattern};
+use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
 use spargebra::{Query, SparqlParser};
 use std::collections::BTreeMap;
 
@@ -112,6 +112,9 @@ fn known(
             {
                 return Some("an aggregate where none can stand");
             }
+            if first.kind == D::Redefined && first.message.contains("GROUP BY cannot") {
+                return Some("a variable that GROUP BY gives another value");
+            }
             if first.kind == D::Iri && first.message.starts_with('<') {
                 return Some("a prefixed name that is no IRI, read as two");
             }
@@ -162,7 +165,18 @@ fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     let select = matches!(q, Query::Select { .. });
     let mut found = None;
     visit(pattern, &mut |p| match p {
-        GraphPattern::Group { inner, .. } => {
+        GraphPattern::Group {
+            inner, aggregates, ..
+        } => {
+            let sampled = |(_, a): &(_, AggregateExpression)| {
+                let AggregateExpression::FunctionCall { name, expr, .. } = a else {
+                    return false;
+                };
+                *name == AggregateFunction::Sample && matches!(expr, Expression::Variable(_))
+            };
+            if aggregates.iter().any(sampled) {
+                found = Some("a sample of what is not grouped");
+            }
             if !select && refused {
                 found = Some("groups of CONSTRUCT, ASK and DESCRIBE");
             }

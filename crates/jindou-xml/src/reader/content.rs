@@ -9,6 +9,9 @@ use crate::options::Options;
 use crate::value::{self, Meaning};
 use std::ops::Range;
 
+/// Bytes of an entity that are worth charging.
+const LARGE: usize = 4 << 10;
+
 impl Reader<'_> {
     /// The next token in an element; `None` to look again.
     pub(super) fn content(&mut self) -> Result<Option<Token>> {
@@ -74,7 +77,7 @@ impl Reader<'_> {
                     }
                     self.input = frame.input;
                 }
-                self.charge()
+                Ok(())
             }
         }
     }
@@ -248,7 +251,7 @@ impl Reader<'_> {
                 ));
             }
         };
-        self.expanded += 1 + text.len() as u64;
+        self.expanded += value::REFERENCE + text.len() as u64;
         if self.expanded > most {
             return Err(self.bad(start, value::too_much(most)));
         }
@@ -265,7 +268,9 @@ impl Reader<'_> {
             entity: name.into(),
         };
         self.outer.push(frame);
-        self.charge()?;
+        if self.input.rest().len() > LARGE {
+            self.charge()?;
+        }
         Ok(None)
     }
 

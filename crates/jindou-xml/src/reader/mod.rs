@@ -23,9 +23,9 @@ const EAGER: usize = 16 << 10;
 
 /// Reads a document, an [`Event`] at a time.
 pub struct Reader<'r> {
-    /// What is read now: the document, or an entity in it.
+    /// The text that is read now: the document's, or that of an entity in it.
     input: Input<'r>,
-    /// What is read again when the entity ends, the document first.
+    /// The texts that are read again when the entity ends, the document's first.
     outer: Vec<Frame<'r>>,
     options: Options,
     stage: Stage,
@@ -319,7 +319,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// What comes before and behind the root element.
+    /// The next token before or behind the root element.
     fn outside(&mut self) -> Result<Option<Token>> {
         let spaces = chars::spaces(self.input.rest().as_bytes());
         self.input.at += spaces;

@@ -1,4 +1,4 @@
-//! What several test programs need.
+//! Helpers of several test programs.
 #![allow(dead_code)]
 
 use jindou_xml::{Error, Event, Options, Reader};

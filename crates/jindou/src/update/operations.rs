@@ -137,6 +137,18 @@ struct Evaluation<'a> {
 impl Evaluation<'_> {
     fn run(&self, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
         tx.cancel.check()?;
+        if let Some(from) = &self.operation.copied_from
+            && !graphs::is_there(&tx.current()?, &Target::named(&from.graph))
+        {
+            // The standard lets it fail (§3.2.3). Nothing is changed: a graph's name misspelt must not empty another graph.
+            if from.silent {
+                return Ok(());
+            }
+            return Err(Error::Conflict(format!(
+                "the graph {} is not there, so there is nothing to add, copy or move; with SILENT that is no error, and changes nothing",
+                from.graph
+            )));
+        }
         match &self.operation.operation {
             Op::InsertData { data } => insert_data(data, tx),
             Op::DeleteData { data } => delete_data(data, tx),
