@@ -198,3 +198,48 @@ fn a_long_template_ends_in_time() {
     );
     assert!(!store.db.plan(&query, &options(1 << 30)).unwrap().is_light());
 }
+
+/// Names that differ have a long prefix or base once each; what they take is refused before it is made.
+#[test]
+fn different_names_of_a_long_prefix_are_refused_before_they_are_made() {
+    const ROOM: u64 = 64 << 20;
+    let store = stores::of_trig("@prefix : <http://e/> . :s :p 1 .");
+    let long = format!("http://e/{}", "x".repeat(1 << 20));
+    let head = format!("PREFIX : <http://e/> PREFIX l: <{long}> BASE <{long}/> ");
+    let often = |part: &str| -> String {
+        (0..1000)
+            .map(|i| part.replace('#', &i.to_string()))
+            .collect()
+    };
+    for (what, text) in [
+        (
+            "prefixed names",
+            format!("ASK {{ {} }}", often(":s l:a# ?o . ")),
+        ),
+        (
+            "relative names",
+            format!("ASK {{ {} }}", often(":s <a#> ?o . ")),
+        ),
+        (
+            "literals",
+            format!("ASK {{ {} }}", often(":s :p '#'^^l:d . ")),
+        ),
+        (
+            "triple terms",
+            format!("ASK {{ {} }}", often(":s :p <<( l:a :p # )>> . ")),
+        ),
+        ("bases", often("BASE <a#/> ") + "ASK {}"),
+        ("prefixes", often("PREFIX p#: <a#> ") + "ASK {}"),
+    ] {
+        let memory = MemoryBudget::new(ROOM);
+        let options = QueryOptions::default().with_memory(memory.clone());
+        let done = store.db.query_with(&format!("{head}{text}"), &options);
+        let refused = matches!(&done, Err(Error::Limit(_) | Error::Busy(_)));
+        assert!(refused, "{what}: {done:?}");
+        assert!(
+            memory.peak() < ROOM + (8 << 20),
+            "{what}: {}",
+            memory.peak()
+        );
+    }
+}
