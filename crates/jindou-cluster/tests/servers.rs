@@ -3,7 +3,7 @@
 use jindou_cluster::servers::{ClusterFile, Servers};
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
 use jindou_cluster::transport::{Epoch, Transport};
-use jindou_model::{CancelToken, Direction, Error, Result};
+use jindou_model::{CancelToken, Direction, Error, MemoryBudget, Result};
 use jindou_store::Base;
 use jindou_store::shard::{
     Blocks, Cluster, EVERYTHING, Far, Graphs, Near, Posts, Reply, Request, Session, Sharding,
@@ -15,9 +15,11 @@ use rcgen::{
     KeyUsagePurpose,
 };
 use std::fmt::Write as _;
-use std::net::TcpListener;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A wait that only a fault makes as long, also on a machine that does much else.
@@ -129,10 +131,14 @@ impl Setup {
     }
 
     fn start(&self, file: &ClusterFile, at: usize) -> Servers {
+        self.start_within(file, at, &MemoryBudget::unlimited())
+    }
+
+    fn start_within(&self, file: &ClusterFile, at: usize, memory: &MemoryBudget) -> Servers {
         let mut own = vec![None; 2];
         own[at] = Some(Arc::clone(&self.bases[at]));
-        let name = ["a", "b"][at];
-        Servers::start(file, name, &self.cluster, own, Some(Arc::new(Echo))).unwrap()
+        let (name, posts) = (["a", "b"][at], Some(Arc::new(Echo) as Arc<dyn Posts>));
+        Servers::start(file, name, &self.cluster, own, posts, memory).unwrap()
     }
 
     /// Both servers, each with a connection to the other one.
@@ -514,4 +520,111 @@ fn noise_over_ucx_is_ignored() {
     everything_comes_back(&setup, &both);
     assert!(both.iter().all(|s| taken(s).is_some()));
     stranger.close();
+}
+
+/// Connections that a stranger holds.
+const STRANGERS: usize = 150;
+
+/// A connection from this address of this machine.
+fn connect_from(host: &str, port: u16) -> Option<TcpStream> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
+    let from: std::net::SocketAddr = format!("{host}:0").parse().ok()?;
+    socket.bind(&from.into()).ok()?;
+    let to: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().ok()?;
+    let wait = Duration::from_millis(200);
+    socket.connect_timeout(&to.into(), wait).ok()?;
+    Some(socket.into())
+}
+
+/// Somebody who holds connections to a port and says no more than a word, until it is dropped. Those that are closed are opened again.
+struct Stranger {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Stranger {
+    fn new(from: &'static str, port: u16, word: &'static [u8]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut held: Vec<TcpStream> = Vec::new();
+            while !told.load(Ordering::Relaxed) {
+                held.retain(|s| {
+                    let _ = s.set_nonblocking(true);
+                    let open = s.peek(&mut [0]);
+                    open.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+                });
+                for _ in held.len()..STRANGERS.min(held.len() + 8) {
+                    if let Some(mut stream) = connect_from(from, port) {
+                        let _ = stream.write_all(word);
+                        held.push(stream);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Self {
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn silent_connections_keep_no_peer_out() {
+    for (from, word) in [
+        // A stranger's address, and the peers' own.
+        ("127.0.0.2", &b""[..]),
+        ("127.0.0.1", b""),
+        // The beginning of a handshake that does not go on.
+        ("127.0.0.2", b"\x16\x03\x01\x02\x00\x01"),
+    ] {
+        let setup = Setup::new();
+        let file = setup.file("tls", None);
+        let one = setup.start(&file, 0);
+        let stranger = Stranger::new(from, setup.ports[0], word);
+        std::thread::sleep(Duration::from_millis(300));
+        // A server that comes meanwhile, and comes again.
+        for _ in 0..2 {
+            let other = setup.start(&file, 1);
+            let begun = Instant::now();
+            until("a way in", || other.link(0).is_ok());
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{:?}",
+                begun.elapsed()
+            );
+            ask_echo(&other, 0, 1000, 1000).unwrap();
+        }
+        drop((stranger, one));
+    }
+}
+
+#[test]
+fn messages_of_peers_are_charged_while_they_come() {
+    let setup = Setup::new();
+    let file = setup.file("tls", None);
+    let memory = MemoryBudget::new(16 << 20);
+    let one = setup.start_within(&file, 0, &memory);
+    let other = setup.start(&file, 1);
+    until("a connection", || other.link(0).is_ok());
+    ask_echo(&other, 0, 3 << 20, 10).unwrap();
+    for _ in 0..3 {
+        let e = ask_echo(&other, 0, 40 << 20, 10).unwrap_err().to_string();
+        assert!(e.contains("memory"), "{e}");
+        // The connection goes on, and nothing is held.
+        ask_echo(&other, 0, 1 << 20, 1 << 20).unwrap();
+    }
+    until("memory", || memory.used() == 0);
+    assert!(memory.peak() <= 16 << 20);
+    drop(one);
 }

@@ -91,7 +91,9 @@ pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
 /// True for whole IRIs of that kind which are the same after they are resolved: without `.` and `..` in their paths.
 #[inline]
 pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
-    plain_start(bytes) == Some(bytes.len()) && !memchr::memchr_iter(b'.', bytes).any(|at| at > 0 && matches!(bytes[at - 1], b'/' | b':'))
+    plain_start(bytes) == Some(bytes.len())
+        && !memchr::memchr_iter(b'.', bytes)
+            .any(|at| at > 0 && matches!(bytes[at - 1], b'/' | b':'))
 }
 
 /// Length of the plain IRI that `bytes` start with; what follows it says whether it is one.

@@ -74,7 +74,12 @@ impl Emitter<'_> {
     }
 
     /// A triple of canonical bytes.
-    pub(crate) fn terms(&mut self, subject: &[u8], predicate: &[u8], object: &[u8]) -> Result<bool> {
+    pub(crate) fn terms(
+        &mut self,
+        subject: &[u8],
+        predicate: &[u8],
+        object: &[u8],
+    ) -> Result<bool> {
         self.meter.statement();
         let subject = self.put_bytes(0, subject)?;
         let predicate = self.put_bytes(1, predicate)?;

@@ -92,7 +92,10 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
         let told = e.to_string();
         let place = format!("byte {}", bytes.len() - 20);
         assert!(matches!(e, Error::Syntax { .. }), "{told}");
-        assert!(told.contains(&format!("cut.nt.{kind}")) && told.contains(&place), "{told}");
+        assert!(
+            told.contains(&format!("cut.nt.{kind}")) && told.contains(&place),
+            "{told}"
+        );
         // So are bytes that follow one, and bytes that changed in it.
         for (name, broken) in [
             ("long", [&bytes[..], b"more"].concat()),

@@ -4,10 +4,9 @@ use crate::condition::Compiled;
 use crate::expression::{Expr, varies};
 use crate::{Condition, GeneralExpression, Slot};
 use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question, Verdict};
-use jindou_model::term;
 use jindou_store::Graph;
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::Variable;
+use jindou_syntax::algebra::{Expression, Function, Variable};
+use std::sync::Arc;
 
 /// Ids of an index at most that an exploration starts at. More are no start that a plan should hold; the condition is still
 /// tested by the index.
@@ -16,6 +15,8 @@ const MOST_IDS: usize = 1 << 16;
 const SHARE: u32 = 4;
 /// Calls inside calls at most.
 const MAX_DEPTH: usize = 8;
+/// Bytes of a constant that an index is asked with: questions own their constants.
+const MAX_CONSTANT: usize = 4 << 10;
 
 /// Least share of the rows that an index is believed to leave: the terms that pass may be those that most rows have.
 const LEAST: f64 = 1e-3;
@@ -107,7 +108,7 @@ fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) ->
     if *parts > MAX_PARTS || depth > MAX_DEPTH {
         return None;
     }
-    let mut bytes = vec![];
+    let constant = |bytes: &[u8]| (bytes.len() <= MAX_CONSTANT).then(|| bytes.to_vec());
     let mut call = |name: String, arguments: &mut dyn Iterator<Item = &Expression>| {
         let arguments = arguments.map(|a| part(a, variable, parts, depth + 1));
         let arguments = arguments.collect::<Option<Vec<_>>>()?;
@@ -116,14 +117,8 @@ fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) ->
     let pair = |a, b| <[&Expression; 2]>::from((a, b)).into_iter();
     match e {
         Expression::Variable(v) => (v == variable).then_some(Part::Variable),
-        Expression::NamedNode(n) => {
-            term::push_iri(n.as_str(), &mut bytes);
-            Some(Part::Constant(bytes))
-        }
-        Expression::Literal(l) => {
-            term::push_literal(l, &mut bytes);
-            Some(Part::Constant(bytes))
-        }
+        Expression::NamedNode(n) => Some(Part::Constant(constant(&n.canonical())?)),
+        Expression::Literal(l) => Some(Part::Constant(constant(l.canonical())?)),
         Expression::FunctionCall(Function::Custom(iri), list) => {
             call(iri.as_str().to_owned(), &mut list.iter())
         }
@@ -170,7 +165,7 @@ pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> Compiled {
 
 /// For a scope: a part of a filter as an expression, marked.
 pub(crate) fn general(
-    e: &Expression,
+    e: &Arc<Expression>,
     scope: &Expr,
     graph: &dyn Graph,
     certain: impl Fn(Slot) -> bool,

@@ -6,10 +6,9 @@ use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::{Condition, Operand, Relation, Slot, TermTest};
 use jindou_dictionary::index::Question;
-use jindou_model::term;
+use jindou_syntax::algebra::{Canonical, Expression, Function, NamedNode, Variable};
 use jindou_values::{Value, value};
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::Variable;
+use std::sync::Arc;
 
 /// A filter after compilation.
 pub(crate) enum Compiled {
@@ -68,11 +67,9 @@ impl Compiler<'_> {
                     _ => return None,
                 };
                 match c {
-                    Expression::NamedNode(n) => ids.extend(self.iri(n.as_str())?),
+                    Expression::NamedNode(n) => ids.extend(self.iri(n)?),
                     Expression::Literal(l) if same => {
-                        let mut bytes = vec![];
-                        term::push_literal(l, &mut bytes);
-                        ids.extend(self.id(&bytes)?);
+                        ids.extend(self.id(l.canonical())?);
                     }
                     _ => return None,
                 }
@@ -86,7 +83,7 @@ impl Compiler<'_> {
                     let Expression::NamedNode(n) = e else {
                         return None;
                     };
-                    ids.extend(self.iri(n.as_str())?);
+                    ids.extend(self.iri(n)?);
                 }
                 self.slot(v, scope)?
             }
@@ -100,26 +97,24 @@ impl Compiler<'_> {
     }
 
     /// As [`Self::id`].
-    fn iri(&self, iri: &str) -> Option<Option<u32>> {
-        let mut bytes = vec![];
-        term::push_iri(iri, &mut bytes);
-        self.id(&bytes)
+    fn iri(&self, iri: &NamedNode) -> Option<Option<u32>> {
+        self.id(&iri.canonical())
     }
 
     /// The id of a term; `Some(None)` if no slot can hold it, `None` if one might though the store lacks it.
-    fn id(&self, canonical: &[u8]) -> Option<Option<u32>> {
+    fn id(&self, canonical: &Canonical) -> Option<Option<u32>> {
         let id = self.snapshot.lookup(canonical).map(|v| v.0);
         (id.is_some() || self.stored).then_some(id)
     }
 
     /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
-    fn condition(&self, e: &Expression, scope: &Expr, depth: usize) -> Condition {
+    fn condition(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
         let general = || self.general(e, scope);
         if depth > MAX_INLINE {
             return general();
         }
-        match e {
+        match &**e {
             Expression::And(..) | Expression::Or(..) => self.chain(e, scope, depth),
             Expression::Not(a) => Condition::Not(Box::new(self.condition(a, scope, depth + 1))),
             Expression::Bound(v) => match scope.slot(v) {
@@ -177,7 +172,7 @@ impl Compiler<'_> {
                     .map(|c| match (&**v, c) {
                         (Expression::Variable(x), Expression::NamedNode(n)) => {
                             let slot = self.slot(x, scope)?;
-                            Some(match self.iri(n.as_str())? {
+                            Some(match self.iri(n)? {
                                 Some(id) => {
                                     Condition::Same(Operand::Slot(slot), Operand::Const(id))
                                 }
@@ -211,17 +206,17 @@ impl Compiler<'_> {
 
     /// `a && b && …` or `a || b || …`. In a long one all parts that only an expression can compute are one expression: each by
     /// itself has a memory and variables of its own.
-    fn chain<'e>(&self, e: &'e Expression, scope: &Expr, depth: usize) -> Condition {
-        let or = matches!(e, Expression::Or(..));
-        let pair = |e: &'e Expression| match e {
-            Expression::And(a, b) if !or => Some((&**a, &**b)),
-            Expression::Or(a, b) if or => Some((&**a, &**b)),
+    fn chain(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
+        let or = matches!(**e, Expression::Or(..));
+        let pair = |e: &Arc<Expression>| match &**e {
+            Expression::And(a, b) if !or => Some((Arc::clone(a), Arc::clone(b))),
+            Expression::Or(a, b) if or => Some((Arc::clone(a), Arc::clone(b))),
             _ => None,
         };
         let all = if or { Condition::Or } else { Condition::And };
-        let (mut parts, mut open) = (vec![], vec![e]);
+        let (mut parts, mut open) = (vec![], vec![Arc::clone(e)]);
         while let Some(e) = open.pop() {
-            match pair(e) {
+            match pair(&e) {
                 Some((a, b)) => open.extend([b, a]),
                 None => parts.push(e),
             }
@@ -229,16 +224,16 @@ impl Compiler<'_> {
         if parts.len() <= MANY {
             return match pair(e) {
                 Some((a, b)) => all(vec![
-                    self.condition(a, scope, depth + 1),
-                    self.condition(b, scope, depth + 1),
+                    self.condition(&a, scope, depth + 1),
+                    self.condition(&b, scope, depth + 1),
                 ]),
                 None => self.general(e, scope),
             };
         }
         let (mut known, mut general) = (vec![], vec![]);
         for part in parts {
-            match self.condition(part, scope, depth + 1) {
-                Condition::General(_) => general.push(part.clone()),
+            match self.condition(&part, scope, depth + 1) {
+                Condition::General(_) => general.push(part),
                 c => known.push(c),
             }
         }
@@ -248,8 +243,8 @@ impl Compiler<'_> {
             let mut next = vec![];
             while let Some(a) = parts.next() {
                 next.push(match (parts.next(), or) {
-                    (Some(b), true) => Expression::Or(Box::new(a), Box::new(b)),
-                    (Some(b), false) => Expression::And(Box::new(a), Box::new(b)),
+                    (Some(b), true) => Arc::new(Expression::Or(a, b)),
+                    (Some(b), false) => Arc::new(Expression::And(a, b)),
                     (None, _) => a,
                 });
             }
@@ -273,9 +268,8 @@ impl Compiler<'_> {
             _ => return None,
         };
         let slot = self.slot(v, scope)?;
-        let mut bytes = vec![];
-        term::push_literal(l, &mut bytes);
-        well_formed(&bytes).then_some(Condition::Compare(slot, relation, bytes))
+        let constant = l.canonical();
+        well_formed(constant).then(|| Condition::Compare(slot, relation, constant.clone()))
     }
 
     fn is_resource(&self, slot: Slot) -> bool {
@@ -288,7 +282,7 @@ impl Compiler<'_> {
         self.certain.is_none_or(|c| c.has(slot)).then_some(slot)
     }
 
-    fn general(&self, e: &Expression, scope: &Expr) -> Condition {
+    fn general(&self, e: &Arc<Expression>, scope: &Expr) -> Condition {
         ask::general(e, scope, self.snapshot.graph(), |slot| {
             self.certain.is_none_or(|c| c.has(slot))
         })

@@ -9,13 +9,12 @@ use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::set::SlotSet;
 use jindou_store::{Graph, ObjectTerms};
-use spargebra::algebra::Expression;
-use spargebra::term::Variable;
+use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 
 /// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
 pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
-    let (a, b, same) = match &f.expression {
+    let (a, b, same) = match &*f.expression {
         Expression::Equal(a, b) => (a, b, false),
         Expression::SameTerm(a, b) => (a, b, true),
         _ => return None,
@@ -39,10 +38,13 @@ pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot
     }
 }
 
+/// Slots that are gone from a group, each with the value that it had there.
+type Copies = Vec<(Slot, Arc<Expr>)>;
+
 /// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
 /// slot that is gone is a copy of; `None` if there is no such filter.
-pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> {
-    let mut out: Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> = None;
+pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)> {
+    let mut out: Option<(Bgp, Copies)> = None;
     loop {
         let at = out.as_ref().map_or(group, |o| &o.0);
         if !at.filters.iter().any(|f| pair(f).is_some()) {
@@ -84,11 +86,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Sl
             .chain(copies.iter_mut().map(|c| &mut c.1))
         {
             if f.variables.iter().any(|v| v.1 == gone) {
-                for (_, s) in &mut Arc::make_mut(f).variables {
-                    if *s == gone {
-                        *s = keep;
-                    }
-                }
+                *f = Arc::new(f.renamed(|s| if s == gone { keep } else { s }));
             }
         }
         copies.push((gone, Arc::new(copy(keep))));
@@ -98,13 +96,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Sl
 /// The term of another slot.
 pub(crate) fn copy(of: Slot) -> Expr {
     let v = Variable::new_unchecked("same");
-    Expr {
-        expression: Expression::Variable(v.clone()),
-        variables: vec![(v, of)],
-        per_row: false,
-        base_iri: None,
-        functions: crate::Functions::new(),
-    }
+    Expr::plain(v.clone().into(), [(v, of)])
 }
 
 fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {

@@ -2,21 +2,45 @@
 
 use crate::set::SlotSet;
 use crate::{Functions, GeneralExpression, Slot};
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::Variable;
+use jindou_syntax::algebra::{Base, Expression, Function, Variable};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// An EXISTS-free expression whose variables are slots; a variable that is not listed is unbound.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
-    pub expression: Expression,
-    pub variables: Vec<(Variable, Slot)>,
+    pub expression: Arc<Expression>,
+    pub variables: Arc<[(Variable, Slot)]>,
     /// See [`GeneralExpression::per_row`].
     pub per_row: bool,
-    pub base_iri: Option<String>,
+    pub base_iri: Option<Base>,
     pub functions: Functions,
 }
 
 impl Expr {
+    /// An expression without calls of functions that vary, that need a base, or that an IRI names.
+    pub(crate) fn plain(
+        expression: Expression,
+        variables: impl IntoIterator<Item = (Variable, Slot)>,
+    ) -> Self {
+        Self {
+            expression: Arc::new(expression),
+            variables: variables.into_iter().collect(),
+            per_row: false,
+            base_iri: None,
+            functions: Functions::new(),
+        }
+    }
+
+    /// The same over other slots.
+    pub(crate) fn renamed(&self, mut to: impl FnMut(Slot) -> Slot) -> Self {
+        let variables = self.variables.iter();
+        Self {
+            variables: variables.map(|(v, s)| (v.clone(), to(*s))).collect(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn slots(&self) -> SlotSet {
         self.variables.iter().map(|v| v.1).collect()
     }
@@ -26,20 +50,26 @@ impl Expr {
     }
 
     pub(crate) fn general(&self) -> GeneralExpression {
-        self.part(&self.expression)
+        GeneralExpression {
+            expression: Arc::clone(&self.expression),
+            variables: Arc::clone(&self.variables),
+            per_row: self.per_row,
+            base_iri: self.base_iri.clone(),
+            functions: self.functions.clone(),
+            asked: None,
+        }
     }
 
     /// A part of the expression, by itself.
-    pub(crate) fn part(&self, e: &Expression) -> GeneralExpression {
-        let mut variables: Vec<(Variable, Slot)> = vec![];
+    pub(crate) fn part(&self, e: &Arc<Expression>) -> GeneralExpression {
+        if Arc::ptr_eq(e, &self.expression) {
+            return self.general();
+        }
+        let mut variables = Variables::default();
         let mut per_row = false;
         walk(e, &mut |e| match e {
             Expression::Variable(v) | Expression::Bound(v) => {
-                if let Some(slot) = self.slot(v)
-                    && !variables.iter().any(|x| x.0 == *v)
-                {
-                    variables.push((v.clone(), slot));
-                }
+                variables.add(v, || self.slot(v));
             }
             // Of functions by IRI the whole knows whether one of them varies.
             Expression::FunctionCall(Function::Custom(_), _) => per_row |= self.per_row,
@@ -47,12 +77,44 @@ impl Expr {
             _ => {}
         });
         GeneralExpression {
-            expression: e.clone(),
-            variables,
+            expression: Arc::clone(e),
+            variables: variables.list.into(),
             per_row,
             base_iri: self.base_iri.clone(),
             functions: self.functions.clone(),
             asked: None,
+        }
+    }
+}
+
+/// Variables of an expression, each once, with their slots.
+#[derive(Default)]
+pub(crate) struct Variables {
+    pub list: Vec<(Variable, Slot)>,
+    /// The ones met so far, once they are many.
+    met: FxHashSet<Variable>,
+}
+
+/// Variables up to which a list is searched rather than hashed.
+const FEW: usize = 16;
+
+impl Variables {
+    /// Adds a variable that is new, if it has a slot.
+    pub(crate) fn add(&mut self, v: &Variable, slot: impl FnOnce() -> Option<Slot>) {
+        if self.list.len() < FEW {
+            if self.list.iter().any(|x| x.0 == *v) {
+                return;
+            }
+        } else {
+            if self.met.is_empty() {
+                self.met.extend(self.list.iter().map(|x| x.0.clone()));
+            }
+            if !self.met.insert(v.clone()) {
+                return;
+            }
+        }
+        if let Some(slot) = slot() {
+            self.list.push((v.clone(), slot));
         }
     }
 }
@@ -65,41 +127,119 @@ pub(crate) fn varies(f: &Function) -> bool {
     )
 }
 
-/// The list of the expressions directly inside one, for references of either kind.
-macro_rules! directly_inside {
-    ($e:ident, $iter:ident, $($reference:tt)+) => {{
-        use Expression as E;
-        match $e {
-            E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
-            E::Or(a, b)
-            | E::And(a, b)
-            | E::Equal(a, b)
-            | E::SameTerm(a, b)
-            | E::Greater(a, b)
-            | E::GreaterOrEqual(a, b)
-            | E::Less(a, b)
-            | E::LessOrEqual(a, b)
-            | E::Add(a, b)
-            | E::Subtract(a, b)
-            | E::Multiply(a, b)
-            | E::Divide(a, b) => vec![a, b],
-            E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
-            E::In(a, list) => std::iter::once($($reference)+ **a).chain(list).collect(),
-            E::If(a, b, c) => vec![a, b, c],
-            E::Coalesce(list) | E::FunctionCall(_, list) => list.$iter().collect(),
-        }
-    }};
-}
-
 /// The expressions directly inside one; patterns of EXISTS are not looked into.
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
-    directly_inside!(e, iter, &)
+    let mut out = vec![];
+    push_parts(e, &mut out);
+    out
 }
 
-/// The same, to change them.
-pub fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
-    directly_inside!(e, iter_mut, &mut)
+fn push_parts<'a>(e: &'a Expression, out: &mut Vec<&'a Expression>) {
+    use Expression as E;
+    match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => out.extend([&**a, &**b]),
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => out.push(a),
+        E::In(a, list) => {
+            out.push(a);
+            out.extend(list);
+        }
+        E::If(a, b, c) => out.extend([&**a, &**b, &**c]),
+        E::Coalesce(list) | E::FunctionCall(_, list) => out.extend(list),
+    }
+}
+
+/// The expression with each part directly inside put through `f`, or `None` if that changes none: then it can be shared as it is.
+/// `f` gives a new part, or `None` for one that stays. Patterns of EXISTS are not looked into.
+///
+/// # Errors
+/// Those of `f`.
+pub fn map_parts<E>(
+    e: &Expression,
+    f: &mut dyn FnMut(&Expression) -> Result<Option<Expression>, E>,
+) -> Result<Option<Expression>, E> {
+    use Expression as X;
+    macro_rules! parts {
+        ($variant:ident: $($part:ident)+) => {{
+            $(let $part = ($part, f($part)?.map(Arc::new));)+
+            if $($part.1.is_none())&&+ {
+                return Ok(None);
+            }
+            X::$variant($($part.1.unwrap_or_else(|| Arc::clone($part.0))),+)
+        }};
+    }
+    type Change<'f, E> = &'f mut dyn FnMut(&Expression) -> Result<Option<Expression>, E>;
+    fn list<E>(all: &[Expression], f: Change<'_, E>) -> Result<Option<Vec<Expression>>, E> {
+        let mut out: Option<Vec<Expression>> = None;
+        for (i, e) in all.iter().enumerate() {
+            match (f(e)?, &mut out) {
+                (Some(new), Some(out)) => out.push(new),
+                (Some(new), None) => {
+                    let mut before: Vec<_> = all[..i].iter().map(X::shared).collect();
+                    before.push(new);
+                    out = Some(before);
+                }
+                (None, Some(out)) => out.push(e.shared()),
+                (None, None) => {}
+            }
+        }
+        Ok(out)
+    }
+    Ok(Some(match e {
+        X::NamedNode(_) | X::Literal(_) | X::Variable(_) | X::Bound(_) | X::Exists(_) => {
+            return Ok(None);
+        }
+        X::Or(a, b) => parts!(Or: a b),
+        X::And(a, b) => parts!(And: a b),
+        X::Equal(a, b) => parts!(Equal: a b),
+        X::SameTerm(a, b) => parts!(SameTerm: a b),
+        X::Greater(a, b) => parts!(Greater: a b),
+        X::GreaterOrEqual(a, b) => parts!(GreaterOrEqual: a b),
+        X::Less(a, b) => parts!(Less: a b),
+        X::LessOrEqual(a, b) => parts!(LessOrEqual: a b),
+        X::Add(a, b) => parts!(Add: a b),
+        X::Subtract(a, b) => parts!(Subtract: a b),
+        X::Multiply(a, b) => parts!(Multiply: a b),
+        X::Divide(a, b) => parts!(Divide: a b),
+        X::UnaryPlus(a) => parts!(UnaryPlus: a),
+        X::UnaryMinus(a) => parts!(UnaryMinus: a),
+        X::Not(a) => parts!(Not: a),
+        X::If(a, b, c) => parts!(If: a b c),
+        X::Coalesce(all) => match list(all, f)? {
+            Some(all) => X::Coalesce(all),
+            None => return Ok(None),
+        },
+        X::FunctionCall(name, all) => match list(all, f)? {
+            Some(all) => X::FunctionCall(name.clone(), all),
+            None => return Ok(None),
+        },
+        X::In(a, all) => {
+            let new = f(a)?.map(Arc::new);
+            let mut out = vec![];
+            let mut changed = new.is_some();
+            for e in all {
+                let part = f(e)?;
+                changed |= part.is_some();
+                out.push(part.unwrap_or_else(|| e.shared()));
+            }
+            if !changed {
+                return Ok(None);
+            }
+            X::In(new.unwrap_or_else(|| Arc::clone(a)), out)
+        }
+    }))
 }
 
 /// Calls `f` with the expression and everything inside, EXISTS's patterns aside.
@@ -107,7 +247,7 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     let mut stack = vec![e];
     while let Some(e) = stack.pop() {
         f(e);
-        stack.extend(parts(e));
+        push_parts(e, &mut stack);
     }
 }
 
@@ -136,11 +276,11 @@ pub(crate) fn weight(e: &Expression) -> usize {
 }
 
 /// The conjuncts of a filter: a row stays if all are true, whatever is false or an error.
-pub(crate) fn conjuncts(e: &Expression) -> Vec<&Expression> {
+pub(crate) fn conjuncts(e: &Arc<Expression>) -> Vec<&Arc<Expression>> {
     let mut out = vec![];
     let mut stack = vec![e];
     while let Some(e) = stack.pop() {
-        if let Expression::And(a, b) = e {
+        if let Expression::And(a, b) = &**e {
             stack.push(b);
             stack.push(a);
         } else {

@@ -5,14 +5,11 @@ mod many;
 use crate::build::{Builder, Built, Taken, equal_join, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
-use crate::logical::{Kind, Node};
+use crate::logical::{Kind, Node, Row};
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
-use jindou_model::term;
-use oxrdf::Term;
+use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
-use spargebra::algebra::Expression;
-use spargebra::term::Variable;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -233,9 +230,8 @@ fn given_ends(parts: &[Node], filters: &[Arc<Expr>]) -> Vec<Node> {
 }
 
 /// The slot of which a filter is only true if it is one of some IRIs, and these.
-#[allow(clippy::type_complexity, reason = "rows as VALUES has them")]
-fn terms_of(f: &Expr) -> Option<(Slot, Vec<Vec<Option<Vec<u8>>>>)> {
-    let (v, list) = match &f.expression {
+fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
+    let (v, list) = match &*f.expression {
         Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
             (Expression::Variable(v), other) | (other, Expression::Variable(v)) => {
                 (v, std::slice::from_ref(other))
@@ -253,7 +249,7 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Vec<Option<Vec<u8>>>>)> {
         let Expression::NamedNode(n) = e else {
             return None;
         };
-        let row = vec![Some(term::encode(&n.clone().into()))];
+        let row = vec![Some(n.canonical())];
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -293,7 +289,7 @@ fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
 
 /// "The slot is one of these terms", in the form that becomes intervals; `None` for what is not a set of terms, or
 /// has no such form.
-fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
+fn one_of(slot: Slot, rows: &[Row]) -> Option<Expr> {
     let v = Variable::new_unchecked("value");
     let mut terms = vec![];
     let mut seen = FxHashSet::default();
@@ -302,29 +298,19 @@ fn one_of(slot: Slot, rows: &[Vec<Option<Vec<u8>>>]) -> Option<Expr> {
         if !seen.insert(bytes) {
             return None;
         }
-        terms.push(term::decode(bytes)?);
+        terms.push(bytes);
     }
-    let expression = match terms.as_slice() {
-        [Term::Literal(l)] => Expression::SameTerm(
-            Box::new(v.clone().into()),
-            Box::new(Expression::Literal(l.clone())),
-        ),
-        _ => {
-            let names = terms
-                .into_iter()
-                .map(|t| match t {
-                    Term::NamedNode(n) => Some(Expression::NamedNode(n)),
-                    _ => None,
-                })
-                .collect::<Option<Vec<_>>>()?;
-            Expression::In(Box::new(v.clone().into()), names)
+    let literal = match terms.as_slice() {
+        [one] => Literal::of(one),
+        _ => None,
+    };
+    let value = Arc::new(v.clone().into());
+    let expression = match literal {
+        Some(literal) => Expression::SameTerm(value, Arc::new(literal.into())),
+        None => {
+            let names = terms.into_iter().map(|t| Some(NamedNode::of(t)?.into()));
+            Expression::In(value, names.collect::<Option<Vec<_>>>()?)
         }
     };
-    Some(Expr {
-        expression,
-        variables: vec![(v, slot)],
-        per_row: false,
-        base_iri: None,
-        functions: crate::Functions::new(),
-    })
+    Some(Expr::plain(expression, [(v, slot)]))
 }

@@ -4,7 +4,7 @@
 use crate::expression::Expr;
 use crate::logical::{End, Kind, Node, Place};
 use crate::set::SlotSet;
-use spargebra::algebra::Expression;
+use jindou_syntax::algebra::Expression;
 use std::sync::Arc;
 
 /// For each conjunct `?l = ?r` that can only hold for one and the same term, the right side gets a copy of `?r` under
@@ -29,7 +29,7 @@ pub(crate) fn keyed(
 }
 
 fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
-    let (a, b, same) = match &c.expression {
+    let (a, b, same) = match &*c.expression {
         Expression::Equal(a, b) => (a, b, false),
         Expression::SameTerm(a, b) => (a, b, true),
         _ => return None,
@@ -44,13 +44,7 @@ fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
             && right.certain.has(right_slot)
             && !left.uses.has(right_slot);
         if apart && (same || resources(left).has(left_slot) || resources(right).has(right_slot)) {
-            let copy = Expr {
-                expression: Expression::Variable(r.clone()),
-                variables: vec![(r.clone(), right_slot)],
-                per_row: false,
-                base_iri: None,
-                functions: crate::Functions::new(),
-            };
+            let copy = Expr::plain(r.clone().into(), [(r.clone(), right_slot)]);
             return Some((left_slot, copy));
         }
     }

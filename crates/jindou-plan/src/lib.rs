@@ -46,16 +46,16 @@ mod weigh;
 pub mod wire;
 
 pub use algebra::{
-    MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, drop_query, read, read_update,
-    with_stack,
+    MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, read, read_update, with_stack,
 };
 pub use ask::Asked;
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
-pub use expression::{parts as expression_parts, parts_mut as expression_parts_mut};
+pub use expression::{map_parts as map_expression_parts, parts as expression_parts};
 pub use functions::{Argument, Found, Function, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use jindou_dictionary::index::Relation;
+pub use jindou_syntax::algebra as sparql;
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
     Path, Service, Walk,
@@ -63,8 +63,7 @@ pub use operator::{
 pub use oxiri;
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
 pub use parse::{
-    COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, TextPrefixes, Unlimited, parse,
-    parse_with, prefixes_of,
+    COMMON_PREFIXES, Escapes, SyntaxOptions, TextPrefixes, parse, parse_with, prefixes_of,
 };
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,

@@ -6,26 +6,27 @@ mod sink;
 use crate::expression::Expr;
 use crate::set::SlotSet;
 use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
+use jindou_syntax::algebra::{Canonical, Expression, PropertyPathExpression};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use spargebra::algebra::PropertyPathExpression;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+
+/// A row of VALUES.
+pub(crate) type Row = Vec<Option<Canonical>>;
 
 /// One position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Slot(Slot),
-    /// Canonical bytes.
-    Term(Vec<u8>),
+    Term(Canonical),
 }
 
 /// The graph position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Default,
-    /// Canonical bytes.
-    Named(Vec<u8>),
+    Named(Canonical),
     Slot(Slot),
 }
 
@@ -138,12 +139,12 @@ pub(crate) enum Kind {
     /// The named graphs, one a row.
     Graphs(Slot),
     /// One empty row if the named graph is there.
-    HasGraph(Vec<u8>),
+    HasGraph(Canonical),
     Path(PathNode),
     Values {
         slots: Vec<Slot>,
-        /// Canonical bytes; `None` is UNDEF.
-        rows: Vec<Vec<Option<Vec<u8>>>>,
+        /// `None` is UNDEF.
+        rows: Vec<Row>,
     },
     Service(Service),
     Join(Vec<Node>),
@@ -332,7 +333,7 @@ impl Node {
         Self::of(Kind::Graphs(slot), none(), none(), SlotSet::one(slot))
     }
 
-    pub(crate) fn has_graph(bytes: Vec<u8>) -> Self {
+    pub(crate) fn has_graph(bytes: Canonical) -> Self {
         let none = SlotSet::default;
         Self::of(Kind::HasGraph(bytes), none(), none(), none())
     }
@@ -352,7 +353,7 @@ impl Node {
         Self::of(Kind::Path(path), ends.clone(), ends, uses)
     }
 
-    pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Vec<Option<Vec<u8>>>>) -> Self {
+    pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Row>) -> Self {
         let possible: SlotSet = slots.iter().copied().collect();
         let certain = slots
             .iter()
@@ -595,8 +596,7 @@ impl Node {
     }
 
     pub(crate) fn extend(self, to: Slot, value: Arc<Expr>) -> Self {
-        use spargebra::algebra::Expression;
-        let bound = match &value.expression {
+        let bound = match &*value.expression {
             Expression::NamedNode(_) | Expression::Literal(_) => true,
             Expression::Variable(v) => value.slot(v).is_some_and(|s| self.certain.has(s)),
             _ => false,

@@ -16,6 +16,8 @@
 use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
+use jindou_syntax::algebra::{Base, Canonical, Expression, QueryDataset, Variable};
+use std::sync::Arc;
 
 /// A column of the history table: one per variable, hidden ones (blank nodes, helpers) included.
 pub type Slot = u16;
@@ -227,7 +229,7 @@ pub enum Condition {
     Same(Operand, Operand),
     /// `slot < constant` and the like for numbers, strings, dates and booleans, by rank; the right side is the
     /// constant's canonical bytes. Semantics are SPARQL's operator table: error for incomparable terms.
-    Compare(Slot, Relation, Vec<u8>),
+    Compare(Slot, Relation, Canonical),
     /// Term kind tests.
     Kind(Slot, TermTest),
     /// The slot has a value.
@@ -246,11 +248,11 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneralExpression {
     /// The expression, EXISTS-free.
-    pub expression: spargebra::algebra::Expression,
+    pub expression: Arc<Expression>,
     /// Its variables and their slots; a variable that is not listed is unbound.
-    pub variables: Vec<(spargebra::term::Variable, Slot)>,
+    pub variables: Arc<[(Variable, Slot)]>,
     /// Base that `IRI()` resolves relative references against.
-    pub base_iri: Option<String>,
+    pub base_iri: Option<Base>,
     /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
@@ -320,7 +322,7 @@ pub enum Form {
     /// [`TemplateTerm::Column`] counts.
     Construct(Vec<[TemplateTerm; 3]>),
     /// DESCRIBE: the vertices in the columns of `Plan::output`, as the query's dataset has them.
-    Describe(Option<spargebra::algebra::QueryDataset>),
+    Describe(Option<QueryDataset>),
 }
 
 /// A position of a CONSTRUCT template.
@@ -329,7 +331,7 @@ pub enum TemplateTerm {
     /// A column of the output.
     Column(usize),
     /// Canonical bytes.
-    Term(Vec<u8>),
+    Term(Canonical),
     /// A blank node, new for each row: the same number is the same node in one row.
     Blank(usize),
     /// A triple term.

@@ -10,6 +10,7 @@ use crate::watch::Watch;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
 use jindou_model::{Error, Result, scope};
 use jindou_store::Graph;
+use jindou_syntax::algebra::Query;
 
 /// Options that the caller chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,7 +21,8 @@ pub struct PlanOptions {
     pub functions: Functions,
 }
 
-/// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and what `spargebra` parses of 1.2 (triple terms).
+/// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and of 1.2
+/// triple terms.
 ///
 /// Takes O(slots × edges × beam) estimates for each group of patterns plus, for each variable with several required
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
@@ -30,13 +32,13 @@ pub struct PlanOptions {
 /// aggregate that is not SPARQL's. [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before
 /// it binds, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
 /// for it. Those of [`scope::look`].
-pub fn plan(query: &spargebra::Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
+pub fn plan(query: &Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     plan_over(query, snapshot, options, false)
 }
 
 /// [`plan`]; the query may have placeholders of parameters.
 pub(crate) fn plan_over(
-    query: &spargebra::Query,
+    query: &Query,
     snapshot: &dyn Graph,
     options: &PlanOptions,
     parameters: bool,
@@ -70,17 +72,12 @@ const DEEP_STACK: usize = 512 << 20;
 /// written.
 const TRIPLE: f64 = 400.0;
 
-fn is_shallow(query: &spargebra::Query) -> bool {
-    use spargebra::Query;
-    let (Query::Select { pattern, .. }
-    | Query::Ask { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }) = query;
-    crate::translate::depth_is_within(pattern, PLAIN_DEPTH)
+fn is_shallow(query: &Query) -> bool {
+    crate::translate::depth_is_within(query.pattern(), PLAIN_DEPTH)
 }
 
 fn plan_here(
-    query: &spargebra::Query,
+    query: &Query,
     snapshot: &dyn Graph,
     options: &PlanOptions,
     parameters: bool,

@@ -7,13 +7,14 @@ use crate::id_filter;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
+use crate::watch::Watch;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, term};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId};
 use jindou_store::segment::Scope;
 use jindou_store::{Graph, ObjectTerms};
-use spargebra::algebra::QueryDataset;
+use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
 use std::sync::Arc;
 
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
@@ -122,14 +123,10 @@ impl Dataset {
                 named: None,
             };
         };
-        let ids = |list: &[spargebra::term::NamedNode]| {
+        let ids = |list: &[NamedNode]| {
             let mut ids: Vec<u32> = list
                 .iter()
-                .filter_map(|n| {
-                    let mut bytes = vec![];
-                    term::push_iri(n.as_str(), &mut bytes);
-                    snapshot.lookup(&bytes).map(|v| v.0)
-                })
+                .filter_map(|n| snapshot.lookup(&n.canonical()).map(|v| v.0))
                 .collect();
             ids.sort_unstable();
             ids.dedup();
@@ -150,7 +147,7 @@ impl Dataset {
     }
 
     /// The id of a named graph that the query can see.
-    pub(crate) fn graph(&self, name: &[u8], snapshot: &Watched<'_>) -> Option<u32> {
+    pub(crate) fn graph(&self, name: &Canonical, snapshot: &Watched<'_>) -> Option<u32> {
         let g = snapshot.lookup(name)?.0;
         let seen = self
             .named
@@ -169,9 +166,11 @@ pub(crate) fn resolve(
     names: &[String],
     dataset: &Dataset,
     snapshot: &Watched<'_>,
+    watch: &Watch,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
+        watch,
         dataset,
         out: Resolved {
             edges: Vec::with_capacity(group.patterns.len()),
@@ -189,6 +188,7 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     snapshot: &'a Watched<'a>,
+    watch: &'a Watch,
     dataset: &'a Dataset,
     out: Resolved,
 }
@@ -226,7 +226,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn vertex(&self, bytes: &[u8]) -> Result<VertexId, Empty> {
+    fn vertex(&self, bytes: &Canonical) -> Result<VertexId, Empty> {
         self.snapshot
             .lookup(bytes)
             .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))
@@ -391,6 +391,9 @@ impl Resolver<'_> {
             stored: true,
         };
         for f in filters {
+            if self.watch.is_over() {
+                return Err("planning took too long".into());
+            }
             match compiler.compile(f) {
                 Compiled::True => {}
                 Compiled::False(why) => return Err(why),

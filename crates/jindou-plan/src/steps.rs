@@ -3,7 +3,6 @@
 //! The search works on masks, so a group's slots are numbered from 0 inside and renumbered at the end.
 
 use crate::emit::Emitter;
-use crate::expression::Expr;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::model::Model;
 use crate::resolve::{self, Dataset};
@@ -51,7 +50,7 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let found = resolve::resolve(&inside, &names, dataset, snapshot)
+    let found = resolve::resolve(&inside, &names, dataset, snapshot, watch)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
     let model = Model::new(&resolved, snapshot.graph(), stars);
@@ -147,16 +146,7 @@ impl Local {
         let filters = group
             .filters
             .iter()
-            .map(|f| {
-                Arc::new(Expr {
-                    variables: f
-                        .variables
-                        .iter()
-                        .map(|(v, s)| (v.clone(), self.slot(*s)))
-                        .collect(),
-                    ..(**f).clone()
-                })
-            })
+            .map(|f| Arc::new(f.renamed(|s| self.slot(s))))
             .collect();
         Bgp::new(patterns, filters)
     }
@@ -254,6 +244,9 @@ fn condition(c: &mut Condition, map: &impl Fn(&mut Slot)) {
             list.iter_mut().for_each(|c| condition(c, map));
         }
         Condition::Not(c) => condition(c, map),
-        Condition::General(g) => g.variables.iter_mut().for_each(|v| map(&mut v.1)),
+        Condition::General(g) => {
+            let variables = Arc::make_mut(&mut g.variables);
+            variables.iter_mut().for_each(|v| map(&mut v.1));
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Update text → operations.
 
-use crate::parse::{Meter, SyntaxOptions, Unlimited, failed};
+use crate::parse::{SyntaxOptions, failed};
 use jindou_model::Result;
 use jindou_model::diagnostic::place;
-use oxiri::Iri;
-use spargebra::GraphUpdateOperation;
+use jindou_syntax::CopiedFrom;
+use jindou_syntax::algebra::{Base, GraphUpdateOperation};
 
 /// One operation of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
@@ -16,37 +16,35 @@ pub struct Operation {
     /// True for a part of what ADD, COPY and MOVE stand for (SPARQL 1.1 Update §3.2): it reads the store's own graphs,
     /// whatever dataset the request chooses.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read, which must be there unless the request says SILENT.
+    pub copied_from: Option<CopiedFrom>,
 }
 
 /// A parsed update request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// The operations in their order.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stand under, for `IRI()`.
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
-/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. No limits of memory and time.
+/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. Limits are the scope's that the thread is inside.
 ///
 /// # Errors
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is no update,
 /// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
 pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
     let options = SyntaxOptions::under(base);
-    parse_update_with(text, &options, &mut Unlimited)
+    parse_update_with(text, &options)
 }
 
 /// Parses an update request.
 ///
 /// # Errors
-/// As [`parse_update`], and what the meter says.
-pub fn parse_update_with(
-    text: &str,
-    options: &SyntaxOptions,
-    meter: &mut dyn Meter,
-) -> Result<Request> {
-    let parsed = jindou_syntax::parse_update(text, options, meter).map_err(failed)?;
+/// As [`parse_update`].
+pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request> {
+    let parsed = jindou_syntax::parse_update(text, options).map_err(failed)?;
     let mut places = Places {
         text,
         seen: 0,
@@ -59,6 +57,7 @@ pub fn parse_update_with(
             operation: o.operation,
             at: places.of(o.at),
             whole_graph: o.whole_graph,
+            copied_from: o.copied_from,
         })
         .collect();
     Ok(Request {

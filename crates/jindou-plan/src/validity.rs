@@ -3,7 +3,9 @@
 use crate::parameters::placeholder_of;
 use jindou_model::VertexId;
 use jindou_store::Graph;
-use std::cell::Cell;
+use jindou_syntax::algebra::Canonical;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 /// The snapshots that a plan is good for. Ids stay the same in an epoch, so a plan outlives transactions until they
@@ -47,6 +49,8 @@ impl Validity {
 pub(crate) struct Watched<'a> {
     snapshot: &'a dyn Graph,
     bound: Cell<bool>,
+    /// Terms that were looked up.
+    found: RefCell<FxHashMap<Canonical, Option<VertexId>>>,
     /// Placeholders of parameters are terms, with ids that no vertex has.
     parameters: bool,
 }
@@ -56,6 +60,7 @@ impl<'a> Watched<'a> {
         Self {
             snapshot,
             bound: Cell::new(false),
+            found: RefCell::default(),
             parameters: false,
         }
     }
@@ -78,13 +83,17 @@ impl<'a> Watched<'a> {
     }
 
     /// As [`Graph::lookup`]; an absent term may come with any transaction.
-    pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
+    pub fn lookup(&self, canonical: &Canonical) -> Option<VertexId> {
         if self.parameters
             && let Some(id) = placeholder_of(canonical)
         {
             return Some(VertexId(id));
         }
-        let found = self.snapshot.lookup(canonical);
+        let found = *self
+            .found
+            .borrow_mut()
+            .entry(canonical.clone())
+            .or_insert_with(|| self.snapshot.lookup(canonical));
         if found.is_none() {
             self.bind();
         }

@@ -6,14 +6,46 @@ use crate::{
     Condition, EdgeList, Form, GeneralExpression, IdFilter, Operator, Path, Plan, StartSource,
     Step, StepKind, TemplateTerm,
 };
+use jindou_syntax::algebra::Canonical;
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// Bytes that the allocator adds to a piece, on average.
 pub(crate) const PIECE: u64 = 16;
+
+/// Texts of this length and more are counted once, however many parts of a query hold them.
+const LONG: usize = 128;
+
+/// Texts that were counted already.
+#[derive(Debug, Default)]
+pub struct Held {
+    seen: FxHashSet<usize>,
+}
+
+impl Held {
+    /// Bytes of a shared text, none if it was counted before.
+    pub(crate) fn bytes(&mut self, text: &[u8]) -> u64 {
+        if text.len() >= LONG && !self.seen.insert(text.as_ptr() as usize) {
+            return 0;
+        }
+        text.len() as u64 + 2 * PIECE
+    }
+
+    /// True for a part of a plan that is shared and was not counted before.
+    pub(crate) fn is_new<T>(&mut self, part: &Arc<T>) -> bool {
+        self.seen.insert(Arc::as_ptr(part) as usize)
+    }
+
+    pub(crate) fn canonical(&mut self, term: &Canonical) -> u64 {
+        self.bytes(term)
+    }
+}
 
 impl Plan {
     /// Bytes on the heap, about: what a cache or a prepared query keeps. O(plan).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
+        let mut held = Held::default();
         let mut bytes = size_of::<Self>() as u64;
         for name in self.slots.iter().chain(&self.columns) {
             bytes += name.capacity() as u64 + PIECE + size_of::<String>() as u64;
@@ -25,7 +57,7 @@ impl Plan {
                 let mut open: Vec<&TemplateTerm> = template.iter().flatten().collect();
                 while let Some(t) = open.pop() {
                     match t {
-                        TemplateTerm::Term(b) => bytes += b.capacity() as u64 + PIECE,
+                        TemplateTerm::Term(b) => bytes += held.canonical(b),
                         TemplateTerm::Triple(parts) => {
                             bytes += size_of::<[TemplateTerm; 3]>() as u64 + PIECE;
                             open.extend(parts.iter());
@@ -37,13 +69,13 @@ impl Plan {
             Form::Describe(Some(dataset)) => {
                 let named = dataset.named.iter().flatten();
                 for n in dataset.default.iter().chain(named) {
-                    bytes += n.as_str().len() as u64 + PIECE + size_of::<String>() as u64;
+                    bytes += held.bytes(n.as_str().as_bytes()) + size_of::<String>() as u64;
                 }
             }
             Form::Select | Form::Ask | Form::Describe(None) => {}
         }
         self.root.walk(&mut |op| {
-            bytes += size_of::<Operator>() as u64 + PIECE + op.facts().own_bytes();
+            bytes += size_of::<Operator>() as u64 + PIECE + op.facts().own_bytes(&mut held);
             Walk::Into
         });
         bytes
@@ -72,11 +104,11 @@ pub(crate) fn list<T>(n: usize) -> u64 {
     (n * size_of::<T>()) as u64 + PIECE
 }
 
-pub(crate) fn steps(all: &[Step]) -> u64 {
-    all.iter().map(step).sum()
+pub(crate) fn steps(all: &[Step], held: &mut Held) -> u64 {
+    all.iter().map(|s| step(s, held)).sum()
 }
 
-fn step(step: &Step) -> u64 {
+fn step(step: &Step, held: &mut Held) -> u64 {
     let lists = |lists: &[EdgeList]| list::<EdgeList>(lists.len());
     let (kind, within) = match &step.kind {
         StepKind::Start { within, source, .. } | StepKind::Cross { within, source, .. } => {
@@ -101,7 +133,7 @@ fn step(step: &Step) -> u64 {
         + step
             .filters
             .iter()
-            .map(|c| size_of::<Condition>() as u64 + condition(c))
+            .map(|c| size_of::<Condition>() as u64 + condition(c, held))
             .sum::<u64>()
 }
 
@@ -113,22 +145,27 @@ fn intervals(w: &IdFilter) -> u64 {
             .sum::<u64>()
 }
 
-pub(crate) fn general(g: &GeneralExpression) -> u64 {
-    let names = g.variables.iter().map(|v| v.0.as_str().len() as u64 + 48);
-    size_of::<GeneralExpression>() as u64
-        + names.sum::<u64>()
-        + g.base_iri.as_ref().map_or(0, |b| b.len() as u64)
-        + expression_bytes(&g.expression)
-        + g.asked.as_ref().map_or(0, |a| a.call.heap_bytes() + 64)
+pub(crate) fn general(g: &GeneralExpression, held: &mut Held) -> u64 {
+    let mut bytes = size_of::<GeneralExpression>() as u64;
+    for (variable, _) in g.variables.iter() {
+        bytes += held.bytes(variable.as_str().as_bytes()) + 32;
+    }
+    if let Some(base) = &g.base_iri {
+        bytes += held.bytes(base.as_bytes());
+    }
+    if held.is_new(&g.expression) {
+        bytes += expression_bytes(&g.expression, held);
+    }
+    bytes + g.asked.as_ref().map_or(0, |a| a.call.heap_bytes() + 64)
 }
 
-pub(crate) fn condition(c: &Condition) -> u64 {
+pub(crate) fn condition(c: &Condition, held: &mut Held) -> u64 {
     let mut bytes = 0;
     let mut open = vec![c];
     while let Some(c) = open.pop() {
         match c {
             Condition::Same(..) | Condition::Kind(..) | Condition::Bound(_) => {}
-            Condition::Compare(_, _, constant) => bytes += constant.capacity() as u64 + PIECE,
+            Condition::Compare(_, _, constant) => bytes += held.canonical(constant),
             Condition::And(all) | Condition::Or(all) => {
                 bytes += list::<Condition>(all.capacity());
                 open.extend(all);
@@ -137,7 +174,7 @@ pub(crate) fn condition(c: &Condition) -> u64 {
                 bytes += size_of::<Condition>() as u64 + PIECE;
                 open.push(c);
             }
-            Condition::General(g) => bytes += general(g),
+            Condition::General(g) => bytes += general(g, held),
         }
     }
     bytes

@@ -135,6 +135,11 @@ impl Queries {
         self.lock().queries.values().cloned().collect()
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().queries.len()
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<Arc<LiveQuery>> {
         self.lock().queries.get(&id).cloned()
     }
@@ -153,7 +158,7 @@ impl Queries {
     }
 }
 
-/// What a request asks to be admitted with.
+/// A request for admission.
 pub(crate) struct Asked<'a> {
     /// The text that lists and logs show.
     pub(crate) text: &'a str,
@@ -209,7 +214,7 @@ impl Watch {
         Self(Some(Arc::clone(query)))
     }
 
-    /// The answer is there.
+    /// Ends the watch: the answer is there.
     pub(crate) fn done(mut self) {
         self.0 = None;
     }

@@ -1,7 +1,7 @@
 //! The checks that every request passes: its host, tokens, origin; and counting.
 
-use crate::codings;
 use crate::auth::{Access, Caller, Credentials, Keyring, Writing};
+use crate::codings;
 use crate::problem::Problem;
 use crate::routes;
 use crate::run::Connection;
@@ -117,7 +117,9 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
         );
         all.insert(
             ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("accept, authorization, content-encoding, content-type, x-jindou-profile"),
+            HeaderValue::from_static(
+                "accept, authorization, content-encoding, content-type, x-jindou-profile",
+            ),
         );
         all.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     }

@@ -4,6 +4,7 @@
 //! | module | job |
 //! |---|---|
 //! | `listen` | sockets, TLS, connections, graceful shutdown |
+//! | `stalled` | connections whose readers take nothing |
 //! | `auth` | tokens, and what those who carry them may do |
 //! | `guard` | the checks that every request passes |
 //! | `bodies` | bodies of requests, within the memory of all queries |
@@ -53,6 +54,7 @@ mod run;
 mod shared;
 mod sinks;
 mod slots;
+mod stalled;
 mod tls;
 mod write;
 

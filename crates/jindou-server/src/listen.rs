@@ -12,6 +12,7 @@ use crate::registry::Registry;
 use crate::run::Connection;
 use crate::shared::Shared;
 use crate::slots::Slots;
+use crate::stalled::Stalling;
 use crate::{routes, tls};
 use axum::Router;
 use axum::body::Body;
@@ -423,7 +424,7 @@ async fn converse<S>(
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stalling::new(stream, memory)), service);
     let mut serving = pin!(serving);
     let mut closing = false;
     loop {

@@ -1,9 +1,7 @@
 //! Prepared queries that clients may name.
 
 use crate::admission::Admitted;
-use jindou::{
-    Error, PlannedQuery, PreparedQuery, QueryOptions, Resource, Result, Session, Value,
-};
+use jindou::{Error, PlannedQuery, PreparedQuery, QueryOptions, Resource, Result, Session, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

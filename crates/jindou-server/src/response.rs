@@ -3,13 +3,15 @@
 
 use crate::live::{Cause, LiveQuery, State};
 use crate::negotiate::Coding;
+use crate::shared::Shared;
 use crate::sinks::Out;
 use crate::slots::Slot;
+use crate::stalled::{SLOW, is_short};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body::Frame;
-use jindou::{Error, Resource, Result};
+use jindou::{Charge, Error, Holder, MemoryBudget, Resource, Result};
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,10 +20,18 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Size of a chunk: large enough that waking the other side per chunk is nothing, small enough for thousands of readers.
+/// Size of a chunk, as long as there are few answers: large enough that waking the other side per chunk is nothing.
 const CHUNK: usize = 1 << 16;
+/// Size of a chunk where there are thousands.
+const SMALL_CHUNK: usize = 1 << 13;
+/// Bytes that the chunks of all answers together should have at most.
+const ALL_CHUNKS: usize = 32 << 20;
 /// Chunks that may wait for the reader.
 const WAITING: usize = 2;
+/// Bytes that an answer takes besides its chunks: what its thread's stack has touched.
+const BESIDE: u64 = 128 << 10;
+/// Bytes that a compressor takes.
+const COMPRESSOR: u64 = 1 << 20;
 /// Answers shorter than this are not compressed.
 const WORTH_CODING: usize = 1 << 10;
 /// A chunk leaves at the latest with the first write so long after its first byte. A table's head alone therefore waits for the
@@ -142,6 +152,11 @@ pub(crate) struct ResponseWriter {
     /// When the first byte came that has not left yet.
     waits_since: Option<Instant>,
     most_bytes: u64,
+    chunk: usize,
+    /// Buffers, charged to the query.
+    charge: Charge,
+    /// Of all queries.
+    all: MemoryBudget,
     /// Set once: nothing goes out after it.
     failure: Option<Error>,
 }
@@ -152,25 +167,36 @@ pub(crate) struct ResponseBody {
     pub(crate) body: AnswerBody,
 }
 
-/// A connected pair.
+/// A connected pair, whose buffers are charged to the query.
+///
+/// # Errors
+/// When there is no memory for them.
 pub(crate) fn pair(
+    shared: &Shared,
     query: &Arc<LiveQuery>,
-    slot: Slot,
     wanted: Coding,
-    most_bytes: Option<u64>,
-) -> (ResponseWriter, ResponseBody) {
+) -> Result<(ResponseWriter, ResponseBody)> {
+    // One is filled, the others wait.
+    let chunks = WAITING + 2;
+    let each = ALL_CHUNKS / chunks / shared.live.len().max(1);
+    let chunk = each.clamp(SMALL_CHUNK, CHUNK);
+    let mut charge = Charge::new(Holder::Rest, &query.memory);
+    charge.set((chunks * chunk) as u64 + BESIDE)?;
     let (head, on_head) = oneshot::channel();
     let (items, on_items) = mpsc::channel(WAITING);
     let writer = ResponseWriter {
         query: Arc::clone(query),
-        slot,
+        slot: shared.slots.slot(true),
         head: Some(head),
         items,
         content_type: "application/octet-stream",
         wanted,
         coder: Coder::Undecided(Vec::new()),
         waits_since: None,
-        most_bytes: most_bytes.unwrap_or(u64::MAX),
+        most_bytes: shared.options.max_result_bytes.unwrap_or(u64::MAX),
+        chunk,
+        charge,
+        all: shared.memory.clone(),
         failure: None,
     };
     let response = ResponseBody {
@@ -181,7 +207,7 @@ pub(crate) fn pair(
             ended: false,
         },
     };
-    (writer, response)
+    Ok((writer, response))
 }
 
 impl ResponseWriter {
@@ -222,9 +248,25 @@ impl ResponseWriter {
         let is_last = matches!(item, Item::Last(_));
         self.query.set_state(State::Sending);
         self.slot.give_back();
-        self.query
-            .wait_for(self.items.send(item))?
-            .map_err(|_| Error::SinkClosed)?;
+        loop {
+            // Timers are made inside the runtime, and this may be a thread that helps a query.
+            let room = async { tokio::time::timeout(SLOW, self.items.reserve()).await };
+            match self.query.wait_for(room)? {
+                Ok(Ok(room)) => {
+                    room.send(item);
+                    break;
+                }
+                Ok(Err(_)) => return Err(Error::SinkClosed),
+                // Nobody may keep others out by not reading.
+                Err(_) if is_short(&self.all) => {
+                    return Err(Error::limit(
+                        Resource::Answer,
+                        "the answer was read too slowly while other queries needed the memory of its buffers",
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
         if is_last {
             return Ok(());
         }
@@ -247,6 +289,9 @@ impl ResponseWriter {
             && held.len() + text.len() > WORTH_CODING
         {
             let held = std::mem::take(held);
+            if self.wanted != Coding::Identity {
+                self.charge.add(COMPRESSOR)?;
+            }
             self.coder = Coder::decided(self.wanted).map_err(write)?;
             self.coder.write_all(&held).map_err(write)?;
         }
@@ -255,9 +300,9 @@ impl ResponseWriter {
         if late {
             self.coder.flush().map_err(write)?;
         }
-        if self.coder.out().len() >= CHUNK || (late && !self.coder.out().is_empty()) {
+        if self.coder.out().len() >= self.chunk || (late && !self.coder.out().is_empty()) {
             self.begin();
-            let out = std::mem::replace(self.coder.out(), Vec::with_capacity(CHUNK));
+            let out = std::mem::replace(self.coder.out(), Vec::with_capacity(self.chunk));
             self.send(Item::Data(out.into()))?;
         }
         Ok(())

@@ -191,7 +191,6 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let options = &shared.options;
     let asked = Asked::new(request.work.text(), request.timeout);
     let admitted = admission::admit(shared, &request.connection, &asked)?;
     let query = Arc::clone(&admitted.query);
@@ -205,12 +204,11 @@ pub(crate) async fn answer(
         Attempt::Done(done) => return done,
         Attempt::Later(planned) => planned,
     };
-    let (writer, response) = response::pair(
-        &query,
-        shared.slots.slot(true),
-        request.coding,
-        options.max_result_bytes,
-    );
+    let (writer, response) = response::pair(shared, &query, request.coding).map_err(|e| {
+        let failure = Failure::running(e);
+        record(shared, &query, Err(&failure), false);
+        failure.problem(&query)
+    })?;
     let shared = Arc::clone(shared);
     let job =
         tokio::task::spawn_blocking(move || work(&shared, admitted, request, planned, writer));

@@ -23,10 +23,10 @@ const ITS: &str = "http://www.w3.org/2005/11/its";
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// It is not well-formed, cut off, or cannot be had.
+    /// The answer is not well-formed, is cut off, or cannot be had.
     #[error("{0}")]
     Xml(jindou_xml::Error),
-    /// It is wider than what is read.
+    /// The answer is wider than the limits.
     #[error("its answer {0}")]
     Wide(WideAnswer),
 }
@@ -42,7 +42,7 @@ pub struct XmlAnswer<'r> {
     state: State,
 }
 
-/// What was read of the document.
+/// State between two events.
 #[derive(Default)]
 struct State {
     /// Open elements.
@@ -83,7 +83,7 @@ enum Element {
     Other,
 }
 
-/// What an event was.
+/// Outcome of an event.
 enum Step {
     Nothing,
     /// A row ended.
@@ -160,7 +160,9 @@ impl<'r> XmlAnswer<'r> {
             Event::Eof => {
                 return match state.has_results {
                     true => Ok(None),
-                    false => Err(self.wrong("it has no results, expected `<results>` or `<boolean>`")),
+                    false => {
+                        Err(self.wrong("it has no results, expected `<results>` or `<boolean>`"))
+                    }
                 };
             }
             _ => Step::Nothing,
@@ -184,10 +186,16 @@ impl State {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
             (None, "sparql") => Element::Sparql,
-            (None, _) => return wrong(format!("`{name}` is no answer to a query, expected `<sparql>`")),
+            (None, _) => {
+                return wrong(format!(
+                    "`{name}` is no answer to a query, expected `<sparql>`"
+                ));
+            }
             (Some(Element::Other), _) => Element::Other,
             (Some(Element::Sparql), "head") => Element::Head,
-            (Some(Element::Sparql), "results" | "boolean") if self.has_results || self.boolean.is_some() => {
+            (Some(Element::Sparql), "results" | "boolean")
+                if self.has_results || self.boolean.is_some() =>
+            {
                 return wrong("it has two results, expected one");
             }
             (Some(Element::Sparql), "results") => Element::Results,
@@ -213,7 +221,9 @@ impl State {
                     return wrong("a binding has no variable, expected `name=\"…\"`");
                 };
                 let Some(&column) = numbers.get(name) else {
-                    return wrong(format!("the variable `{name}` is not in the head, expected one that is"));
+                    return wrong(format!(
+                        "the variable `{name}` is not in the head, expected one that is"
+                    ));
                 };
                 if self.cells.get(column).is_some_and(Option::is_some) {
                     return wrong(format!("a row has two values for `{name}`, expected one"));
@@ -271,7 +281,10 @@ impl State {
             && !tag.is_empty()
         {
             if Literal::new_language_tagged_literal("", tag).is_err() {
-                return Err(format!("`{}` is not a valid language tag, expected one such as en", shortened(tag)));
+                return Err(format!(
+                    "`{}` is not a valid language tag, expected one such as en",
+                    shortened(tag)
+                ));
             }
             language.push_str(tag);
             match attribute(start, ITS, "dir") {
@@ -280,11 +293,18 @@ impl State {
                     language.push_str("--");
                     language.push_str(direction);
                 }
-                Some(_) => return Err("a base direction is neither `ltr` nor `rtl`, expected one of them".into()),
+                Some(_) => {
+                    return Err(
+                        "a base direction is neither `ltr` nor `rtl`, expected one of them".into(),
+                    );
+                }
             }
         } else if let Some(iri) = attribute(start, "", "datatype") {
             if NamedNodeRef::new(iri).is_err() {
-                return Err(format!("`{}` is not a valid IRI of a datatype, expected an absolute one", shortened(iri)));
+                return Err(format!(
+                    "`{}` is not a valid IRI of a datatype, expected an absolute one",
+                    shortened(iri)
+                ));
             }
             datatype.push_str(iri);
         }
@@ -312,7 +332,10 @@ impl State {
             Element::Uri => {
                 let iri = self.text.trim_ascii();
                 if let Err(e) = NamedNodeRef::new(iri) {
-                    return wrong(format!("`{}` is not a valid IRI ({e}), expected an absolute one", shortened(iri)));
+                    return wrong(format!(
+                        "`{}` is not a valid IRI ({e}), expected an absolute one",
+                        shortened(iri)
+                    ));
                 }
                 term::push_iri(iri, &mut bytes);
                 self.term = Some(bytes);
@@ -348,7 +371,9 @@ impl State {
                     _ => true,
                 };
                 if !may_be {
-                    return wrong("a triple's subject is no IRI or blank node, or its predicate no IRI, expected them");
+                    return wrong(
+                        "a triple's subject is no IRI or blank node, or its predicate no IRI, expected them",
+                    );
                 }
                 let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
                 if slot.is_some_and(|slot| slot.replace(term).is_some()) {
@@ -357,7 +382,9 @@ impl State {
             }
             Element::Triple => {
                 let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
-                    return wrong("a part of a triple is missing, expected subject, predicate and object");
+                    return wrong(
+                        "a part of a triple is missing, expected subject, predicate and object",
+                    );
                 };
                 bytes.push(term::TRIPLE);
                 for part in [s, p, o] {
@@ -381,7 +408,11 @@ impl State {
                 self.boolean = match self.text.trim_ascii() {
                     "true" => Some(true),
                     "false" => Some(false),
-                    _ => return wrong("a verdict is neither `true` nor `false`, expected one of them"),
+                    _ => {
+                        return wrong(
+                            "a verdict is neither `true` nor `false`, expected one of them",
+                        );
+                    }
                 };
             }
             Element::Sparql => self.has_results |= self.boolean.is_some(),
@@ -398,11 +429,15 @@ fn wrong(message: impl Into<String>) -> Step {
 
 fn attribute<'a>(start: &Start<'a>, namespace: &str, local: &str) -> Option<&'a str> {
     let mut all = start.attributes();
-    all.find(|a| a.name.local == local && a.name.namespace == namespace).map(|a| a.value)
+    all.find(|a| a.name.local == local && a.name.namespace == namespace)
+        .map(|a| a.value)
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(100).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+    text.chars()
+        .take(100)
+        .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

@@ -199,7 +199,9 @@ impl ServiceCaller for HttpCaller {
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
         if format == QueryResultsFormat::Xml {
             let explain = |e: AnswerError| {
-                let why = why.take().unwrap_or_else(|| Why::Said(unreadable(&e).into()));
+                let why = why
+                    .take()
+                    .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
                 why.error(endpoint)
             };
             let own = format!("{}x", own.as_str());
@@ -223,7 +225,13 @@ impl ServiceCaller for HttpCaller {
         let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
             return Err(no_rows());
         };
-        let places = named(solutions.variables().iter().map(oxrdf::Variable::as_str).collect());
+        let places = named(
+            solutions
+                .variables()
+                .iter()
+                .map(oxrdf::Variable::as_str)
+                .collect(),
+        );
         for solution in solutions {
             let solution = solution.map_err(explain)?;
             since_row.set(0);
@@ -251,7 +259,9 @@ fn unread(e: &QueryResultsParseError) -> String {
 /// The same of an answer in XML.
 fn unreadable(e: &AnswerError) -> String {
     match e {
-        AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => format!("its answer cannot be read, {fault}"),
+        AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
+            format!("its answer cannot be read, {fault}")
+        }
         e => e.to_string(),
     }
 }

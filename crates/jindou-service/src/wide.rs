@@ -69,16 +69,16 @@ impl Width {
                     *ended = *last == b'\n';
                 }
                 bytes.iter().try_for_each(|b| match b {
-                b'\n' => {
-                    *tabs = 0;
-                    Ok(())
-                }
-                b'\t' => {
-                    *tabs += 1;
-                    at_most(*tabs, MOST_VARIABLES - 1, WideAnswer::Cells)
-                }
-                _ => Ok(()),
-            })
+                    b'\n' => {
+                        *tabs = 0;
+                        Ok(())
+                    }
+                    b'\t' => {
+                        *tabs += 1;
+                        at_most(*tabs, MOST_VARIABLES - 1, WideAnswer::Cells)
+                    }
+                    _ => Ok(()),
+                })
             }
             Self::Other => Ok(()),
         }
@@ -256,20 +256,24 @@ mod tests {
         let before = computed(start);
         let parser = || {
             let body = Labels::of(format, text.as_bytes());
-            QueryResultsParser::from_format(format).for_reader(body).map_err(why)
+            QueryResultsParser::from_format(format)
+                .for_reader(body)
+                .map_err(why)
         };
-        let of_others = || parser().and_then(|parser| {
-            let ReaderQueryResultsParserOutput::Solutions(rows) = parser else {
-                panic!("no rows")
-            };
-            let named = rows.variables().len();
-            let mut n = 0;
-            for row in rows {
-                row.map_err(why)?;
-                n += 1;
-            }
-            Ok((named, n))
-        });
+        let of_others = || {
+            parser().and_then(|parser| {
+                let ReaderQueryResultsParserOutput::Solutions(rows) = parser else {
+                    panic!("no rows")
+                };
+                let named = rows.variables().len();
+                let mut n = 0;
+                for row in rows {
+                    row.map_err(why)?;
+                    n += 1;
+                }
+                Ok((named, n))
+            })
+        };
         let found = match format {
             QueryResultsFormat::Xml => read_xml(text),
             _ => of_others(),
@@ -391,7 +395,8 @@ mod tests {
             }
             tag
         };
-        let tagged = |bytes: usize| naming(QueryResultsFormat::Xml, 1).replace("<variable", &tag(bytes));
+        let tagged =
+            |bytes: usize| naming(QueryResultsFormat::Xml, 1).replace("<variable", &tag(bytes));
         let found = read(QueryResultsFormat::Xml, &tagged(20 << 20));
         assert!(found.unwrap_err().contains("more than 1000 attributes"));
         assert_eq!(read(QueryResultsFormat::Xml, &tagged(7000)), Ok((1, 1)));

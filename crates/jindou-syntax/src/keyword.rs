@@ -87,6 +87,14 @@ static TABLE: [(u128, Keyword); SLOTS] = {
 };
 
 impl Keyword {
+    /// The longest keyword that a word begins with, and its length.
+    pub(crate) fn longest(word: &[u8]) -> Option<(Self, usize)> {
+        (1..=word.len().min(LONGEST)).rev().find_map(|long| {
+            let keyword = Self::of(word.get(..long)?);
+            (keyword != Self::Unknown).then_some((keyword, long))
+        })
+    }
+
     /// The keyword that is written so. `a` is none of them: it has no upper case and stands for an IRI.
     pub(crate) fn of(word: &[u8]) -> Self {
         if word.len() > LONGEST {

@@ -95,6 +95,8 @@ pub(crate) struct Lexer<'t> {
     at: usize,
     /// Up to here a name goes on without a colon.
     no_colon: usize,
+    /// Up to here words are keywords and numbers without space between.
+    glued: usize,
     /// No long string in `"` or `'` that starts from here on has an end.
     endless: [usize; 2],
 }
@@ -154,6 +156,7 @@ impl<'t> Lexer<'t> {
             text,
             at,
             no_colon: 0,
+            glued: 0,
             endless: [usize::MAX; 2],
         }
     }
@@ -376,9 +379,39 @@ impl<'t> Lexer<'t> {
         }
         let kind = match &bytes[start..end] {
             b"a" => Kind::A,
-            word => Kind::Word(Keyword::of(word)),
+            word => match Keyword::of(word) {
+                Keyword::Unknown => {
+                    if let Some((keyword, long)) = self.first_of_glued(start, end) {
+                        return (Kind::Word(keyword), start + long);
+                    }
+                    Kind::Word(Keyword::Unknown)
+                }
+                keyword => Kind::Word(keyword),
+            },
         };
         (kind, end)
+    }
+
+    /// The first keyword of a word that is several without space between, such as `FILTERsameTerm` and `LIMIT10`: each token is the longest that begins
+    /// there. A word of which a part is neither keyword nor number stays one, since it is a keyword misspelt.
+    fn first_of_glued(&mut self, start: usize, end: usize) -> Option<(Keyword, usize)> {
+        let bytes = self.text.as_bytes();
+        let first = Keyword::longest(bytes.get(start..end)?)?;
+        if start >= self.glued {
+            let mut at = start + first.1;
+            while at < end {
+                let rest = bytes.get(at..end)?;
+                at += match Keyword::longest(rest) {
+                    Some((_, long)) => long,
+                    None => match rest.iter().take_while(|b| b.is_ascii_digit()).count() {
+                        0 => return None,
+                        digits => digits,
+                    },
+                };
+            }
+            self.glued = end;
+        }
+        Some(first)
     }
 
     fn prefixed(&self, _start: usize, colon: usize) -> (Kind, usize) {

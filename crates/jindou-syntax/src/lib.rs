@@ -1,4 +1,4 @@
-//! SPARQL 1.1 and 1.2, queries and updates: text → [`spargebra`]'s algebra, with errors that a person can use.
+//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with errors that a person can use.
 //!
 //! ```text
 //! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
@@ -10,17 +10,18 @@
 //!
 //! # Differences from `spargebra`'s parser
 //!
-//! The algebra is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
+//! The [algebra] is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
 //! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here; and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from
 //! the standard, this parser follows the standard:
 //!
 //! 1. Codepoint escapes stand anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
-//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, keywords written as one (`MOVESILENT`) are none, and
-//!    a sign belongs to the number it touches only.
+//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, a sign belongs to the number that it touches and
+//!    to its lexical form. Keywords need no space between them (`FILTERsameTerm`, `LIMIT10`).
 //! 3. Names: local names hold any number of dots (`e:a.b.c`, `ec:1.-.-.-`), names hold characters beyond the first plane.
 //! 4. Keywords have no case, `TRUE` and `False` among them.
 //! 5. Spaces stand before the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`, comments in `( )` and `[ ]`.
-//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value; CONSTRUCT, ASK and DESCRIBE may
+//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value, and none to a variable that has one; a variable
+//!    of HAVING or ORDER BY that is not grouped is a sample of its group; CONSTRUCT, ASK and DESCRIBE may
 //!    be grouped and have aggregates in HAVING and ORDER BY.
 //! 7. Aggregates stand in SELECT, HAVING and ORDER BY, not in patterns, GROUP BY or other aggregates.
 //! 8. Each operation of an update may have a prologue; a lone `;` is no update; triples of quads have dots between them.
@@ -28,6 +29,7 @@
 //! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 
 mod advice;
+pub mod algebra;
 mod balance;
 mod keyword;
 mod lexer;
@@ -37,14 +39,13 @@ pub mod place;
 mod prefixes;
 mod source;
 
-pub use options::{Calls, Escapes, Limited, Meter, Options, Unlimited};
+pub use options::{Calls, Escapes, Options};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
+use algebra::{Base, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};
-use oxiri::Iri;
 use parser::Parser;
 use source::Source;
-use spargebra::{GraphUpdateOperation, Query};
 
 /// Why there is no algebra.
 #[derive(Debug)]
@@ -67,16 +68,16 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// A parsed update request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Update {
     /// The operations in their order; ADD, COPY and MOVE are several or none.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stood under at the end, for `IRI()`.
-    pub base: Option<Iri<String>>,
+    pub base: Option<Base>,
 }
 
 /// One operation of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
@@ -84,42 +85,50 @@ pub struct Operation {
     pub at: usize,
     /// True for a part of what ADD, COPY and MOVE stand for.
     pub whole_graph: bool,
+    /// Of the first of these parts: the named graph that they read.
+    pub copied_from: Option<CopiedFrom>,
 }
 
-/// Parses a query. O(length of the text).
+/// The named graph that an ADD, COPY or MOVE reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedFrom {
+    /// Its name.
+    pub graph: algebra::NamedNode,
+    /// True with SILENT: a graph that is not there is no error.
+    pub silent: bool,
+}
+
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
 ///
 /// # Errors
 /// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
-pub fn parse_query(text: &str, options: &Options, meter: &mut dyn Meter) -> Result<Query, Failure> {
+pub fn parse_query(text: &str, options: &Options) -> Result<Query, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
-    let mut parser = Parser::new(&source, options, meter);
+    let mut parser = Parser::new(&source, options);
     match parser.query() {
         Some(query) => Ok(query),
         None => Err(failure(parser)),
     }
 }
 
-/// Parses an update request. O(length of the text).
+/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
 ///
 /// # Errors
 /// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
-pub fn parse_update(
-    text: &str,
-    options: &Options,
-    meter: &mut dyn Meter,
-) -> Result<Update, Failure> {
+pub fn parse_update(text: &str, options: &Options) -> Result<Update, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
-    let mut parser = Parser::new(&source, options, meter);
+    let mut parser = Parser::new(&source, options);
     let Some(parsed) = parser.update() else {
         return Err(failure(parser));
     };
     let operations = parsed.list.into_iter();
     Ok(Update {
         operations: operations
-            .map(|(operation, at, whole_graph)| Operation {
-                operation,
-                at: source.place(at),
-                whole_graph,
+            .map(|read| Operation {
+                operation: read.operation,
+                at: source.place(read.at),
+                whole_graph: read.whole_graph,
+                copied_from: read.copied_from,
             })
             .collect(),
         base: parsed.base,

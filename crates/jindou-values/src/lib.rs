@@ -22,6 +22,7 @@ mod decimal;
 mod duration;
 mod exact;
 mod number;
+pub mod pattern;
 mod temporal;
 mod value;
 

@@ -25,7 +25,8 @@ pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
         let mut bytes = encoding.bytes();
         let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic());
         if !begins || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
-            return parser.bad("expected the name of an encoding in the XML declaration, such as UTF-8");
+            return parser
+                .bad("expected the name of an encoding in the XML declaration, such as UTF-8");
         }
         declaration.encoding = Some(encoding.to_owned());
     }
@@ -33,7 +34,10 @@ pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
         declaration.standalone = match standalone {
             "yes" => true,
             "no" => false,
-            _ => return parser.bad("expected `yes` or `no` for `standalone` in the XML declaration"),
+            _ => {
+                return parser
+                    .bad("expected `yes` or `no` for `standalone` in the XML declaration");
+            }
         };
     }
     parser.spaces();
@@ -99,10 +103,17 @@ mod tests {
             (" version='1.0'", None, false),
             (" version = \"1.7\" encoding='UTF-8' ", Some("UTF-8"), false),
             ("\nversion='1.0'\tstandalone='yes'", None, true),
-            (" version='1.0' encoding=\"a.b_c-d\" standalone='no'", Some("a.b_c-d"), false),
+            (
+                " version='1.0' encoding=\"a.b_c-d\" standalone='no'",
+                Some("a.b_c-d"),
+                false,
+            ),
         ] {
             let read = parse(text).unwrap();
-            assert_eq!((read.encoding.as_deref(), read.standalone), (encoding, standalone));
+            assert_eq!(
+                (read.encoding.as_deref(), read.standalone),
+                (encoding, standalone)
+            );
         }
         for bad in [
             "",

@@ -67,7 +67,14 @@ impl Decoder {
         let is_utf16 = |l: &str| {
             matches!(
                 l,
-                "utf-16" | "utf16" | "utf-16le" | "utf-16be" | "iso-10646-ucs-2" | "ucs-2" | "unicode" | "csunicode"
+                "utf-16"
+                    | "utf16"
+                    | "utf-16le"
+                    | "utf-16be"
+                    | "iso-10646-ucs-2"
+                    | "ucs-2"
+                    | "unicode"
+                    | "csunicode"
             )
         };
         match family {
@@ -97,8 +104,17 @@ impl Decoder {
         // For browsers ISO-8859-1, -9 and -11 and US-ASCII are other names of Windows code pages, which have characters where these have
         // controls or nothing.
         let ascii = [
-            "us-ascii", "ascii", "iso646-us", "iso_646.irv:1991", "ansi_x3.4-1968", "ansi_x3.4-1986", "iso-ir-6", "us", "ibm367",
-            "cp367", "csascii",
+            "us-ascii",
+            "ascii",
+            "iso646-us",
+            "iso_646.irv:1991",
+            "ansi_x3.4-1968",
+            "ansi_x3.4-1986",
+            "iso-ir-6",
+            "us",
+            "ibm367",
+            "cp367",
+            "csascii",
         ];
         if ascii.contains(&label) {
             let mut table = Box::new(['\u{FFFD}'; 256]);
@@ -118,9 +134,13 @@ impl Decoder {
             return Ok(Self::Utf8);
         }
         if !encoding.is_single_byte() {
-            return Ok(Self::Other(Box::new(encoding.new_decoder_without_bom_handling())));
+            return Ok(Self::Other(Box::new(
+                encoding.new_decoder_without_bom_handling(),
+            )));
         }
-        let is_windows = label.contains("windows") || label.contains("cp125") || label.contains("874") && !label.contains("8859");
+        let is_windows = label.contains("windows")
+            || label.contains("cp125")
+            || label.contains("874") && !label.contains("8859");
         let has_controls = !is_windows
             && (encoding == encoding_rs::WINDOWS_1252
                 || encoding == encoding_rs::WINDOWS_1254
@@ -182,8 +202,7 @@ impl Decoder {
             Self::Other(decoder) => {
                 let need = decoder.max_utf8_buffer_length_without_replacement(raw.len());
                 out.reserve(need.unwrap_or(raw.len().saturating_mul(3)));
-                let (result, taken) =
-                    decoder.decode_to_string_without_replacement(raw, out, last);
+                let (result, taken) = decoder.decode_to_string_without_replacement(raw, out, last);
                 Decoded {
                     taken,
                     malformed: matches!(result, DecoderResult::Malformed(..)),
@@ -227,7 +246,9 @@ fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decod
             Err(_) => {
                 // The first half of a pair whose second half may still come.
                 let waits = taken + 2 == units.len() * 2
-                    && units.last().is_some_and(|u| (0xD800..0xDC00).contains(&unit(u)));
+                    && units
+                        .last()
+                        .is_some_and(|u| (0xD800..0xDC00).contains(&unit(u)));
                 return Decoded {
                     taken,
                     malformed: last || !waits,
@@ -240,7 +261,6 @@ fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decod
         malformed: last && !rest.is_empty(),
     }
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -255,12 +275,18 @@ mod tests {
 
     #[test]
     fn labels_mean_what_they_say() {
-        assert_eq!(decoded("ISO-8859-1", b"\xE9\x85").as_deref(), Some("é\u{85}"));
+        assert_eq!(
+            decoded("ISO-8859-1", b"\xE9\x85").as_deref(),
+            Some("é\u{85}")
+        );
         assert_eq!(decoded("latin1", b"\x80").as_deref(), Some("\u{80}"));
         assert_eq!(decoded("windows-1252", b"\x80").as_deref(), Some("€"));
         assert_eq!(decoded("cp1252", b"\x80").as_deref(), Some("€"));
         assert_eq!(decoded("ISO-8859-15", b"\xA4").as_deref(), Some("€"));
-        assert_eq!(decoded("ISO-8859-9", b"\xFD\x90").as_deref(), Some("ı\u{90}"));
+        assert_eq!(
+            decoded("ISO-8859-9", b"\xFD\x90").as_deref(),
+            Some("ı\u{90}")
+        );
         assert_eq!(decoded("KOI8-R", b"\xC1").as_deref(), Some("а"));
         assert_eq!(decoded("Shift_JIS", b"\x82\xA0").as_deref(), Some("あ"));
         assert_eq!(decoded("EUC-JP", b"\xA4\xA2").as_deref(), Some("あ"));
@@ -268,7 +294,10 @@ mod tests {
         assert_eq!(decoded("Shift_JIS", b"\x82"), None);
         assert_eq!(decoded("UTF-8", b"\xED\xA0\x80"), None);
         for unknown in ["utf-7", "x-none", "utf-16", "iso-2022-kr", "hz-gb-2312"] {
-            assert!(Decoder::of(Family::Ascii, Some(unknown)).is_err(), "{unknown}");
+            assert!(
+                Decoder::of(Family::Ascii, Some(unknown)).is_err(),
+                "{unknown}"
+            );
         }
     }
 
@@ -278,7 +307,13 @@ mod tests {
         for little in [true, false] {
             let raw: Vec<u8> = text
                 .encode_utf16()
-                .flat_map(|u| if little { u.to_le_bytes() } else { u.to_be_bytes() })
+                .flat_map(|u| {
+                    if little {
+                        u.to_le_bytes()
+                    } else {
+                        u.to_be_bytes()
+                    }
+                })
                 .collect();
             for cut in 0..=raw.len() {
                 let mut out = String::new();
@@ -294,6 +329,10 @@ mod tests {
         }
         let mut out = String::new();
         let lone = [0xDC, 0x00, 0x00, 0x41];
-        assert!(Decoder::Utf16 { little: false }.decode(&lone, false, &mut out).malformed);
+        assert!(
+            Decoder::Utf16 { little: false }
+                .decode(&lone, false, &mut out)
+                .malformed
+        );
     }
 }

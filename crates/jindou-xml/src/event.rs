@@ -1,4 +1,4 @@
-//! What a document is made of, as it is read.
+//! Events: the pieces of a document as it is read.
 
 use crate::names::Bindings;
 use crate::tag::{Attr, Piece};
@@ -90,7 +90,9 @@ impl<'a> Start<'a> {
     /// The namespace that a prefix means in the element, or the default one for the empty prefix; empty for none.
     #[must_use]
     pub fn namespace_of(&self, prefix: &str) -> &'a str {
-        self.bindings.find(prefix).map_or("", |n| self.bindings.uri(n))
+        self.bindings
+            .find(prefix)
+            .map_or("", |n| self.bindings.uri(n))
     }
 
     #[inline]

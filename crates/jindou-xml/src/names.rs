@@ -49,7 +49,9 @@ impl Bindings {
 
     /// Bytes that are held.
     pub(crate) fn held(&self) -> usize {
-        self.text.capacity() + self.list.capacity() * size_of::<Binding>() + self.index.capacity() * 64
+        self.text.capacity()
+            + self.list.capacity() * size_of::<Binding>()
+            + self.index.capacity() * 64
     }
 
     pub(crate) fn declare(&mut self, prefix: &str, uri: &str) {
@@ -96,7 +98,8 @@ impl Bindings {
         }
         let few = self.list.len().min(FEW);
         let is_it = |b: &Binding| {
-            b.prefix == prefix.len() && self.text.as_bytes().get(b.prefix_range()) == Some(prefix.as_bytes())
+            b.prefix == prefix.len()
+                && self.text.as_bytes().get(b.prefix_range()) == Some(prefix.as_bytes())
         };
         let found = self.list.get(..few)?.iter().rposition(is_it);
         found.map(|n| n as u32)
@@ -134,7 +137,9 @@ pub(crate) fn refused(prefix: &str, uri: &str) -> Option<&'static str> {
         ("xml", XML) => None,
         ("xml", _) => Some("the prefix `xml` may not be bound to another namespace than its own"),
         ("xmlns", _) => Some("the prefix `xmlns` may not be declared"),
-        (_, XML) => Some("the namespace of `xml` may not have another prefix, nor be the default one"),
+        (_, XML) => {
+            Some("the namespace of `xml` may not have another prefix, nor be the default one")
+        }
         (_, XMLNS) => Some("the namespace of `xmlns` may not be declared"),
         ("", _) => None,
         (_, "") => Some("the namespace of a prefix may not be empty"),

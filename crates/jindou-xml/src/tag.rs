@@ -24,7 +24,7 @@ pub(crate) struct Attr {
     pub(crate) declares: bool,
 }
 
-/// What a tag is made of, besides attributes.
+/// Parts of a tag besides its attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
     /// Length of the name, which begins behind `<`.
@@ -65,7 +65,10 @@ pub(crate) fn scan(
         match length > options.name {
             true => Err(Bad {
                 at: from,
-                message: format!("a name is longer than {} bytes, the most that is read", options.name),
+                message: format!(
+                    "a name is longer than {} bytes, the most that is read",
+                    options.name
+                ),
             }),
             false => Ok(length),
         }
@@ -76,10 +79,15 @@ pub(crate) fn scan(
         return Ok(Scan::Short);
     }
     if name == 0 {
-        return bad(1, "expected the name of an element behind `<`: write `&lt;` for the character itself");
+        return bad(
+            1,
+            "expected the name of an element behind `<`: write `&lt;` for the character itself",
+        );
     }
     let prefix = match options.namespaces {
-        true => prefix(text.get(1..at).unwrap_or_default()).map_err(|message| Bad { at: 1, message })?,
+        true => {
+            prefix(text.get(1..at).unwrap_or_default()).map_err(|message| Bad { at: 1, message })?
+        }
         false => 0,
     };
     loop {
@@ -146,7 +154,10 @@ fn attribute(
         return Ok(None);
     }
     if length == 0 {
-        return bad(at, "expected the name of an attribute, `>` or `/>` in a tag");
+        return bad(
+            at,
+            "expected the name of an attribute, `>` or `/>` in a tag",
+        );
     }
     let name = Piece {
         in_scratch: false,
@@ -154,7 +165,8 @@ fn attribute(
         to: at,
     };
     let prefix = match expansion.options.namespaces {
-        true => prefix(text.get(start..at).unwrap_or_default()).map_err(|message| Bad { at: start, message })?,
+        true => prefix(text.get(start..at).unwrap_or_default())
+            .map_err(|message| Bad { at: start, message })?,
         false => 0,
     };
     at += chars::spaces(bytes.get(at..).unwrap_or_default());
@@ -189,7 +201,10 @@ fn attribute(
                 match memchr::memchr2(quote, b'<', rest) {
                     None => return Ok(None),
                     Some(n) if rest.get(n) == Some(&b'<') => {
-                        return bad(at + n, "`<` may not stand in a value of an attribute: write `&lt;`");
+                        return bad(
+                            at + n,
+                            "`<` may not stand in a value of an attribute: write `&lt;`",
+                        );
                     }
                     Some(n) => at += n,
                 }
@@ -226,6 +241,8 @@ pub(crate) fn prefix(name: &str) -> Result<usize, String> {
     let local = name.get(colon + 1..).unwrap_or_default();
     match colon > 0 && chars::is_ncname(local) {
         true => Ok(colon),
-        false => Err(format!("the name `{name}` is no prefix, colon and name, nor a name without a colon")),
+        false => Err(format!(
+            "the name `{name}` is no prefix, colon and name, nor a name without a colon"
+        )),
     }
 }

@@ -48,6 +48,9 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
     })
 }
 
+/// Bytes that a reference to an entity counts for besides the entity's own.
+pub(crate) const REFERENCE: u64 = 32;
+
 /// A fault in a literal, at a byte of it.
 pub(crate) struct Bad {
     pub(crate) at: usize,
@@ -83,7 +86,9 @@ impl Expansion<'_> {
                         Ok(found) => {
                             match found.meaning {
                                 Meaning::Character(c) => out.push(c),
-                                Meaning::Entity(name) => self.entity(name, out).map_err(|message| Bad { at, message })?,
+                                Meaning::Entity(name) => self
+                                    .entity(name, out)
+                                    .map_err(|message| Bad { at, message })?,
                             }
                             at += found.length;
                         }
@@ -115,14 +120,20 @@ impl Expansion<'_> {
         }
         // Entities that are being expanded, with the next byte of each.
         let mut open: Vec<(Box<str>, usize)> = Vec::new();
-        let result = self.enter(name, &mut open, out).and_then(|()| self.expand(&mut open, out));
+        let result = self
+            .enter(name, &mut open, out)
+            .and_then(|()| self.expand(&mut open, out));
         for (name, _) in &open {
             self.close(name);
         }
         result
     }
 
-    fn expand(&mut self, open: &mut Vec<(Box<str>, usize)>, out: &mut String) -> Result<(), String> {
+    fn expand(
+        &mut self,
+        open: &mut Vec<(Box<str>, usize)>,
+        out: &mut String,
+    ) -> Result<(), String> {
         while let Some((name, at)) = open.last_mut() {
             let Some(Entity {
                 value: Value::Text(text),
@@ -155,7 +166,11 @@ impl Expansion<'_> {
                         },
                     }
                 }
-                Some(b'<') => return Err(format!("the entity `{name}` stands in a value of an attribute and has `<` in it: {NO_TAGS}")),
+                Some(b'<') => {
+                    return Err(format!(
+                        "the entity `{name}` stands in a value of an attribute and has `<` in it: {NO_TAGS}"
+                    ));
+                }
                 Some(b'\t' | b'\n' | b'\r') => {
                     out.push(' ');
                     *at += 1;
@@ -181,8 +196,13 @@ impl Expansion<'_> {
         }
     }
 
-    fn enter(&mut self, name: &str, open: &mut Vec<(Box<str>, usize)>, out: &mut String) -> Result<(), String> {
-        *self.expanded += 1;
+    fn enter(
+        &mut self,
+        name: &str,
+        open: &mut Vec<(Box<str>, usize)>,
+        out: &mut String,
+    ) -> Result<(), String> {
+        *self.expanded += REFERENCE;
         self.check()?;
         if open.len() >= self.options.entities {
             return Err(too_deep(self.options.entities));
@@ -201,7 +221,9 @@ impl Expansion<'_> {
                     open.push((name.into(), 0));
                     Ok(())
                 }
-                Value::External => Err(format!("the entity `{name}` is another document and stands in a value of an attribute, which is not allowed")),
+                Value::External => Err(format!(
+                    "the entity `{name}` is another document and stands in a value of an attribute, which is not allowed"
+                )),
                 Value::Unparsed => Err(unparsed(name)),
             },
             None => missing(name, self.is_partial, self.options),
@@ -241,5 +263,7 @@ pub(crate) fn too_deep(most: usize) -> String {
 }
 
 pub(crate) fn too_much(most: u64) -> String {
-    format!("entities become more than {most} bytes long, the most that is read of a document of this length")
+    format!(
+        "entities become more than {most} bytes long, the most that is read of a document of this length"
+    )
 }

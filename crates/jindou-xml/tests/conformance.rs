@@ -93,7 +93,9 @@ fn is_wrong_elsewhere(case: &Case) -> bool {
 #[test]
 fn the_w3c_suite() {
     let Some(suite) = suite() else {
-        println!("skipped: the W3C's XML conformance suite is not here; scripts/xml-suite.sh fetches it");
+        println!(
+            "skipped: the W3C's XML conformance suite is not here; scripts/xml-suite.sh fetches it"
+        );
         return;
     };
     let (mut accepted, mut refused, mut texts, mut elsewhere, mut other) = (0, 0, 0, 0, 0);
@@ -107,7 +109,8 @@ fn the_w3c_suite() {
             other += 1;
             continue;
         }
-        let document = fs::read(&case.uri).unwrap_or_else(|e| panic!("{}: {e}", case.uri.display()));
+        let document =
+            fs::read(&case.uri).unwrap_or_else(|e| panic!("{}: {e}", case.uri.display()));
         let is_of_namespaces = case.recommendation.starts_with("NS");
         let read = |namespaces| canonical(document.as_slice(), skipping(namespaces));
         // Without namespaces, so that none of the other faults hides behind one of those.
@@ -128,10 +131,11 @@ fn the_w3c_suite() {
                         false => wrong.push(format!("{}:\n  {text:?}\n  {expected:?}", case.id)),
                     }
                 }
-                if case.namespaces && !is_of_namespaces {
-                    if let Err(e) = read(true) {
-                        wrong.push(format!("{} with namespaces: {e}", case.id));
-                    }
+                if case.namespaces
+                    && !is_of_namespaces
+                    && let Err(e) = read(true)
+                {
+                    wrong.push(format!("{} with namespaces: {e}", case.id));
                 }
             }
         }
@@ -139,6 +143,14 @@ fn the_w3c_suite() {
     println!(
         "{accepted} accepted, {texts} of them with their canonical text, {refused} refused; {elsewhere} well-formed themselves, with a fault in an external entity; {other} of XML 1.1, of other editions, or free to processors"
     );
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(accepted > 800 && refused > 900 && texts > 250, "too few tests");
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        accepted > 800 && refused > 900 && texts > 250,
+        "too few tests"
+    );
 }

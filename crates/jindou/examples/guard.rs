@@ -22,11 +22,6 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-#[allow(unexpected_cfgs)]
-#[cfg(tracked)]
-#[global_allocator]
-static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
-
 /// Universities of the store that is asked, and of the text that is loaded.
 const ASKED: u32 = 5;
 const LOADED: u32 = 1;

@@ -1,10 +1,10 @@
 //! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9). The function that evaluates it is told the solution by
 //! something that it alone has: BINDs that follow each other see the same.
 
-use jindou_plan::expression_parts_mut;
-use oxrdf::Variable;
-use spargebra::Query;
-use spargebra::algebra::{Expression, Function, GraphPattern};
+use jindou_plan::sparql::{Expression, Function, GraphPattern, Query, Rewrite, Variable};
+use jindou_plan::{expression_parts, map_expression_parts};
+use std::convert::Infallible;
+use std::sync::Arc;
 
 /// True if a text may call `BNODE`, in any case. Most texts do not, and are seen through in steps of five bytes (Horspool's way). O(text).
 pub(crate) fn may_be_called_in(text: &str) -> bool {
@@ -26,11 +26,10 @@ pub(crate) fn may_be_called_in(text: &str) -> bool {
 
 /// Makes each `BNODE(text)` in a BIND or a SELECT its solution's own. O(query).
 pub(crate) fn of_each_solution(query: &mut Query) {
-    let (Query::Select { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }
-    | Query::Ask { pattern, .. }) = query;
-    Rewriter { made: 0 }.pattern(pattern);
+    let Ok(new) = Rewriter { made: 0 }.pattern(query.pattern());
+    if let Some(new) = new {
+        *query.pattern_mut() = new;
+    }
 }
 
 struct Rewriter {
@@ -38,100 +37,89 @@ struct Rewriter {
     made: usize,
 }
 
-impl Rewriter {
-    fn pattern(&mut self, p: &mut GraphPattern) {
+type New<T> = Result<Option<T>, Infallible>;
+
+impl Rewrite for Rewriter {
+    type Error = Infallible;
+
+    fn pattern(&mut self, p: &GraphPattern) -> New<Arc<GraphPattern>> {
         match p {
-            GraphPattern::Bgp { .. } | GraphPattern::Values { .. } | GraphPattern::Path { .. } => {}
             // What is sent to another endpoint is that endpoint's.
-            GraphPattern::Service { .. } => {}
+            GraphPattern::Service { .. } => Ok(None),
             GraphPattern::Extend { .. } => self.binds(p, &mut None),
-            GraphPattern::Filter { inner, expr } => {
-                self.pattern(inner);
-                self.exists(expr);
-            }
-            GraphPattern::LeftJoin {
-                left,
-                right,
-                expression,
-            } => {
-                self.pattern(left);
-                self.pattern(right);
-                if let Some(e) = expression {
-                    self.exists(e);
-                }
-            }
-            GraphPattern::Join { left, right }
-            | GraphPattern::Lateral { left, right }
-            | GraphPattern::Union { left, right }
-            | GraphPattern::Minus { left, right } => {
-                self.pattern(left);
-                self.pattern(right);
-            }
-            GraphPattern::Graph { inner, .. }
-            | GraphPattern::Group { inner, .. }
-            | GraphPattern::OrderBy { inner, .. }
-            | GraphPattern::Project { inner, .. }
-            | GraphPattern::Distinct { inner }
-            | GraphPattern::Reduced { inner }
-            | GraphPattern::Slice { inner, .. } => self.pattern(inner),
+            p => Ok(p.rewritten(self)?.map(Arc::new)),
         }
     }
 
-    fn exists(&mut self, e: &mut Expression) {
-        if let Expression::Exists(p) = e {
-            self.pattern(p);
-        } else {
-            for part in expression_parts_mut(e) {
-                self.exists(part);
-            }
+    fn expression(&mut self, e: &Expression) -> New<Arc<Expression>> {
+        Ok(self.exists(e)?.map(Arc::new))
+    }
+}
+
+impl Rewriter {
+    fn exists(&mut self, e: &Expression) -> New<Expression> {
+        match e {
+            Expression::Exists(p) => Ok(self.pattern(p)?.map(Expression::Exists)),
+            e => map_expression_parts(e, &mut |e| self.exists(e)),
         }
     }
 
     /// BINDs that follow each other see the same solution, so they share what tells solutions apart.
-    fn binds(&mut self, p: &mut GraphPattern, row: &mut Option<Variable>) {
+    fn binds(&mut self, p: &GraphPattern, row: &mut Option<Variable>) -> New<Arc<GraphPattern>> {
         let GraphPattern::Extend {
-            inner, expression, ..
+            inner,
+            variable,
+            expression,
         } = p
         else {
-            self.pattern(p);
-            if let Some(row) = row.take() {
-                let nothing = GraphPattern::Bgp { patterns: vec![] };
-                *p = GraphPattern::Extend {
-                    inner: Box::new(std::mem::replace(p, nothing)),
-                    variable: row,
-                    expression: Expression::FunctionCall(Function::StrUuid, vec![]),
-                };
-            }
-            return;
+            return self.pattern(p);
         };
-        self.exists(expression);
+        let mut value = self.expression(expression)?;
         if has_bnode(expression) {
             let row = row.get_or_insert_with(|| {
                 self.made += 1;
                 // A space is in no variable of a query's text.
                 Variable::new_unchecked(format!("jindou {}", self.made))
             });
-            bnodes(expression, row);
+            let Ok(with_row) = bnodes(value.as_ref().unwrap_or(expression), row);
+            value = with_row.map(Arc::new).or(value);
         }
-        self.binds(inner, row);
+        let mut below = self.binds(inner, row)?;
+        if !matches!(**inner, GraphPattern::Extend { .. })
+            && let Some(row) = row.take()
+        {
+            below = Some(Arc::new(GraphPattern::Extend {
+                inner: below.unwrap_or_else(|| Arc::clone(inner)),
+                variable: row,
+                expression: Arc::new(Expression::FunctionCall(Function::StrUuid, vec![])),
+            }));
+        }
+        if below.is_none() && value.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(GraphPattern::Extend {
+            inner: below.unwrap_or_else(|| Arc::clone(inner)),
+            variable: variable.clone(),
+            expression: value.unwrap_or_else(|| Arc::clone(expression)),
+        })))
     }
 }
 
-fn has_bnode(e: &mut Expression) -> bool {
+fn has_bnode(e: &Expression) -> bool {
     matches!(e, Expression::FunctionCall(Function::BNode, list) if !list.is_empty())
-        || expression_parts_mut(e).into_iter().any(has_bnode)
+        || expression_parts(e).into_iter().any(has_bnode)
 }
 
 /// `BNODE(text)` becomes `BNODE(text, row)`: a blank node of the text and of what the row alone has.
-fn bnodes(e: &mut Expression, row: &Variable) {
-    for part in expression_parts_mut(e) {
-        bnodes(part, row);
-    }
-    if let Expression::FunctionCall(Function::BNode, list) = e
-        && list.len() == 1
+fn bnodes(e: &Expression, row: &Variable) -> New<Expression> {
+    let new = map_expression_parts(e, &mut |e| bnodes(e, row))?;
+    if let Expression::FunctionCall(Function::BNode, list) = new.as_ref().unwrap_or(e)
+        && let [text] = &list[..]
     {
-        list.push(row.clone().into());
+        let list = vec![text.shared(), row.clone().into()];
+        return Ok(Some(Expression::FunctionCall(Function::BNode, list)));
     }
+    Ok(new)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
 
-use jindou_model::{Direction, PredicateId, term};
+use jindou_model::{Direction, PredicateId};
+use jindou_plan::sparql::QueryDataset;
 use jindou_store::Graph;
 use jindou_store::segment::Scope;
-use spargebra::algebra::QueryDataset;
 
 /// The graphs that a query's default graph merges.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl DefaultGraph {
                 let mut ids: Vec<u32> = d
                     .default
                     .iter()
-                    .filter_map(|n| snapshot.lookup(&term::encode(&n.clone().into())))
+                    .filter_map(|n| snapshot.lookup(&n.canonical()))
                     .map(|v| v.0)
                     .collect();
                 ids.sort_unstable();

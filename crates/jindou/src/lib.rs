@@ -109,6 +109,7 @@ pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
 // Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
+pub use jindou_plan::sparql as algebra;
 pub use oxrdf;
 pub use oxrdfio::RdfFormat;
 pub use prepared::{PreparedQuery, Session, Value};

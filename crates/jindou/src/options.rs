@@ -4,10 +4,8 @@ use crate::device::GpuChoice;
 use crate::watch::QueryWatch;
 use jindou_engine::{ServiceCaller, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
+use jindou_plan::sparql::{NamedNode, Query, QueryDataset};
 use jindou_plan::{Functions, SyntaxOptions};
-use oxrdf::NamedNode;
-use spargebra::Query;
-use spargebra::algebra::QueryDataset;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +90,8 @@ impl DatasetChoice {
         let nodes = |list: &[String]| -> Result<Vec<NamedNode>> {
             list.iter()
                 .map(|iri| {
-                    NamedNode::new(iri)
+                    oxrdf::NamedNode::new(iri)
+                        .map(NamedNode::from)
                         .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}")))
                 })
                 .collect()
@@ -116,12 +115,7 @@ impl DatasetChoice {
 
     pub(crate) fn apply(&self, query: &mut Query) -> Result<()> {
         let chosen = self.dataset()?;
-        match query {
-            Query::Select { dataset, .. }
-            | Query::Construct { dataset, .. }
-            | Query::Describe { dataset, .. }
-            | Query::Ask { dataset, .. } => *dataset = Some(chosen),
-        }
+        *query.dataset_mut() = Some(chosen);
         Ok(())
     }
 

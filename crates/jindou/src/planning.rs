@@ -5,10 +5,10 @@ use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
 use jindou_model::{Charge, Holder, Result, Scope};
+use jindou_plan::sparql::Query;
 use jindou_plan::{CacheKey, Form, Parsed, Plan, PlanOptions, Weight};
 use jindou_store::{Graph, Snapshot};
 use oxrdf::Term;
-use spargebra::Query;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ impl Database {
         let (options, cancel) = (self.settle(options), options.token());
         let scope = Scope::for_text(keyed.len(), &options.memory, &cancel)?;
         let (plan, charge) = scope.make(|| {
-            let query = jindou_plan::with_stack(depth, || query.with(terms))??;
+            let query = jindou_plan::with_stack(depth, || query.with(&terms))??;
             let query = Parsed::of(query)?;
             Self::plan_in_scope(&query, &snapshot, &key.options)
         })?;

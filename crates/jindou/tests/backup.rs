@@ -5,7 +5,7 @@ mod quads;
 
 use jindou::{
     Access, BackupInfo, BackupTarget, CancelToken, Database, Durability, Error, OpenOptions,
-    Progress, ReclusterOptions, RestoreTo, UpdateOptions,
+    Progress, ReclusterOptions, RestoreTo, UpdateOptions, Verify,
 };
 use oxrdf::Dataset;
 use std::path::{Path, PathBuf};
@@ -276,6 +276,136 @@ fn damage_is_never_backed_up_and_never_restored() {
     let done = Database::backup_of(w.store(), &other, &CancelToken::new(), &Progress::default());
     assert!(matches!(done, Err(Error::Store(e)) if e.contains("strings.jd")));
     assert!(infos(&other).is_empty());
+}
+
+/// Makes a pipe, whose opening would wait for its other end.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn an_older_backup_is_taken_only_by_its_name() {
+    let mut w = World::new();
+    let db = opened(&w.store());
+    insert(&db, 1);
+    let older = backup(&db, &w.target()).info;
+    let then = lines(&db);
+    insert(&db, 2);
+    let newest = backup(&db, &w.target()).info;
+    drop(db);
+    let list = w.folder().join(&newest.name);
+    let sound = std::fs::read(&list).unwrap();
+    let damages: [(&str, &dyn Fn()); 5] = [
+        ("cut", &|| {
+            std::fs::write(&list, &sound[..sound.len() / 2]).unwrap()
+        }),
+        ("empty", &|| std::fs::write(&list, "").unwrap()),
+        ("a pipe", &|| pipe(&list)),
+        ("a folder", &|| std::fs::create_dir(&list).unwrap()),
+        ("a link to nothing", &|| {
+            std::os::unix::fs::symlink("nowhere", &list).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        std::fs::remove_file(&list).unwrap();
+        damage();
+        for to in [
+            RestoreTo::Newest,
+            RestoreTo::Snapshot(older.snapshot),
+            RestoreTo::Time(older.time),
+        ] {
+            let e = w.restore(to).map(drop).unwrap_err().to_string();
+            assert!(e.contains(&newest.name), "{what}: {e}");
+            assert!(
+                e.contains(&format!("--backup {}", older.name)),
+                "{what}: {e}"
+            );
+        }
+        let place = w.dir.path().join(format!("older-{}", what.len()));
+        let only = w.target().only(&older.name);
+        let (cancel, progress) = (CancelToken::new(), Progress::default());
+        Database::restore(&only, &place, RestoreTo::Newest, &cancel, &progress).unwrap();
+        assert_eq!(lines(&opened(&place)), then, "{what}");
+        match what {
+            "a folder" => std::fs::remove_dir(&list).unwrap(),
+            _ => std::fs::remove_file(&list).unwrap(),
+        }
+        std::fs::write(&list, &sound).unwrap();
+    }
+    // Nor does a part that is a pipe keep a restore waiting.
+    let part = std::fs::read_dir(w.folder()).unwrap();
+    let part = part.map(|e| e.unwrap().path());
+    let part = part
+        .filter(|p| p.display().to_string().contains("part-"))
+        .next()
+        .unwrap();
+    std::fs::remove_file(&part).unwrap();
+    pipe(&part);
+    let e = w
+        .restore(RestoreTo::Newest)
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("no regular file"), "{e}");
+    let none = w.target().only("backup-00000000000000000001-0000000001");
+    let (cancel, progress) = (CancelToken::new(), Progress::default());
+    let place = w.dir.path().join("none");
+    let e = Database::restore(&none, &place, RestoreTo::Newest, &cancel, &progress).unwrap_err();
+    assert!(e.to_string().contains("there is no backup backup-"), "{e}");
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let w = World::new();
+    let target = w.dir.path().join("target");
+    let whole = "precious\n";
+    std::fs::write(&target, whole).unwrap();
+    let link = |name: &str| {
+        let path = w.store().join(name);
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        path
+    };
+    let options = OpenOptions::default().with_access(Access::Write);
+    // What an update, a reclustering and a backup create.
+    for name in ["lock", "log-end.jd.tmp", "current.jd.new"] {
+        let path = link(name);
+        let done = Database::open_with(w.store(), &options).and_then(|db| {
+            db.update(
+                "INSERT DATA { <http://e/x> <http://e/y> 1 }",
+                &UpdateOptions::default(),
+            )?;
+            db.recluster(&ReclusterOptions::default(), &Progress::default())?;
+            db.merge(&Default::default(), &Progress::default())?;
+            Ok(())
+        });
+        assert_eq!(
+            std::fs::read_to_string(&target).unwrap(),
+            whole,
+            "{name}: {done:?}"
+        );
+        if name == "lock" {
+            let e = done.unwrap_err().to_string();
+            assert!(e.contains("symbolic link") && e.contains("lock"), "{e}");
+        }
+        std::fs::remove_file(&path).ok();
+    }
+    Database::open_with(w.store(), &options).unwrap();
+}
+
+#[test]
+fn pipes_in_a_stores_place_are_errors_at_once() {
+    for name in ["manifest.jd", "strings.jd", "checksums.jd"] {
+        let w = World::new();
+        let path = w.store().join(name);
+        std::fs::remove_file(&path).unwrap();
+        pipe(&path);
+        let options = OpenOptions::default().with_verify(Verify::Eager);
+        let opened = Database::open_with(w.store(), &options);
+        let e = opened.map(drop).unwrap_err().to_string();
+        assert!(e.contains(name), "{e}");
+    }
 }
 
 #[test]

@@ -321,3 +321,62 @@ fn rows_are_ordered_by_several_columns_of_terms_that_updates_brought() {
     let rows: Vec<String> = rows.collect();
     assert_eq!(rows, ["<a><b>", "<a><c>", "<a><d>", "<a><z>", "<z><b>"]);
 }
+
+/// Case 13: the answers that XPath's dialect has, each in FILTER by a constant pattern and by one that is computed.
+#[test]
+fn regular_expressions_are_those_of_xpath() {
+    let s = store();
+    for (call, expected) in [
+        (r#"REGEX("a", "^[a-z-[aeiou]]$")"#, "false"),
+        (r#"REGEX("&", "^[a&&b]$")"#, "true"),
+        (r#"REPLACE("a#b", "a#b", "X", "x")"#, "X"),
+        (r#"REGEX(" ", "^[ ]$", "x")"#, "true"),
+        (r#"REGEX("a\rb", "a.b")"#, "false"),
+        (r#"REGEX("\u00A0", "^\\s$")"#, "false"),
+        (r#"REGEX("ab1", "^\\i\\c*$")"#, "true"),
+        (r#"REGEX("abab", "^(ab)\\1$")"#, "true"),
+        (r#"REGEX("a", "^\\p{IsBasicLatin}$")"#, "true"),
+        (r#"REGEX("A", "(?i)a")"#, "-"),
+        (r#"REGEX("a", "\\ba")"#, "-"),
+        (r#"REGEX("a", "[[:alpha:]]")"#, "-"),
+        (r#"REGEX("a", "a", "u")"#, "-"),
+        (r#"REPLACE("abcabc", "(b)c", "[$1$2$12]")"#, "a[bb2]a[bb2]"),
+        (r#"REPLACE("aabc", "(.)\\1", "<$1>")"#, "<a>bc"),
+        (r#"REPLACE("abc", "b*", "")"#, "-"),
+        (r#"REPLACE("abc", "b", "$")"#, "-"),
+    ] {
+        assert_eq!(
+            cells(&s, &format!("SELECT ({call} AS ?v) {{}}")),
+            [expected],
+            "{call}"
+        );
+        let (before, rest) = call.split_once("\", \"").unwrap();
+        let (pattern, after) = rest.split_once('"').unwrap();
+        let computed = format!("{before}\", ?p{after}");
+        let query = format!("SELECT ({computed} AS ?v) {{ VALUES ?p {{ \"{pattern}\" }} }}");
+        assert_eq!(cells(&s, &query), [expected], "{query}");
+        let filter = format!(
+            "SELECT (1 AS ?v) {{ VALUES ?p {{ \"{pattern}\" }} FILTER(STR({computed}) = \"{expected}\") }}"
+        );
+        let rows: &[&str] = if expected == "-" { &[] } else { &["1"] };
+        assert_eq!(cells(&s, &filter), rows, "{filter}");
+    }
+}
+
+/// A search that would take exponential time ends with an error that says what it was.
+#[test]
+fn references_to_groups_have_their_limits() {
+    let s = store();
+    let text = "a".repeat(5_000);
+    let query = format!(
+        r#"SELECT ?x {{ BIND(REGEX("{text}", "^(.*)(.*)(.*)(.*)\\4\\3\\2\\1b$") AS ?x) }}"#
+    );
+    // The automaton sees that there is no b at the end.
+    assert_eq!(cells(&s, &query), ["false"]);
+    let query =
+        format!(r#"SELECT ?x {{ BIND(REGEX("{text}b", "^(.*)(.*)(.*)\\3\\2\\1ab$") AS ?x) }}"#);
+    match s.db.query(&query) {
+        Ok(answer) => assert_eq!(answer.solutions().len(), 1),
+        Err(e) => assert!(e.to_string().contains("references to groups"), "{e}"),
+    };
+}

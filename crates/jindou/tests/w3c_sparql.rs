@@ -82,14 +82,14 @@ fn with_base(path: &Path, text: &str) -> String {
     format!("BASE <{}>\n{text}", iri_of(path))
 }
 
-fn parse(path: &Path, text: &str) -> Result<spargebra::Query, String> {
+fn parse(path: &Path, text: &str) -> Result<jindou::algebra::Query, String> {
     parse_query(&with_base(path, text)).map_err(|e| e.to_string())
 }
 
 /// A test's query and the files it is asked of.
 struct Case {
     text: String,
-    query: spargebra::Query,
+    query: jindou::algebra::Query,
     default: Vec<PathBuf>,
     named: Vec<(String, PathBuf)>,
 }

@@ -2,7 +2,6 @@
 //! and the master runs the rest.
 
 use jindou::{Error, Result, parse_query};
-use jindou_plan::expression_parts_mut;
 use spargebra::Query;
 use spargebra::algebra::{Expression, GraphPattern};
 use spargebra::term::{
@@ -51,7 +50,7 @@ pub type Bindings = Vec<Vec<Option<GroundTerm>>>;
 /// # Errors
 /// Those of the parser; [`Error::Unsupported`] for property paths, GRAPH, SERVICE, FROM and forms other than SELECT and ASK.
 pub fn divide(text: &str) -> Result<Divided> {
-    let mut query = parse_query(text)?;
+    let mut query = Query::from(&parse_query(text)?);
     let shape = shape(&query);
     let mut bgps = vec![];
     let pattern = pattern(&mut query)?;
@@ -228,8 +227,31 @@ fn within(e: &mut Expression, visit: Visit<'_>) -> Result<()> {
     if let Expression::Exists(p) = e {
         return walk(p, &Constants::new(), visit);
     }
-    let mut parts = expression_parts_mut(e).into_iter();
-    parts.try_for_each(|x| within(x, visit))
+    parts_mut(e).into_iter().try_for_each(|x| within(x, visit))
+}
+
+/// The expressions directly inside one.
+fn parts_mut(e: &mut Expression) -> Vec<&mut Expression> {
+    use Expression as E;
+    match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => vec![a, b],
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+        E::In(a, list) => std::iter::once(&mut **a).chain(list).collect(),
+        E::If(a, b, c) => vec![a, b, c],
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter_mut().collect(),
+    }
 }
 
 /// Constants that every solution of a pattern has, where that is plain to see.

@@ -193,7 +193,7 @@ impl Prepared {
                     .collect::<Result<_>>()?;
                 let query = rebuild(query, &self.divided.bgps, inline)?;
                 let options = options();
-                let planned = db.plan_parsed(&query, &options)?;
+                let planned = db.plan_parsed(&(&query).into(), &options)?;
                 if check {
                     let mut sum = TermSum::default();
                     db.run_planned(&planned, &options, &mut sum)?;

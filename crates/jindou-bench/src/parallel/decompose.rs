@@ -317,7 +317,7 @@ mod tests {
     use spargebra::algebra::GraphPattern;
 
     fn patterns(text: &str) -> Vec<TriplePattern> {
-        let Query::Select { pattern, .. } = parse_query(text).unwrap() else {
+        let Query::Select { pattern, .. } = Query::from(&parse_query(text).unwrap()) else {
             panic!("not SELECT");
         };
         let GraphPattern::Project { inner, .. } = pattern else {

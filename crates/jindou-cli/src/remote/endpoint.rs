@@ -339,7 +339,7 @@ impl Endpoint {
 /// Whether a query asks for a graph, judged by its first such word, since the server may know extensions of SPARQL.
 fn form(query: &str) -> Form {
     if let Ok(parsed) = jindou::parse_query(query) {
-        use jindou::spargebra::Query;
+        use jindou::algebra::Query;
         return match parsed {
             Query::Construct { .. } | Query::Describe { .. } => Form::Graph,
             Query::Select { .. } | Query::Ask { .. } => Form::Table,

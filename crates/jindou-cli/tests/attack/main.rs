@@ -97,7 +97,7 @@ fn found() -> impl Iterator<Item = Attack> {
     })
 }
 
-/// What was found once, each text as long as it was then.
+/// Texts that were findings once, at their full length.
 #[test]
 #[ignore = "a minute; see docs/testing.md"]
 fn found_texts() {

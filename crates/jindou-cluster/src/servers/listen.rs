@@ -1,10 +1,11 @@
 //! The answering side: connections of peers, let in after a handshake, whose requests are answered on threads of their own.
 
 use super::frame::{self, Hello, Kind, Part};
+use super::gate::{Gate, Newcomer};
 use super::lane::{self, Answering};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
-use jindou_model::{Error, Result};
+use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Posts, Reply, Request, answer, wire};
 use rustls::ServerConfig;
@@ -22,9 +23,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Connections whose handshake is under way.
-const STRANGERS: usize = 64;
-/// Connections at once.
+/// Time for the first byte of a connection: a server begins its handshake at once.
+const FIRST_BYTE: Duration = Duration::from_secs(1);
+/// Connections that were let in, at once.
 const CONNECTIONS: usize = 1024;
 /// Requests of a connection that are read and not yet answered.
 const IN_WORK: usize = 16;
@@ -79,6 +80,15 @@ impl Own {
     }
 }
 
+/// Everything that connections which were let in can reach.
+#[derive(Clone)]
+pub struct Inside {
+    pub own: Own,
+    pub lanes: Option<Arc<lane::End>>,
+    /// Holds the requests that come.
+    pub memory: MemoryBudget,
+}
+
 /// A port that peers dial.
 pub struct Listener {
     tcp: TcpListener,
@@ -103,40 +113,42 @@ impl Listener {
         Ok((Self { tcp, tls }, address))
     }
 
-    /// Takes connections for ever.
+    /// Takes connections for ever. `others` are the addresses of the cluster's other servers.
     pub async fn run(
         self,
-        own: Own,
+        inside: Inside,
         expected: Hello,
         state: ServerState,
-        lanes: Option<Arc<lane::End>>,
+        others: Vec<String>,
     ) {
-        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let gate = Arc::new(Gate::default());
+        tokio::spawn(Arc::clone(&gate).look_up(others));
         let connections = Arc::new(Semaphore::new(CONNECTIONS));
         let (expected, state) = (Arc::new(expected), Arc::new(state));
         loop {
-            let Ok((tcp, _)) = self.tcp.accept().await else {
+            let Ok((tcp, from)) = self.tcp.accept().await else {
                 // Such as too many open files: others may be closed meanwhile.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let Ok(stranger) = Arc::clone(&strangers).try_acquire_owned() else {
-                continue;
-            };
-            let Ok(connection) = Arc::clone(&connections).try_acquire_owned() else {
-                continue;
-            };
+            let newcomer = gate.enter(from.ip());
             let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
-            let (own, expected, state) = (own.clone(), Arc::clone(&expected), Arc::clone(&state));
-            let lanes = lanes.clone();
+            let (expected, state) = (Arc::clone(&expected), Arc::clone(&state));
+            let (inside, connections) = (inside.clone(), Arc::clone(&connections));
             tokio::spawn(async move {
-                let met = timeout(SILENCE, meet(tcp, acceptor, &expected, &state)).await;
-                drop(stranger);
-                if let Ok(Ok(Some(stream))) = met {
+                let met = tokio::select! {
+                    met = greet(&newcomer, tcp, acceptor, &expected, &state) => met,
+                    () = newcomer.sent_away() => return,
+                };
+                drop(newcomer);
+                // Only who has a certificate and the token comes as far.
+                let Ok(_connection) = connections.try_acquire_owned() else {
+                    return;
+                };
+                if let Ok(Some(stream)) = met {
                     // Whoever dialled sees the end as well, and dials again.
-                    let _ = serve(stream, own, lanes).await;
+                    let _ = serve(stream, inside).await;
                 }
-                drop(connection);
             });
         }
     }
@@ -161,6 +173,19 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
         ));
     }
     None
+}
+
+/// The handshake, once the first byte is there.
+async fn greet(
+    newcomer: &Newcomer,
+    tcp: TcpStream,
+    acceptor: TlsAcceptor,
+    expected: &Hello,
+    state: &ServerState,
+) -> io::Result<Option<TlsStream<TcpStream>>> {
+    timeout(FIRST_BYTE, tcp.readable()).await??;
+    newcomer.greets();
+    timeout(SILENCE, meet(tcp, acceptor, expected, state)).await?
 }
 
 /// The handshake; `None` for a server that is turned away or wanted no more.
@@ -192,11 +217,8 @@ async fn meet(
 }
 
 /// Answers a connection's requests until it ends.
-async fn serve(
-    stream: TlsStream<TcpStream>,
-    own: Own,
-    lanes: Option<Arc<lane::End>>,
-) -> io::Result<()> {
+async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
+    let Inside { own, lanes, memory } = inside;
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
         BufReader::with_capacity(CHUNK, from),
@@ -205,11 +227,11 @@ async fn serve(
     let (out, mut parts) = channel::<Part>(4);
     let in_work = Arc::new(Semaphore::new(IN_WORK));
     let reading = async {
-        let mut message: Option<(u64, Vec<u8>)> = None;
+        let mut message: Option<Message> = None;
         let mut open: Option<lane::Open> = None;
         loop {
             let frame = frame::read(&mut from, CHUNK).await?;
-            let (number, bytes) = match (frame.kind, message.take()) {
+            let current = match (frame.kind, message.take()) {
                 (Kind::Beat, before) => {
                     message = before;
                     continue;
@@ -228,12 +250,17 @@ async fn serve(
                     }
                     continue;
                 }
-                (Kind::Requests, None) => (frame.number, frame.body),
-                (Kind::Requests, Some((number, mut bytes)))
-                    if number == frame.number && bytes.len() + frame.body.len() <= MAX_REQUEST =>
+                (Kind::Requests, None) => {
+                    let mut begun = Message::new(frame.number, &memory);
+                    begun.add(&frame.body);
+                    begun
+                }
+                (Kind::Requests, Some(mut begun))
+                    if begun.number == frame.number
+                        && begun.length + frame.body.len() <= MAX_REQUEST =>
                 {
-                    bytes.extend_from_slice(&frame.body);
-                    (number, bytes)
+                    begun.add(&frame.body);
+                    begun
                 }
                 _ => {
                     let what = "a frame that belongs to no request";
@@ -241,7 +268,18 @@ async fn serve(
                 }
             };
             if !frame.last {
-                message = Some((number, bytes));
+                message = Some(current);
+                continue;
+            }
+            let Message {
+                number,
+                bytes,
+                charge,
+                refused,
+                ..
+            } = current;
+            if let Some(why) = refused {
+                let _ = reply(&out, Kind::Failure, number, failure(0, &why)).await;
                 continue;
             }
             // Nothing more is read while much is in work; who asks reads all the time, so this ends.
@@ -254,7 +292,7 @@ async fn serve(
                 if let Ok((kind, body)) = answered.await {
                     let _ = reply(&out, kind, number, body).await;
                 }
-                drop(permit);
+                drop((permit, charge));
             });
         }
     };
@@ -263,6 +301,55 @@ async fn serve(
         ended = reading => ended,
         ended = writing => ended,
     }
+}
+
+/// A message that comes in frames, charged as it grows. One that there is no room for is read to its end and forgotten.
+struct Message {
+    number: u64,
+    bytes: Vec<u8>,
+    /// Bytes that have come.
+    length: usize,
+    charge: Charge,
+    /// Why there is no room.
+    refused: Option<String>,
+}
+
+impl Message {
+    fn new(number: u64, memory: &MemoryBudget) -> Self {
+        Self {
+            number,
+            bytes: Vec::new(),
+            length: 0,
+            charge: Charge::new(Holder::Rest, memory),
+            refused: None,
+        }
+    }
+
+    fn add(&mut self, body: &[u8]) {
+        self.length += body.len();
+        if self.refused.is_some() {
+            return;
+        }
+        if self.length > self.bytes.capacity() {
+            // Doubled, the old one beside the new one, and read into requests afterwards.
+            let room = self.length.next_power_of_two();
+            if let Err(e) = self.charge.set(2 * room as u64) {
+                self.bytes = Vec::new();
+                let _ = self.charge.set(0);
+                self.refused = Some(e.to_string());
+                return;
+            }
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(body);
+    }
+}
+
+/// The message that says why a shard does not answer.
+fn failure(shard: u32, why: &str) -> Vec<u8> {
+    let mut out = shard.to_le_bytes().to_vec();
+    out.extend_from_slice(why.as_bytes());
+    out
 }
 
 /// Sends a message part by part, so that long ones let short ones pass.
@@ -286,9 +373,7 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
                 Error::Shard { shard, message } => (shard, message),
                 e => (0, e.to_string()),
             };
-            out.extend_from_slice(&shard.to_le_bytes());
-            out.extend_from_slice(why.as_bytes());
-            (Kind::Failure, out)
+            (Kind::Failure, failure(shard, &why))
         }
     }
 }

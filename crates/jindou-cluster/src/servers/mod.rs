@@ -10,12 +10,14 @@
 //! frame    the header of a frame, and what a handshake says
 //! peer     the asking side: one connection that is kept up, and what waits on it
 //! listen   the answering side
+//! gate     who may wait there for a handshake
 //! lane     requests and replies of a connection over UCX, where the network is trusted
 //! reads    lists read out of a peer's memory, there
 //! ```
 
 mod file;
 mod frame;
+mod gate;
 mod lane;
 mod listen;
 mod peer;
@@ -25,10 +27,10 @@ mod tls;
 pub use file::{ClusterFile, Fabric, ServerEntry};
 
 use frame::Hello;
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Blocks, Cluster, Far, Posts, Reply, Request, shard_folder, wire};
-use listen::{Listener, Own};
+use listen::{Inside, Listener, Own};
 use peer::{Peer, Waiting};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -81,7 +83,7 @@ pub struct ServerState {
 
 impl Servers {
     /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number; `posts` runs parts of queries
-    /// at them.
+    /// at them. Requests of peers are charged to `memory` while they come and until they are answered.
     ///
     /// # Errors
     /// [`Error::Store`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Store`] for
@@ -92,6 +94,7 @@ impl Servers {
         cluster: &Cluster,
         own: Vec<Option<Arc<Base>>>,
         posts: Option<Arc<dyn Posts>>,
+        memory: &MemoryBudget,
     ) -> Result<Self> {
         file.check(cluster.shards.len())?;
         let entry = file.server(name)?;
@@ -137,7 +140,14 @@ impl Servers {
             ucx: lanes.as_ref().map_or(0, |l| l.port()),
             shards: mine,
         };
-        runtime.spawn(listener.run(own.clone(), hello.clone(), state, lanes.clone()));
+        let others = file.servers.iter().filter(|s| s.name != name);
+        let others = others.map(|s| s.address.clone()).collect();
+        let inside = Inside {
+            own: own.clone(),
+            lanes: lanes.clone(),
+            memory: memory.clone(),
+        };
+        runtime.spawn(listener.run(inside, hello.clone(), state, others));
         let mut peers = Vec::new();
         let mut holder = vec![None; cluster.shards.len()];
         for other in file.servers.iter().filter(|s| s.name != name) {

@@ -41,6 +41,12 @@ impl SortKey {
         }
     }
 
+    /// True for triple terms, of which the rank follows the bytes: ORDER BY looks at their parts instead.
+    #[must_use]
+    pub fn is_triple(self) -> bool {
+        self.class == class::TRIPLE
+    }
+
     /// The key as one number with the same order.
     #[must_use]
     pub fn packed(self) -> u64 {

@@ -86,7 +86,7 @@ impl Builder<'_, '_> {
     /// The endpoint that a SERVICE asks, for this outer row.
     fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
         let slot = match &service.endpoint {
-            Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri)),
+            Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
             Endpoint::Slot(slot) => slot,
         };
         let row = self.exec.outer.ok_or_else(|| {

@@ -6,7 +6,7 @@
 
 use super::BATCH;
 use super::end::{End, EndSpec};
-use super::order_keys::{Keys, PLACE_BITS};
+use super::order_keys::{Keys, Looked, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, Source, internal};
 use crate::explore::{Flow, Halt, Run};
@@ -58,7 +58,7 @@ pub(crate) struct Sorter {
     /// Rows that a slice above can show.
     most: Option<usize>,
     rows: Rows,
-    /// A sort column has a term that the base does not have.
+    /// A sort column has a term that the base does not have, or a triple term.
     added: bool,
     /// With `most` rows of base terms at hand: the greatest first key among them. Later rows must not exceed it.
     bound: Option<u64>,
@@ -189,11 +189,11 @@ impl Sorter {
             self.bare += rows.rows as u64;
             return Ok(());
         }
-        let end = run.vocabulary.ranked_end();
+        let looked = Looked::new(run);
         self.added |= self
             .by
             .iter()
-            .any(|by| rows.column(by.0).iter().any(|&v| v >= end));
+            .any(|by| rows.column(by.0).iter().any(|&v| looked.has(v)));
         match self.bound {
             Some(bound) if !self.added => self.push_within(run, rows, bound)?,
             _ => self.rows.push(rows)?,
@@ -428,7 +428,7 @@ enum Keyed {
 }
 
 impl Order {
-    /// Rows with their keys, in no order. `added`: a sort column has terms that the base does not have.
+    /// Rows with their keys, in no order. `added`: a sort column has terms that the base does not have, or triple terms.
     fn new(by: &[(usize, bool)], rows: &Rows, added: bool, run: &Run<'_>) -> Result<Self> {
         let mut charge = Charge::of(Holder::OrderBy, run.budget);
         let more = by.len().saturating_sub(1);
@@ -457,13 +457,13 @@ impl Order {
             });
         }
         if added {
-            let end = run.vocabulary.ranked_end();
+            let looked = Looked::new(run);
             // Of all columns at once: places of different calls do not compare.
             let columns = by.iter().flat_map(|&(column, _)| {
                 let ids = rows.ids.iter().skip(column).step_by(width);
-                ids.copied().filter(|&v| v >= end)
+                ids.copied().filter(move |&v| looked.has(v))
             });
-            keys.place_added(run, columns);
+            keys.place_added(run, columns)?;
         }
         let key = |row: &[u32], by: &(usize, bool)| {
             let id = row.get(by.0).copied().unwrap_or(0);

@@ -2,12 +2,14 @@
 //!
 //! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). Terms that the base does not
 //! have fall between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), and then
-//! their place among each other. Unbound is 0, before everything.
+//! their place among each other. So do all triple terms, which compare part by part. Unbound is 0, before everything.
 
+use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::added_term;
-use jindou_dictionary::{Dictionary, SortKey};
-use jindou_model::{FIRST_QUERY_ID, VertexId};
+use jindou_dictionary::{Dictionary, SortKey, TermKind};
+use jindou_model::term::{self, Parts};
+use jindou_model::{FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_store::{TermDecoding, Vocabulary};
 use jindou_values::{DurationKey, Number, Value, value};
 use rustc_hash::FxHashMap;
@@ -23,10 +25,34 @@ const FETCHED: usize = 1 << 20;
 const FEW: usize = 256;
 const MANY: usize = 1 << 14;
 
+/// Ids whose keys need a look at their terms: those without ranks, and triple terms.
+#[derive(Clone, Copy)]
+pub(super) struct Looked<'r> {
+    end: u32,
+    /// The base's dictionary, if it has triple terms.
+    triples: Option<&'r Dictionary>,
+}
+
+impl<'r> Looked<'r> {
+    pub fn new(run: &Run<'r>) -> Self {
+        let has_triples = |d: &&Dictionary| !d.tag_range(term::TRIPLE).is_empty();
+        Self {
+            end: run.vocabulary.ranked_end(),
+            triples: run.vocabulary.ranks().filter(has_triples),
+        }
+    }
+
+    #[inline]
+    pub fn has(self, id: u32) -> bool {
+        let is_triple = |d: &Dictionary| d.kind(VertexId(id)) == Some(TermKind::Triple);
+        id >= self.end || self.triples.is_some_and(is_triple)
+    }
+}
+
 /// Sort keys of ids.
 pub(super) struct Keys<'r> {
     vocabulary: Vocabulary<'r>,
-    /// Of terms that have no rank.
+    /// Of [`Looked`] terms.
     added: FxHashMap<u32, u64>,
 }
 
@@ -46,12 +72,20 @@ impl<'r> Keys<'r> {
         let Some(ranks) = self.vocabulary.ranks_of(id) else {
             return self.added.get(&id).copied().unwrap_or(u64::MAX);
         };
-        let SortKey { class, rank } = ranks.sort_key(VertexId(id));
-        pack(class, rank, true, 0)
+        let key = ranks.sort_key(VertexId(id));
+        if key.is_triple() {
+            return self.added.get(&id).copied().unwrap_or(u64::MAX);
+        }
+        pack(key.class, key.rank, true, 0)
     }
 
-    /// Finds the keys of added terms, which compare with those of base terms and with each other: to be called once, with all.
-    pub fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) {
+    /// Finds the keys of [`Looked`] terms, which compare with those of others and with each other: to be called once, with all.
+    ///
+    /// # Errors
+    /// `Limit` without memory for the terms.
+    pub fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) -> Result<()> {
+        let mut charge = Charge::of(Holder::OrderBy, run.budget);
+        let mut held = 0;
         let mut terms: Vec<(u32, Added<'_>)> = Vec::new();
         // Where the graph has no ranks, its terms may be on other shards.
         let mut fetched: Vec<u32> = Vec::new();
@@ -62,7 +96,14 @@ impl<'r> Keys<'r> {
                 if ranks.is_none() && id < FIRST_QUERY_ID {
                     fetched.push(id);
                 } else {
-                    terms.push((id, Added::new(ranks, added_term(run, id).into())));
+                    let term = Added::new(ranks, added_term(run, id).into());
+                    // In the list, which may double, and in the map.
+                    held += term.bytes() + 2 * size_of::<(u32, Added<'_>)>() + 32;
+                    terms.push((id, term));
+                    if terms.len().is_multiple_of(FEW) {
+                        run.check()?;
+                        charge.set(held)?;
+                    }
                 }
             }
         }
@@ -71,7 +112,7 @@ impl<'r> Keys<'r> {
             terms.push((fetched[at], Added::new(None, term.into())));
         });
         if terms.is_empty() {
-            return;
+            return Ok(());
         }
         terms.sort_by(|a, b| a.1.order(&b.1));
         let mut place = 1u64;
@@ -86,6 +127,7 @@ impl<'r> Keys<'r> {
             self.added
                 .insert(*id, pack(term.key.class, term.key.rank, term.equal, place));
         }
+        Ok(())
     }
 }
 
@@ -131,8 +173,10 @@ impl Places {
     /// How two bound ids compare. Between two of the base, two reads of its rank columns.
     pub fn compare(&mut self, run: &Run<'_>, a: u32, b: u32) -> Ordering {
         if let Some(d) = run.vocabulary.ranks_of(a.max(b)) {
-            let key = |id| d.sort_key(VertexId(id)).packed();
-            return key(a).cmp(&key(b));
+            let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
+            if !(a.is_triple() && b.is_triple()) {
+                return a.packed().cmp(&b.packed());
+            }
         }
         if self.known.len() >= PLACES {
             self.known.clear();
@@ -164,22 +208,62 @@ enum By<'b> {
     Instant(i128),
     Duration(DurationKey),
     Bytes(Cow<'b, [u8]>),
+    /// The parts of a triple term, in its order; a part that is a triple term itself is followed by its own.
+    Triple(Vec<Added<'static>>),
+}
+
+/// The parts of a triple term.
+fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
+    let mut out = vec![];
+    let mut left = vec![bytes];
+    while let Some(bytes) = left.pop() {
+        let inner = match term::parts(bytes) {
+            Some(Parts::Triple(parts)) => parts,
+            _ => {
+                out.push(Added::new(None, bytes.into()).into_owned());
+                continue;
+            }
+        };
+        left.extend(inner.into_iter().rev());
+        // Says that a triple term stands here.
+        let (key, equal) = SortKey::alone(&[term::TRIPLE]);
+        let by = By::Bytes(Cow::Borrowed(&[]));
+        out.push(Added { key, equal, by });
+    }
+    out
 }
 
 impl<'b> Added<'b> {
     /// The place of a term, given its canonical bytes, between those that have these ranks. Terms without ranks compare by what they say.
     pub fn new(ranks: Option<&Dictionary>, bytes: Cow<'b, [u8]>) -> Self {
+        let is_triple = bytes.first() == Some(&term::TRIPLE) && bytes.len() > 1;
         let (key, equal) = match ranks {
-            Some(d) => d.place(&bytes),
-            None => SortKey::alone(&bytes),
+            Some(d) if !is_triple => d.place(&bytes),
+            _ => SortKey::alone(&bytes),
         };
         let by = match value(&bytes) {
             Some(Value::Number(n)) => By::Number(n),
             Some(Value::Temporal(t)) => By::Instant(t.instant()),
             Some(Value::Duration(d)) => By::Duration(d.key()),
+            _ if is_triple => By::Triple(leaves(&bytes)),
             _ => By::Bytes(bytes),
         };
         Self { key, equal, by }
+    }
+
+    /// Bytes that it takes on the heap, about.
+    fn bytes(&self) -> usize {
+        match &self.by {
+            By::Bytes(Cow::Owned(b)) => b.capacity(),
+            By::Triple(parts) => {
+                let each = parts.iter().map(|p| match &p.by {
+                    By::Bytes(b) => b.len(),
+                    _ => 0,
+                });
+                parts.capacity() * size_of::<Added<'_>>() + each.sum::<usize>()
+            }
+            _ => 0,
+        }
     }
 
     /// The same without the bytes that it was made of.
@@ -190,6 +274,7 @@ impl<'b> Added<'b> {
             By::Instant(t) => By::Instant(t),
             By::Duration(d) => By::Duration(d),
             By::Bytes(b) => By::Bytes(Cow::Owned(b.into_owned())),
+            By::Triple(parts) => By::Triple(parts),
         };
         Added { key, equal, by }
     }
@@ -208,6 +293,11 @@ impl<'b> Added<'b> {
                     (By::Instant(a), By::Instant(b)) => a.cmp(b),
                     (By::Duration(a), By::Duration(b)) => a.cmp(b),
                     (By::Bytes(a), By::Bytes(b)) => a.cmp(b),
+                    // No part is a `Triple`, so this goes one level deep.
+                    (By::Triple(a), By::Triple(b)) => {
+                        let mut each = a.iter().zip(b).map(|(a, b)| a.order(b));
+                        each.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+                    }
                     _ => Ordering::Equal,
                 }
             })

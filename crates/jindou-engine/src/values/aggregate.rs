@@ -383,7 +383,7 @@ impl Accumulators {
                             return Ok(0);
                         }
                         bytes.clear();
-                        // A simple literal whatever the values' tags (SPARQL 1.1 §18.5.1.7).
+                        // A simple literal whatever the values are (SPARQL 1.1 §18.5.1.7).
                         bytes.push(term::STRING);
                         bytes.extend_from_slice(&t.bytes);
                         made(&bytes)
@@ -449,9 +449,16 @@ impl Text {
         } else if id != 0 {
             run.vocabulary.term(v, scratch);
         }
+        // STR of the value: kinder than CONCAT, for which only strings are no errors.
         let text = match term::parts(scratch) {
-            Some(Parts::String(s) | Parts::Lang(s, _)) => s,
-            _ => {
+            Some(
+                Parts::String(s)
+                | Parts::Lang(s, _)
+                | Parts::Iri(s)
+                | Parts::Coded(s, _)
+                | Parts::Typed(s, _),
+            ) => s,
+            Some(Parts::Blank(_) | Parts::Triple(_)) | None => {
                 self.failed = true;
                 return 0;
             }

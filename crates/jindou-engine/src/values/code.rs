@@ -3,19 +3,19 @@
 use super::custom::Custom;
 use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
-use super::patterns;
+use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
 use super::time::TimePart;
 use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
 use crate::tree::Layout;
-use jindou_model::{Error, Holder, Resource, Result, term};
+use jindou_model::{Error, Holder, Resource, Result};
+use jindou_plan::sparql::{Base, Canonical, Expression as E, Function, Variable};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
-use oxrdf::Variable;
 use rustc_hash::FxHashMap;
-use spargebra::algebra::{Expression as E, Function};
+use std::sync::Arc;
 
 /// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
 const DEEPEST: usize = 1024;
@@ -25,13 +25,15 @@ const CHECK: usize = 1 << 10;
 /// Patterns of an expression that are compiled with it, as far as there is memory; others wait for the rows, as patterns do that
 /// rows compute.
 const FIXED: usize = 512;
+/// Bytes of a constant from which on all machines of a query share it.
+pub(super) const LONG: usize = 1 << 14;
 /// Variables up to which a list of them is searched, and inputs that are remembered.
 const FEW: usize = 32;
 /// Bytes that an expression takes whatever it does.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant beside its text.
 const PART: usize = size_of::<Code>() + 16;
-const CONSTANT: usize = size_of::<Vec<u8>>() + size_of::<super::val::Val>() + 32;
+const CONSTANT: usize = 2 * size_of::<Canonical>() + size_of::<super::val::Val>() + 32;
 
 /// Code of a compiled expression: an operation and its operands.
 pub(crate) enum Code {
@@ -59,7 +61,7 @@ pub(crate) enum Code {
     Call(Call, Vec<Code>),
     Regex(Box<Matches>),
     Replace(Box<Replace>),
-    Iri(Box<Code>, Option<Box<oxiri::Iri<String>>>),
+    Iri(Box<Code>, Option<Arc<Base>>),
     Random,
     Cast(Cast, Box<Code>),
     /// A function that the program registered.
@@ -127,8 +129,7 @@ impl Call {
 /// Everything that compiling finds.
 pub(crate) struct Compiled {
     pub code: Code,
-    /// Canonical bytes.
-    pub constants: Vec<Vec<u8>>,
+    pub constants: Vec<Canonical>,
     /// The columns that the expression reads, each once.
     pub inputs: Vec<usize>,
     /// The value depends on the inputs alone.
@@ -147,7 +148,9 @@ struct Compiler<'c, 'r> {
     /// The variables by name, if there are many.
     by_name: FxHashMap<&'c str, Slot>,
     layout: &'c Layout<'c>,
-    base: Option<oxiri::Iri<String>>,
+    base: Option<Arc<Base>>,
+    /// Numbers of the constants.
+    places: FxHashMap<Canonical, usize>,
     functions: &'c Functions,
     run: &'c Run<'r>,
     bytes: usize,
@@ -177,10 +180,8 @@ pub(crate) fn compile(
             FxHashMap::default()
         },
         layout,
-        base: g
-            .base_iri
-            .as_ref()
-            .and_then(|b| oxiri::Iri::parse(b.clone()).ok()),
+        base: g.base_iri.clone().map(Arc::new),
+        places: FxHashMap::default(),
         functions: &g.functions,
         run,
         bytes: LEAST,
@@ -215,11 +216,20 @@ impl Compiler<'_, '_> {
         value
     }
 
-    fn constant(&mut self, bytes: Vec<u8>) -> Code {
-        // Once here, once in the machine.
-        self.bytes += CONSTANT + 2 * bytes.len();
-        self.out.constants.push(bytes);
-        Code::Const(self.out.constants.len() - 1)
+    /// A constant, which is held once, whatever the number of its mentions.
+    fn constant(&mut self, term: &Canonical) -> Code {
+        if let Some(place) = self.places.get(term) {
+            return Code::Const(*place);
+        }
+        let place = self.out.constants.len();
+        self.bytes += CONSTANT;
+        if term.len() < LONG {
+            // The machine has it once more.
+            self.bytes += term.len();
+        }
+        self.places.insert(term.clone(), place);
+        self.out.constants.push(term.clone());
+        Code::Const(place)
     }
 
     fn list(&mut self, list: &[E], depth: usize) -> Result<Vec<Code>> {
@@ -247,16 +257,8 @@ impl Compiler<'_, '_> {
             self.charge()?;
         }
         Ok(match e {
-            E::NamedNode(n) => {
-                let mut bytes = vec![];
-                term::push_iri(n.as_str(), &mut bytes);
-                self.constant(bytes)
-            }
-            E::Literal(l) => {
-                let mut bytes = vec![];
-                term::push_literal(l, &mut bytes);
-                self.constant(bytes)
-            }
+            E::NamedNode(n) => self.constant(&n.canonical()),
+            E::Literal(l) => self.constant(l.canonical()),
             E::Variable(v) => Code::Var(self.value(v)),
             E::Bound(v) => Code::Bound(self.value(v)),
             E::Or(..) | E::And(..) => {
@@ -398,34 +400,38 @@ impl Compiler<'_, '_> {
         match (f, list) {
             (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Regex(Box::new(Matches {
-                        text: self.code(text, depth)?,
-                        pattern,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Match, depth)? {
+                        Some(pattern) => Code::Regex(Box::new(Matches {
+                            text: self.code(text, depth)?,
+                            pattern,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
                 self.out.dear = true;
-                return Ok(match self.pattern(pattern, flags.first(), depth)? {
-                    Some(pattern) => Code::Replace(Box::new(Replace {
-                        text: self.code(text, depth)?,
-                        pattern,
-                        replacement: self.code(replacement, depth)?,
-                    })),
-                    None => Code::Error,
-                });
+                return Ok(
+                    match self.pattern(pattern, flags.first(), Use::Replace, depth)? {
+                        Some(pattern) => Code::Replace(Box::new(Replace {
+                            text: self.code(text, depth)?,
+                            pattern,
+                            replacement: self.code(replacement, depth)?,
+                        })),
+                        None => Code::Error,
+                    },
+                );
             }
             (Function::Iri, [a]) => {
                 self.out.dear = true;
-                let base = self.base.clone().map(Box::new);
+                let base = self.base.clone();
                 return Ok(Code::Iri(Box::new(self.code(a, depth)?), base));
             }
             (Function::Now, []) => {
                 let mut bytes = vec![];
                 self.run.terms.now().push(&mut bytes);
-                return Ok(self.constant(bytes));
+                return Ok(self.constant(&bytes.into()));
             }
             (Function::Rand, []) => {
                 self.out.pure = false;
@@ -469,11 +475,15 @@ impl Compiler<'_, '_> {
     }
 
     /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
-    fn pattern(&mut self, pattern: &E, flags: Option<&E>, depth: usize) -> Result<Option<Pattern>> {
+    fn pattern(
+        &mut self,
+        pattern: &E,
+        flags: Option<&E>,
+        of_use: Use,
+        depth: usize,
+    ) -> Result<Option<Pattern>> {
         let plain = |e: &E| match e {
-            E::Literal(l) if l.datatype() == oxrdf::vocab::xsd::STRING => {
-                Some(l.value().to_owned())
-            }
+            E::Literal(l) => l.as_plain_string().map(str::to_owned),
             _ => None,
         };
         let known = match flags {
@@ -484,9 +494,10 @@ impl Compiler<'_, '_> {
             && self.fixed < FIXED
         {
             self.run.check()?;
-            let Some((compiled, bytes)) = patterns::measured(&pattern, &flags) else {
+            let Some(compiled) = patterns::compiled(&pattern, &flags, of_use) else {
                 return Ok(None);
             };
+            let bytes = compiled.bytes();
             if self.out.charge.set(self.bytes + bytes).is_ok() {
                 self.bytes += bytes;
                 self.fixed += 1;

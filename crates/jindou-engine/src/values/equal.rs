@@ -121,7 +121,7 @@ impl Equals {
             compared: vec![],
             charge: Charge::of(holder, run.budget),
         };
-        let mut m = Machine::new(&[], run);
+        let mut m = Machine::empty(run);
         for part in ids.chunks(CHECK) {
             run.check()?;
             for &id in part {
@@ -238,7 +238,7 @@ pub(crate) struct Partners {
 impl Partners {
     pub fn new(run: &Run<'_>) -> Self {
         Self {
-            machine: Machine::new(&[], run),
+            machine: Machine::empty(run),
             memo: FxHashMap::default(),
             list: vec![],
             itself: [0],

@@ -3,9 +3,10 @@
 mod arithmetic;
 pub(in crate::values) mod relation;
 
-use super::code::{Call, Code};
+use super::code::{Call, Code, LONG};
 use super::numbers::Known;
 use super::patterns::Patterns;
+use super::regex::Searches;
 use super::val::{Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
@@ -14,6 +15,7 @@ use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
 use jindou_model::{FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::TermTest;
+use jindou_plan::sparql::Canonical;
 use jindou_values::{Kind, Num, Number, truth};
 use rustc_hash::FxHashMap;
 
@@ -56,14 +58,16 @@ pub(crate) struct Machine {
     pub(super) charge: Charge,
     /// Patterns of rows, once there are any; taken while one of them works.
     pub(super) patterns: Option<Box<Patterns>>,
+    pub(super) searches: Box<Searches>,
     /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: Known,
 }
 
 impl Machine {
-    pub fn new(constants: &[Vec<u8>], run: &Run<'_>) -> Self {
-        let mut m = Self {
+    /// Without constants.
+    pub fn empty(run: &Run<'_>) -> Self {
+        Self {
             arena: vec![],
             constants: vec![],
             fixed: 0,
@@ -73,19 +77,30 @@ impl Machine {
             made_charge: Charge::new(run.budget),
             charge: Charge::new(run.budget),
             patterns: None,
+            searches: Box::new(Searches::new(run.budget)),
             row_seed: None,
             numbers: Known::new(run),
-        };
-        m.constants = constants
-            .iter()
-            .map(|bytes| match run.vocabulary.lookup(bytes) {
+        }
+    }
+
+    /// # Errors
+    /// `Limit` when there is no room for a long constant.
+    pub fn new(constants: &[Canonical], run: &Run<'_>) -> Result<Self> {
+        let mut m = Self::empty(run);
+        for bytes in constants {
+            let value = match run.vocabulary.lookup(bytes) {
                 Some(v) => Val::Id(v.0),
+                // One for all machines.
+                None if bytes.len() >= LONG => {
+                    Val::Id(run.terms.resolve(run.vocabulary, bytes, run.budget)?.0)
+                }
                 None => match m.value_of(bytes) {
                     Some(v) => v,
                     None => Val::Term(m.push(bytes)),
                 },
-            })
-            .collect();
+            };
+            m.constants.push(value);
+        }
         // Numbers, dates and the like need no look at the dictionary, even if it has them.
         for (i, bytes) in constants.iter().enumerate() {
             if let Some(v) = m.canonical_value(bytes) {
@@ -93,7 +108,7 @@ impl Machine {
             }
         }
         m.fixed = m.arena.len();
-        m
+        Ok(m)
     }
 
     /// The value of canonical bytes that are its canonical form: then nothing is lost by computing with it.

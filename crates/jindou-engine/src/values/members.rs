@@ -5,6 +5,7 @@ use super::machine::{Machine, number_of_bytes};
 use super::val::Val;
 use crate::explore::Run;
 use jindou_model::{Result, term};
+use jindou_plan::sparql::Canonical;
 use jindou_values::Num;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -30,7 +31,7 @@ pub(crate) struct Members {
 
 impl Members {
     /// Of compiled members, whose constants have these canonical bytes.
-    pub(crate) fn new(list: Vec<Code>, constants: &[Vec<u8>]) -> Self {
+    pub(crate) fn new(list: Vec<Code>, constants: &[Canonical]) -> Self {
         let mut out = Self {
             list: vec![],
             exact: FxHashSet::default(),
@@ -41,7 +42,7 @@ impl Members {
         };
         for (place, member) in list.iter().enumerate() {
             let bytes = match member {
-                Code::Const(n) => constants.get(*n).map_or(&[][..], Vec::as_slice),
+                Code::Const(n) => constants.get(*n).map_or(&[][..], |c| c),
                 _ => &[],
             };
             match bytes.first() {

@@ -92,7 +92,7 @@ impl Evaluator {
     /// `Limit` for an expression nested too deep.
     pub fn new(g: &GeneralExpression, layout: &Layout<'_>, run: &Run<'_>) -> Result<Self> {
         let compiled = code::compile(g, layout, run)?;
-        let machine = Machine::new(&compiled.constants, run);
+        let machine = Machine::new(&compiled.constants, run)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
@@ -243,7 +243,12 @@ impl Evaluator {
                 memo.clear();
             }
             memo.insert(key, result);
-            self.charge.set(memo.capacity() * 13)?;
+            // Without room nothing is remembered.
+            if self.charge.set(memo.capacity() * 13).is_err() {
+                self.memo = None;
+                self.charge.set(0)?;
+                return Ok(result);
+            }
             self.asked += 1;
             if self.asked >= TRIAL {
                 if self.knew < self.asked / 7 {

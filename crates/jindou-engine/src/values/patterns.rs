@@ -2,81 +2,29 @@
 
 use crate::batch::Charge;
 use jindou_model::{MemoryBudget, Result};
-use regex::{Regex, RegexBuilder};
+use jindou_values::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Memory that one pattern's program may take.
-const PROGRAM: usize = 1_000_000;
-/// For patterns that are kept, tried in turn: the first that is enough also says what to charge.
-const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, PROGRAM];
-/// Longest pattern in bytes. One that is longer hardly fits the largest program; parsing takes up to a KiB a byte (`\p{L}`).
-const LONGEST: usize = 64 << 10;
 /// Patterns kept.
 const KEPT: usize = 256;
 /// Bytes that all kept patterns may take together.
 const KEPT_BYTES: usize = 24 << 20;
 
-/// A compiled pattern with its flags.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    pub regex: Regex,
-    /// A replacement is meant literally (flag `q`).
-    pub literal: bool,
-    /// True if the pattern matches the empty text, so that REPLACE is an error (FORX0003).
-    pub empty: bool,
+/// The use that is made of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// REGEX asks whether it matches.
+    Match,
+    /// REPLACE also asks for its groups, and takes none that matches the empty text (FORX0003).
+    Replace,
 }
 
-impl Compiled {
-    fn of(regex: Regex, flags: &str) -> Self {
-        Self {
-            literal: flags.contains('q'),
-            empty: regex.is_match(""),
-            regex,
-        }
-    }
-}
-
-fn are_flags(flags: &str) -> bool {
-    flags.bytes().all(|f| b"smixq".contains(&f))
-}
-
-/// `None` for a pattern that may not be compiled at all.
-fn builder(pattern: &str, flags: &str) -> Option<RegexBuilder> {
-    if pattern.len() > LONGEST || !are_flags(flags) {
-        return None;
-    }
-    let has = |flag: char| flags.contains(flag);
-    if has('q') {
-        // The other flags have no meaning for a literal pattern.
-        let mut builder = RegexBuilder::new(&regex::escape(pattern));
-        builder.case_insensitive(has('i'));
-        return Some(builder);
-    }
-    let mut builder = RegexBuilder::new(pattern);
-    builder
-        .dot_matches_new_line(has('s'))
-        .multi_line(has('m'))
-        .case_insensitive(has('i'))
-        .ignore_whitespace(has('x'));
-    Some(builder)
-}
-
-/// A pattern with SPARQL's flags, and the bytes that it takes at most; `None` for one that is none, or too large. Matching is linear
-/// in the text whatever the pattern.
-pub(crate) fn measured(pattern: &str, flags: &str) -> Option<(Compiled, usize)> {
-    let mut builder = builder(pattern, flags)?;
-    for program in PROGRAMS {
-        // States of the automaton are made as texts bring them: their room.
-        let states = (2 * program).max(32 << 10);
-        match builder.size_limit(program).dfa_size_limit(states).build() {
-            // Both are there twice: forwards and backwards.
-            Ok(regex) => return Some((Compiled::of(regex, flags), 2 * (program + states))),
-            Err(regex::Error::CompiledTooBig(_)) => {}
-            Err(_) => return None,
-        }
-    }
-    None
+/// A pattern with SPARQL's flags; `None` for one that is none, or too large, or not of use.
+pub(crate) fn compiled(pattern: &str, flags: &str, of_use: Use) -> Option<Pattern> {
+    let compiled = Pattern::new(pattern, flags, of_use == Use::Replace).ok()?;
+    let refused = of_use == Use::Replace && compiled.matches_empty();
+    (!refused).then_some(compiled)
 }
 
 /// True for a pattern that matches its own text and nothing else.
@@ -86,8 +34,8 @@ pub(crate) fn is_plain(pattern: &str) -> bool {
 
 struct Kept {
     /// `None` for a pattern that is none.
-    compiled: Option<Arc<Compiled>>,
-    /// Flags, `/`, pattern.
+    compiled: Option<Arc<Pattern>>,
+    /// Use, flags, `/`, pattern.
     key: Box<str>,
     bytes: usize,
     /// When it was used last.
@@ -123,32 +71,45 @@ impl Patterns {
         }
     }
 
-    /// The compiled pattern; `None` for one that is none, or too large.
+    /// The compiled pattern; `None` for one that is none, or too large, or not of use.
     ///
     /// # Errors
     /// `Limit` when there is no memory for even this one.
-    pub fn get(&mut self, pattern: &str, flags: &str) -> Result<Option<&Arc<Compiled>>> {
-        let known = |k: &Kept| {
-            k.key.len() == flags.len() + 1 + pattern.len()
-                && k.key.ends_with(pattern)
-                && k.key.starts_with(flags)
-        };
-        // No flag is a `/`, so a key says where its pattern begins.
-        if !are_flags(flags) {
+    pub fn get(
+        &mut self,
+        pattern: &str,
+        flags: &str,
+        of_use: Use,
+    ) -> Result<Option<&Arc<Pattern>>> {
+        // Keys say where their flags end.
+        if flags.contains('/') {
             return Ok(None);
         }
+        let letter = match of_use {
+            Use::Match => 'M',
+            Use::Replace => 'R',
+        };
+        let known = |k: &Kept| {
+            let rest = k
+                .key
+                .strip_prefix(letter)
+                .and_then(|k| k.strip_prefix(flags));
+            rest.and_then(|k| k.strip_prefix('/')) == Some(pattern)
+        };
         if !self.kept.get(self.last).is_some_and(known) {
-            self.last = self.place(pattern, flags)?;
+            self.key.clear();
+            self.key.push(letter);
+            self.key.push_str(flags);
+            self.key.push('/');
+            self.key.push_str(pattern);
+            self.last = self.place(pattern, flags, of_use)?;
         }
         Ok(self.kept.get(self.last).and_then(|k| k.compiled.as_ref()))
     }
 
-    fn place(&mut self, pattern: &str, flags: &str) -> Result<usize> {
+    /// Place of the pattern whose key is in `self.key`.
+    fn place(&mut self, pattern: &str, flags: &str, of_use: Use) -> Result<usize> {
         self.clock += 1;
-        self.key.clear();
-        self.key.push_str(flags);
-        self.key.push('/');
-        self.key.push_str(pattern);
         if let Some(&at) = self.places.get(self.key.as_str()) {
             if let Some(k) = self.kept.get_mut(at) {
                 k.used = self.clock;
@@ -159,10 +120,8 @@ impl Patterns {
         {
             self.compiled += 1;
         }
-        let (compiled, bytes) = match measured(pattern, flags) {
-            Some((compiled, bytes)) => (Some(Arc::new(compiled)), bytes),
-            None => (None, 0),
-        };
+        let compiled = compiled(pattern, flags, of_use).map(Arc::new);
+        let bytes = compiled.as_ref().map_or(0, |c| c.bytes());
         let bytes = bytes + 2 * self.key.len() + 128;
         while self.kept.len() >= KEPT || self.bytes + bytes > KEPT_BYTES && !self.kept.is_empty() {
             self.forget();
@@ -203,6 +162,14 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jindou_values::pattern::Scratch;
+
+    fn matches(found: Option<&Arc<Pattern>>, text: &str) -> bool {
+        found
+            .unwrap()
+            .is_match(text, &mut Scratch::default(), &mut |_| Ok(()))
+            .unwrap()
+    }
 
     #[test]
     fn patterns_are_compiled_once_while_they_are_used() {
@@ -210,9 +177,9 @@ mod tests {
         let mut p = Patterns::new(&budget);
         for round in 0..50 {
             for n in 0..KEPT - 1 {
-                let found = p.get(&format!("^a{n}$"), "i").unwrap().unwrap();
+                let found = p.get(&format!("^a{n}$"), "i", Use::Match).unwrap();
                 assert!(
-                    found.regex.is_match(&format!("A{n}")) && !found.regex.is_match("b"),
+                    matches(found, &format!("A{n}")) && !matches(found, "b"),
                     "{round}"
                 );
             }
@@ -224,7 +191,7 @@ mod tests {
         let mut p = Patterns::new(&budget);
         for _ in 0..50 {
             for n in 0..fits {
-                p.get(&format!("^a{n}$"), "").unwrap().unwrap();
+                p.get(&format!("^a{n}$"), "", Use::Match).unwrap().unwrap();
             }
         }
         assert_eq!(p.compiled, fits);
@@ -235,10 +202,10 @@ mod tests {
     #[test]
     fn the_one_that_waits_longest_goes() {
         let mut p = Patterns::new(&MemoryBudget::unlimited());
-        p.get("^kept$", "").unwrap();
+        p.get("^kept$", "", Use::Match).unwrap();
         for n in 0..2 * KEPT {
-            p.get(&format!("^n{n}$"), "").unwrap();
-            p.get("^kept$", "").unwrap();
+            p.get(&format!("^n{n}$"), "", Use::Match).unwrap();
+            p.get("^kept$", "", Use::Match).unwrap();
         }
         assert_eq!(p.compiled, 2 * KEPT + 1);
         assert!(p.kept.len() <= KEPT && p.places.len() == p.kept.len());
@@ -250,13 +217,13 @@ mod tests {
     #[test]
     fn flags_are_no_part_of_the_pattern() {
         let mut p = Patterns::new(&MemoryBudget::unlimited());
-        assert!(p.get("a", "i").unwrap().unwrap().regex.is_match("A"));
-        assert!(!p.get("ia", "").unwrap().unwrap().regex.is_match("A"));
-        assert!(!p.get("a", "").unwrap().unwrap().regex.is_match("A"));
-        assert!(p.get("a", "i/").unwrap().is_none());
-        assert!(p.get("/a", "i").unwrap().unwrap().regex.is_match("/A"));
-        assert!(p.get("a.c", "q").unwrap().unwrap().regex.is_match("a.c"));
-        assert!(!p.get("a.c", "q").unwrap().unwrap().regex.is_match("abc"));
+        assert!(matches(p.get("a", "i", Use::Match).unwrap(), "A"));
+        assert!(!matches(p.get("ia", "", Use::Match).unwrap(), "A"));
+        assert!(!matches(p.get("a", "", Use::Match).unwrap(), "A"));
+        assert!(p.get("a", "i/", Use::Match).unwrap().is_none());
+        assert!(matches(p.get("/a", "i", Use::Match).unwrap(), "/A"));
+        assert!(matches(p.get("a.c", "q", Use::Match).unwrap(), "a.c"));
+        assert!(!matches(p.get("a.c", "q", Use::Match).unwrap(), "abc"));
     }
 
     #[test]
@@ -264,16 +231,13 @@ mod tests {
         let budget = MemoryBudget::new(64 << 20);
         let mut p = Patterns::new(&budget);
         for wrong in ["[", "(", "a{1000}{1000}{1000}", &"\\p{L}".repeat(1 << 20)] {
-            assert!(p.get(wrong, "").unwrap().is_none());
+            assert!(p.get(wrong, "", Use::Match).unwrap().is_none());
         }
-        assert!(p.get("a", "?").unwrap().is_none());
-        assert!(
-            p.get("(?:ab){5000}", "")
-                .unwrap()
-                .unwrap()
-                .regex
-                .is_match(&"ab".repeat(5000))
-        );
+        assert!(p.get("a", "?", Use::Match).unwrap().is_none());
+        assert!(matches(
+            p.get("(?:ab){5000}", "", Use::Match).unwrap(),
+            &"ab".repeat(5000)
+        ));
     }
 
     #[test]
@@ -281,10 +245,10 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         let mut p = Patterns::new(&budget);
         for n in 0..100 {
-            p.get(&format!("^a{n}"), "").unwrap().unwrap();
+            p.get(&format!("^a{n}"), "", Use::Match).unwrap().unwrap();
             assert!(budget.used() <= 1 << 20);
         }
         let budget = MemoryBudget::new(1 << 10);
-        assert!(Patterns::new(&budget).get("^a", "").is_err());
+        assert!(Patterns::new(&budget).get("^a", "", Use::Match).is_err());
     }
 }

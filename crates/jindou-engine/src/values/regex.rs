@@ -3,11 +3,12 @@
 
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
-use super::patterns::{Compiled, Patterns, is_plain};
+use super::patterns::{Patterns, Use, is_plain};
 use super::val::{Span, Text, Val};
+use crate::batch::Charge;
 use crate::explore::Run;
-use jindou_model::Result;
-use regex::Captures;
+use jindou_model::{MemoryBudget, Result};
+use jindou_values::pattern::{self, Part, Replacement, Scratch};
 use std::sync::Arc;
 
 /// Matches between two looks at the clock.
@@ -27,63 +28,43 @@ pub(crate) struct Replace {
 }
 
 pub(crate) enum Pattern {
-    Fixed(Box<Compiled>),
+    Fixed(Box<pattern::Pattern>),
     /// Pattern, and flags if there are any: each two are compiled once.
     Computed(Code, Option<Code>),
 }
 
-/// A part of a replacement.
-enum Part {
-    /// Bytes `from .. to` of it.
-    Text(usize, usize),
-    Group(usize),
+/// Memory of searches that a pattern with references to groups needs.
+pub(crate) struct Searches {
+    scratch: Scratch,
+    charge: Charge,
 }
 
-/// The parts of a replacement: `$n` stands for a group and takes as many digits as there are groups for, `\` stands before `\` and
-/// `$`. `None` for others (FORX0004).
-fn parts(template: &str, groups: usize, literal: bool) -> Option<Vec<Part>> {
-    if literal {
-        return Some(vec![Part::Text(0, template.len())]);
+impl Searches {
+    pub fn new(budget: &MemoryBudget) -> Self {
+        Self {
+            scratch: Scratch::default(),
+            charge: Charge::new(budget),
+        }
     }
-    let bytes = template.as_bytes();
-    let (mut out, mut from, mut at) = (vec![], 0, 0);
-    while let Some(&b) = bytes.get(at) {
-        if b != b'\\' && b != b'$' {
-            at += 1;
-            continue;
-        }
-        if at > from {
-            out.push(Part::Text(from, at));
-        }
-        let next = *bytes.get(at + 1)?;
-        if b == b'\\' {
-            if next != b'\\' && next != b'$' {
-                return None;
-            }
-            // The text goes on with what the backslash stands before.
-            from = at + 1;
-            at += 2;
-            continue;
-        }
-        let digit = |at: usize| {
-            let d = bytes.get(at).filter(|b| b.is_ascii_digit())?;
-            Some(usize::from(d - b'0'))
-        };
-        let mut group = digit(at + 1)?;
-        at += 2;
-        while let Some(d) = digit(at)
-            && group * 10 + d <= groups
-        {
-            group = group * 10 + d;
-            at += 1;
-        }
-        out.push(Part::Group(group));
-        from = at;
+
+    fn is_match(&mut self, run: &Run<'_>, pattern: &pattern::Pattern, text: &str) -> Result<bool> {
+        let charge = &mut self.charge;
+        let found = pattern.is_match(text, &mut self.scratch, &mut |bytes| {
+            run.check()?;
+            charge.set(bytes)
+        })?;
+        self.settle();
+        Ok(found)
     }
-    if at > from {
-        out.push(Part::Text(from, at));
+
+    /// Gives back what the last search took and does not keep.
+    fn settle(&mut self) {
+        let kept = self.scratch.bytes();
+        if self.charge.bytes() > kept as u64 {
+            // Less than there is: nothing refuses it.
+            _ = self.charge.set(kept);
+        }
     }
-    Some(out)
 }
 
 impl Machine {
@@ -111,7 +92,8 @@ impl Machine {
         run: &Run<'_>,
         pattern: Span,
         flags: Option<Span>,
-    ) -> Result<Option<Arc<Compiled>>> {
+        of_use: Use,
+    ) -> Result<Option<Arc<pattern::Pattern>>> {
         // A new pattern takes as long to compile as many rows.
         run.check()?;
         let mut patterns = match self.patterns.take() {
@@ -120,7 +102,7 @@ impl Machine {
         };
         let flags = flags.map_or("", |f| self.str(f));
         let found = patterns
-            .get(self.str(pattern), flags)
+            .get(self.str(pattern), flags, of_use)
             .map(Option::<&_>::cloned);
         self.patterns = Some(patterns);
         found
@@ -138,7 +120,7 @@ impl Machine {
         };
         let Some(text) = text else { return Ok(None) };
         let (pattern, flags) = match &regex.pattern {
-            Pattern::Fixed(c) => return Ok(Some(c.regex.is_match(self.str(text.text)))),
+            Pattern::Fixed(c) => return self.is_match(run, c, text.text).map(Some),
             Pattern::Computed(pattern, flags) => {
                 match self.texts(run, pattern, flags.as_ref(), at)? {
                     Some(texts) => texts,
@@ -149,8 +131,18 @@ impl Machine {
         if flags.is_none() && is_plain(self.str(pattern)) {
             return Ok(Some(self.str(text.text).contains(self.str(pattern))));
         }
-        let compiled = self.kept(run, pattern, flags)?;
-        Ok(compiled.map(|c| c.regex.is_match(self.str(text.text))))
+        let compiled = self.kept(run, pattern, flags, Use::Match)?;
+        compiled
+            .map(|c| self.is_match(run, &c, text.text))
+            .transpose()
+    }
+
+    fn is_match(&mut self, run: &Run<'_>, pattern: &pattern::Pattern, text: Span) -> Result<bool> {
+        let bytes = self.arena.get(text.start as usize..text.end as usize);
+        let text = bytes
+            .and_then(|b| std::str::from_utf8(b).ok())
+            .unwrap_or("");
+        self.searches.is_match(run, pattern, text)
     }
 
     pub(super) fn replace(
@@ -166,7 +158,7 @@ impl Machine {
                 let Some((pattern, flags)) = self.texts(run, pattern, flags.as_ref(), at)? else {
                     return Ok(None);
                 };
-                held = self.kept(run, pattern, flags)?;
+                held = self.kept(run, pattern, flags, Use::Replace)?;
                 match &held {
                     Some(compiled) => &**compiled,
                     None => return Ok(None),
@@ -182,31 +174,46 @@ impl Machine {
             return Ok(None);
         };
         let template = self.str(template).to_owned();
-        let groups = compiled.regex.captures_len() - 1;
-        let Some(parts) = parts(&template, groups, compiled.literal) else {
+        let Some(replacement) =
+            Replacement::new(&template, compiled.groups(), compiled.is_quoted())
+        else {
             return Ok(None);
         };
-        if compiled.empty {
-            return Ok(None);
-        }
         let from = self.str(text.text).to_owned();
-        let mut end = 0;
+        let mut places = compiled.places(replacement.groups());
+        let (mut end, mut found) = (0, 0_usize);
         let start = self.arena.len() as u32;
-        for (i, found) in compiled.regex.captures_iter(&from).enumerate() {
-            if i % CHECK == 0 {
+        loop {
+            let charge = &mut self.searches.charge;
+            let scratch = &mut self.searches.scratch;
+            let more = compiled.find(&from, end, &mut places, scratch, &mut |bytes| {
+                run.check()?;
+                charge.set(bytes)
+            })?;
+            let Some(whole) = more.then(|| places.group(0)).flatten() else {
+                break;
+            };
+            if found.is_multiple_of(CHECK) {
                 run.check()?;
             }
-            let Some(whole) = found.get(0) else { continue };
-            let before = from.get(end..whole.start()).unwrap_or("");
-            let each = |p: &Part| piece(p, &template, &found);
-            let long: usize = parts.iter().map(|p| each(p).len()).sum();
+            found += 1;
+            let before = from.get(end..whole.0).unwrap_or("");
+            let each = |p: &Part| match *p {
+                Part::Text(from, to) => template.get(from..to).unwrap_or(""),
+                Part::Group(n) => {
+                    let place = places.group(n);
+                    place.and_then(|(a, b)| from.get(a..b)).unwrap_or("")
+                }
+            };
+            let long: usize = replacement.parts().iter().map(|p| each(p).len()).sum();
             self.room(before.len().saturating_add(long))?;
             self.arena.extend_from_slice(before.as_bytes());
-            for part in &parts {
+            for part in replacement.parts() {
                 self.arena.extend_from_slice(each(part).as_bytes());
             }
-            end = whole.end();
+            end = whole.1;
         }
+        self.searches.settle();
         let rest = from.get(end..).unwrap_or("");
         self.room(rest.len())?;
         self.arena.extend_from_slice(rest.as_bytes());
@@ -223,12 +230,5 @@ impl Machine {
             Some(v) => self.simple(run, v),
             None => None,
         })
-    }
-}
-
-fn piece<'t>(part: &Part, template: &'t str, found: &Captures<'t>) -> &'t str {
-    match part {
-        Part::Text(from, to) => template.get(*from..*to).unwrap_or(""),
-        Part::Group(n) => found.get(*n).map_or("", |m| m.as_str()),
     }
 }

@@ -7,8 +7,8 @@ use jindou_plan::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, EdgeList, FarEnd,
     GeneralExpression, GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, Step, StepKind,
 };
-use oxrdf::Variable;
-use spargebra::algebra::Expression;
+
+use jindou_plan::sparql::{Expression, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Slots of an operator's rows, and whether they are bound in all of them.
@@ -218,7 +218,9 @@ impl Maker<'_> {
         slots.insert(to, sure);
         let name = |s: &Slot| Variable::new_unchecked(format!("v{s}"));
         let value = GeneralExpression {
-            expression: Expression::Coalesce(from.iter().map(|s| name(s).into()).collect()),
+            expression: std::sync::Arc::new(Expression::Coalesce(
+                from.iter().map(|s| name(s).into()).collect(),
+            )),
             variables: from.iter().map(|s| (name(s), *s)).collect(),
             base_iri: None,
             functions: jindou_plan::Functions::new(),

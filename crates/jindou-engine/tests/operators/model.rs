@@ -3,11 +3,11 @@
 use crate::world::{Row, V, World};
 use jindou_model::Direction;
 use jindou_plan::operator;
+use jindou_plan::sparql::Expression;
 use jindou_plan::{
     ApplyKind, Cell, Condition, Count, EdgeList, FarEnd, JoinKind, Operand, Operator, Path, Slot,
     Step, StepKind,
 };
-use spargebra::algebra::Expression;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Model<'w> {
@@ -89,7 +89,7 @@ impl Model<'_> {
                 .filter(|r| truth(c, r) == Some(true))
                 .collect(),
             Operator::Extend(operator::Extend { input, to, value }) => {
-                let Expression::Coalesce(list) = &value.expression else {
+                let Expression::Coalesce(list) = &*value.expression else {
                     panic!()
                 };
                 let slots: Vec<Slot> = list

@@ -74,9 +74,7 @@ const PREFIX: &str = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/X
 fn literal(text: &str) -> Vec<u8> {
     // Through the SPARQL parser, so that the forms are the same as in queries.
     let q = parse(&format!("{PREFIX} SELECT * {{ ?s :p {text} }}")).unwrap();
-    let spargebra::Query::Select { pattern, .. } = q else {
-        panic!()
-    };
+    let pattern = spargebra::algebra::GraphPattern::from(&**q.pattern());
     fn find(p: &spargebra::algebra::GraphPattern) -> Option<Term> {
         use spargebra::algebra::GraphPattern as G;
         match p {
@@ -520,7 +518,7 @@ impl Question {
 
 /// The answer by `spareval`: variables and rows; ASK gives one row for true.
 pub fn oracle(world: &World, text: &str, from: usize) -> (Vec<String>, Vec<Row>) {
-    let mut query = parse(text).unwrap();
+    let mut query = spargebra::Query::from(&parse(text).unwrap());
     if let spargebra::Query::Select { pattern, .. } | spargebra::Query::Ask { pattern, .. } =
         &mut query
     {

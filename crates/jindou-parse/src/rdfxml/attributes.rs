@@ -24,7 +24,7 @@ pub(super) struct Attributes<'a> {
     pub(super) properties: usize,
 }
 
-/// What an attribute is.
+/// Meaning of an attribute.
 enum Role {
     Id,
     NodeId,
@@ -46,7 +46,8 @@ enum Role {
 }
 
 const NO_NAMESPACE: &str = "has no namespace, expected a property's name with one, or about, ID, resource, parseType or type";
-const NO_PROPERTY: &str = "may not be an attribute, expected a property or an attribute of the syntax";
+const NO_PROPERTY: &str =
+    "may not be an attribute, expected a property or an attribute of the syntax";
 
 fn role(a: &Attribute<'_>) -> Role {
     let local = a.name.local;
@@ -62,7 +63,9 @@ fn role(a: &Attribute<'_>) -> Role {
             "annotation" => Role::Annotation,
             "annotationNodeID" => Role::AnnotationNode,
             "version" => Role::Version,
-            "RDF" | "Description" | "li" | "bagID" | "aboutEach" | "aboutEachPrefix" => Role::Refused(NO_PROPERTY),
+            "RDF" | "Description" | "li" | "bagID" | "aboutEach" | "aboutEachPrefix" => {
+                Role::Refused(NO_PROPERTY)
+            }
             _ => Role::Property,
         },
         jindou_xml::XML => match local {
@@ -90,7 +93,8 @@ fn role(a: &Attribute<'_>) -> Role {
 
 /// Names that begin with `xml` in any case are XML's own.
 fn is_xml(name: &str) -> bool {
-    name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"))
+    name.get(..3)
+        .is_some_and(|start| start.eq_ignore_ascii_case("xml"))
 }
 
 /// Whether an attribute is a property.
@@ -100,7 +104,11 @@ pub(super) fn is_property(a: &Attribute<'_>) -> bool {
 
 impl State<'_, '_> {
     /// Sorts an element's attributes, and finds what it hands down.
-    pub(super) fn attributes<'a>(&mut self, start: &Start<'a>, outer: Scope) -> Meaning<(Attributes<'a>, Scope)> {
+    pub(super) fn attributes<'a>(
+        &mut self,
+        start: &Start<'a>,
+        outer: Scope,
+    ) -> Meaning<(Attributes<'a>, Scope)> {
         let mut found = Attributes::default();
         let mut scope = outer;
         let (mut base, mut direction) = (None, None);
@@ -120,7 +128,10 @@ impl State<'_, '_> {
                     continue;
                 }
                 Role::Refused(why) => {
-                    self.refuse(format!("`{}` {why}", super::terms::shortened(a.name.qualified)));
+                    self.refuse(format!(
+                        "`{}` {why}",
+                        super::terms::shortened(a.name.qualified)
+                    ));
                     continue;
                 }
                 Role::Base => &mut base,
@@ -137,7 +148,10 @@ impl State<'_, '_> {
             };
             // `about` and `rdf:about` are the same attribute.
             if slot.replace(a.value).is_some() {
-                self.refuse(format!("`rdf:{}` stands twice in a tag, expected it once", a.name.local));
+                self.refuse(format!(
+                    "`rdf:{}` stands twice in a tag, expected it once",
+                    a.name.local
+                ));
             }
         }
         if let Some(written) = base {

@@ -30,9 +30,16 @@ impl Canonical {
         self.out.push('<');
         self.out.push_str(name.qualified);
         let mut attributes: Vec<_> = start.attributes().collect();
-        attributes.sort_by(|a, b| (a.name.namespace, a.name.local).cmp(&(b.name.namespace, b.name.local)));
+        attributes.sort_by(|a, b| {
+            (a.name.namespace, a.name.local).cmp(&(b.name.namespace, b.name.local))
+        });
         let mut prefixes = vec![name.prefix];
-        prefixes.extend(attributes.iter().map(|a| a.name.prefix).filter(|p| !p.is_empty()));
+        prefixes.extend(
+            attributes
+                .iter()
+                .map(|a| a.name.prefix)
+                .filter(|p| !p.is_empty()),
+        );
         prefixes.sort_unstable();
         prefixes.dedup();
         for prefix in prefixes.into_iter().filter(|p| *p != "xml") {
@@ -42,7 +49,11 @@ impl Canonical {
                 continue;
             }
             self.declared.push((prefix.into(), namespace.into()));
-            self.out.push_str(if prefix.is_empty() { " xmlns" } else { " xmlns:" });
+            self.out.push_str(if prefix.is_empty() {
+                " xmlns"
+            } else {
+                " xmlns:"
+            });
             self.out.push_str(prefix);
             self.value(namespace);
         }
@@ -152,7 +163,10 @@ mod tests {
                 "<h:a> <b><h:c>t</h:c></b></h:a><b/>",
                 r#"<h:a xmlns:h="u"> <b xmlns="d"><h:c>t</h:c></b></h:a><b xmlns="d"></b>"#,
             ),
-            ("<a><b xmlns=''/></a>", r#"<a xmlns="d"><b xmlns=""></b></a>"#),
+            (
+                "<a><b xmlns=''/></a>",
+                r#"<a xmlns="d"><b xmlns=""></b></a>"#,
+            ),
             (
                 "<a xmlns:q='1' z='2' q:b='\"' a='1' xml:lang='en'/>",
                 r#"<a xmlns="d" xmlns:q="1" a="1" z="2" q:b="&quot;" xml:lang="en"></a>"#,
@@ -170,8 +184,14 @@ mod tests {
     fn text_is_written_as_canonical_xml_has_it() {
         for (text, expected) in [
             ("don't \"&amp;&lt;>&#13;", "don't \"&amp;&lt;&gt;&#xD;"),
-            ("a<!-- c --><![CDATA[<&]]>é<?p  d ?><?q?>", "a<!-- c -->&lt;&amp;é<?p d ?><?q?>"),
-            ("<h:a b='&#9;&#10;&#13;\n&lt;>'/>", r#"<h:a xmlns:h="u" b="&#x9;&#xA;&#xD; &lt;>"></h:a>"#),
+            (
+                "a<!-- c --><![CDATA[<&]]>é<?p  d ?><?q?>",
+                "a<!-- c -->&lt;&amp;é<?p d ?><?q?>",
+            ),
+            (
+                "<h:a b='&#9;&#10;&#13;\n&lt;>'/>",
+                r#"<h:a xmlns:h="u" b="&#x9;&#xA;&#xD; &lt;>"></h:a>"#,
+            ),
         ] {
             assert_eq!(canonical(text), expected);
         }

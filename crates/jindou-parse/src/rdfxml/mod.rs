@@ -34,7 +34,7 @@ const FREE: usize = 1 << 20;
 pub(crate) enum End {
     /// All of it was read, or another worker stopped the run.
     Whole,
-    /// What it says from this byte on cannot be understood.
+    /// The text from this byte on cannot be understood.
     GivenUp(u64),
 }
 
@@ -50,7 +50,9 @@ pub(crate) fn read(
             Ok(base) => vec![Ok(base)],
             Err(e) => {
                 let message = format!("the base IRI is not valid ({e}), expected an absolute IRI");
-                return Err(BadStatement::in_line(document.origin.name(), 0, b"", 0, message).into());
+                return Err(
+                    BadStatement::in_line(document.origin.name(), 0, b"", 0, message).into(),
+                );
             }
         },
         None => Vec::new(),
@@ -123,7 +125,7 @@ struct State<'a, 'e> {
     text: String,
     /// The bases in scope; that of the document first, if it has one.
     bases: Vec<std::result::Result<Iri<String>, u32>>,
-    /// What was not valid and may still be asked for by statements.
+    /// Invalid terms that statements may still ask for.
     bads: Vec<Bad>,
     /// How many of those have their place already.
     new_bads: usize,
@@ -216,7 +218,8 @@ impl Parser<'_, '_> {
                 ..
             }) = state.bads.get(number as usize)
             {
-                self.run.bad(self.document.number, *offset, |_| Ok(bad.clone()))?;
+                self.run
+                    .bad(self.document.number, *offset, |_| Ok(bad.clone()))?;
             }
         }
         Ok(())
@@ -238,7 +241,8 @@ impl Parser<'_, '_> {
             jindou_xml::Error::Syntax(fault) => {
                 let offset = fault.at.offset;
                 let bad = said(self.document, &fault);
-                self.run.bad(self.document.number, offset, |_| Ok(bad.clone()))?;
+                self.run
+                    .bad(self.document.number, offset, |_| Ok(bad.clone()))?;
                 Ok(End::GivenUp(offset))
             }
             jindou_xml::Error::Io(e) => match unwrapped(e) {
@@ -257,7 +261,13 @@ fn said(document: &Document, fault: &Fault) -> BadStatement {
         message.push_str(", expected valid RDF/XML");
     }
     let file = document.origin.name();
-    let mut bad = BadStatement::in_line(file, fault.at.line, fault.line.as_bytes(), fault.at_in_line, message);
+    let mut bad = BadStatement::in_line(
+        file,
+        fault.at.line,
+        fault.line.as_bytes(),
+        fault.at_in_line,
+        message,
+    );
     bad.at.column = fault.at.column;
     bad
 }
@@ -265,7 +275,11 @@ fn said(document: &Document, fault: &Fault) -> BadStatement {
 impl State<'_, '_> {
     /// Bytes that open elements and seen names hold.
     fn held(&self) -> usize {
-        self.arena.len() + self.text.len() + self.literal.held() + self.ids.held() + self.frames.len() * size_of::<Frame>()
+        self.arena.len()
+            + self.text.len()
+            + self.literal.held()
+            + self.ids.held()
+            + self.frames.len() * size_of::<Frame>()
     }
 
     /// Notes what is not valid; its place is found once the event is through.
@@ -311,10 +325,18 @@ impl State<'_, '_> {
                 Ok(())
             }
             _ if is_blank(text) => Ok(()),
-            Kind::Root => Err(Stray("text between descriptions, expected an element".into())),
-            Kind::Node => Err(Stray("text between the properties of a node, expected an element".into())),
-            Kind::Empty => Err(Stray("text in a property whose value is given by attributes, expected its end".into())),
-            Kind::Collection | Kind::Triple => Err(Stray("text among the elements of a property, expected an element".into())),
+            Kind::Root => Err(Stray(
+                "text between descriptions, expected an element".into(),
+            )),
+            Kind::Node => Err(Stray(
+                "text between the properties of a node, expected an element".into(),
+            )),
+            Kind::Empty => Err(Stray(
+                "text in a property whose value is given by attributes, expected its end".into(),
+            )),
+            Kind::Collection | Kind::Triple => Err(Stray(
+                "text among the elements of a property, expected an element".into(),
+            )),
         }
     }
 
@@ -351,7 +373,8 @@ impl State<'_, '_> {
             Kind::Node => self.property(start),
             Kind::Root | Kind::Property | Kind::Collection | Kind::Triple => self.node(start),
             Kind::Empty => Ok(Err(Stray(
-                "an element in a property whose value is given by attributes, expected its end".into(),
+                "an element in a property whose value is given by attributes, expected its end"
+                    .into(),
             ))),
         }
     }
@@ -370,7 +393,9 @@ impl State<'_, '_> {
             return Ok(Ok(()));
         };
         let meaning = match frame.kind {
-            Kind::Property | Kind::Literal | Kind::Collection | Kind::Triple => self.end_property(&frame)?,
+            Kind::Property | Kind::Literal | Kind::Collection | Kind::Triple => {
+                self.end_property(&frame)?
+            }
             Kind::Root | Kind::Node | Kind::Empty | Kind::Ignored => Ok(()),
         };
         self.arena.truncate(frame.mark);
@@ -386,10 +411,13 @@ impl State<'_, '_> {
 
     /// Says a statement, or keeps it for a triple term.
     fn statement(&mut self, subject: Term, predicate: Term, object: Object) -> Result<()> {
-        let lost = [subject, predicate].into_iter().find_map(Term::lost).or(match object {
-            Object::Term(term) => term.lost(),
-            Object::Scratch => None,
-        });
+        let lost = [subject, predicate]
+            .into_iter()
+            .find_map(Term::lost)
+            .or(match object {
+                Object::Term(term) => term.lost(),
+                Object::Scratch => None,
+            });
         let capture = self.captures.last_mut();
         if let Some(number) = lost {
             match capture {
@@ -430,13 +458,17 @@ enum Object {
 }
 
 fn is_blank(text: &str) -> bool {
-    text.bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
+    text.bytes()
+        .all(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'))
 }
 
 /// The refusal of a term that nests too deep.
 fn too_deep() -> Error {
     Error::limit(
         Resource::Form,
-        format!("a triple term nests deeper than {} levels", crate::line::MAX_NESTING),
+        format!(
+            "a triple term nests deeper than {} levels",
+            crate::line::MAX_NESTING
+        ),
     )
 }

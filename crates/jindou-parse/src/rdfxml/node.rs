@@ -22,12 +22,22 @@ pub(super) use meant;
 fn is_no_node(local: &str) -> bool {
     matches!(
         local,
-        "RDF" | "ID" | "about" | "parseType" | "resource" | "nodeID" | "datatype" | "li" | "aboutEach" | "aboutEachPrefix" | "bagID"
+        "RDF"
+            | "ID"
+            | "about"
+            | "parseType"
+            | "resource"
+            | "nodeID"
+            | "datatype"
+            | "li"
+            | "aboutEach"
+            | "aboutEachPrefix"
+            | "bagID"
     )
 }
 
 impl State<'_, '_> {
-    /// What the innermost element hands down.
+    /// The scope that the innermost element hands down.
     pub(super) fn scope(&self) -> Scope {
         match self.frames.last() {
             Some(frame) => frame.scope,
@@ -81,7 +91,17 @@ impl State<'_, '_> {
             class,
             properties,
         } = found;
-        let syntax = [id, node_id, about, resource, datatype, parse_type, annotation, annotation_node, class];
+        let syntax = [
+            id,
+            node_id,
+            about,
+            resource,
+            datatype,
+            parse_type,
+            annotation,
+            annotation_node,
+            class,
+        ];
         if properties > 0 || syntax.iter().any(Option::is_some) {
             self.refuse("rdf:RDF has an attribute of a node or property, expected only namespaces, xml:base, xml:lang, its:dir and rdf:version");
         }
@@ -134,7 +154,9 @@ impl State<'_, '_> {
             (found.annotation_node, "rdf:annotationNodeID"),
         ];
         for (_, attribute) in misplaced.iter().filter(|(value, _)| value.is_some()) {
-            self.refuse(format!("{attribute} stands at a node, expected it at a property"));
+            self.refuse(format!(
+                "{attribute} stands at a node, expected it at a property"
+            ));
         }
         match parent {
             Some(parent) if parent.kind == Kind::Property => {
@@ -237,10 +259,18 @@ impl State<'_, '_> {
 /// Why no node may begin in an element, if so.
 fn refused(parent: &Frame) -> Option<&'static str> {
     match parent.kind {
-        Kind::Property if parent.has_text => Some("an element beside text in a property, expected either text or one element"),
-        Kind::Property if parent.has_node => Some("a second element in a property, expected one: write the property twice"),
-        Kind::Property if parent.datatype.is_there() => Some("an element in a property with a datatype, expected text"),
-        Kind::Triple if parent.has_node => Some("a second element in a triple term, expected one node with one property"),
+        Kind::Property if parent.has_text => {
+            Some("an element beside text in a property, expected either text or one element")
+        }
+        Kind::Property if parent.has_node => {
+            Some("a second element in a property, expected one: write the property twice")
+        }
+        Kind::Property if parent.datatype.is_there() => {
+            Some("an element in a property with a datatype, expected text")
+        }
+        Kind::Triple if parent.has_node => {
+            Some("a second element in a triple term, expected one node with one property")
+        }
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! Properties: what their attributes and content say.
 
+use super::attributes::Attributes;
 use super::frames::{Frame, Kind, Reifier, Scope};
 use super::node::meant;
-use super::attributes::Attributes;
 use super::terms::{self, RDF, Term, Text, shortened, word};
 use super::{Capture, Meaning, Object, State, Stray};
 use jindou_model::{Result, term};
@@ -15,7 +15,17 @@ const XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral
 fn is_no_property(local: &str) -> bool {
     matches!(
         local,
-        "Description" | "RDF" | "ID" | "about" | "parseType" | "resource" | "nodeID" | "datatype" | "aboutEach" | "aboutEachPrefix" | "bagID"
+        "Description"
+            | "RDF"
+            | "ID"
+            | "about"
+            | "parseType"
+            | "resource"
+            | "nodeID"
+            | "datatype"
+            | "aboutEach"
+            | "aboutEachPrefix"
+            | "bagID"
     )
 }
 
@@ -56,7 +66,10 @@ impl State<'_, '_> {
             }
             return self.parsed(kind, frame);
         }
-        let is_empty = found.resource.is_some() || found.node_id.is_some() || found.class.is_some() || found.properties > 0;
+        let is_empty = found.resource.is_some()
+            || found.node_id.is_some()
+            || found.class.is_some()
+            || found.properties > 0;
         if !is_empty {
             if let Some(datatype) = found.datatype {
                 frame.datatype = meant!(self.iri(datatype, &scope));
@@ -164,7 +177,12 @@ impl State<'_, '_> {
                 Object::Term(object) => object.bytes(&self.arena),
                 Object::Scratch => &self.scratch,
             };
-            terms::triple(subject.bytes(&self.arena), predicate.bytes(&self.arena), bytes, &mut made)?;
+            terms::triple(
+                subject.bytes(&self.arena),
+                predicate.bytes(&self.arena),
+                bytes,
+                &mut made,
+            )?;
             let kept = std::mem::replace(&mut self.scratch, made);
             self.statement(reifier.annotation, word::REIFIES, Object::Scratch)?;
             self.scratch = kept;
@@ -175,10 +193,12 @@ impl State<'_, '_> {
     /// Says the statement of a property that ends, where its content says it.
     pub(super) fn end_property(&mut self, frame: &Frame) -> Result<Meaning<()>> {
         match frame.kind {
-            Kind::Property if !frame.has_node => match self.literal_of(Text::From(frame.text), frame.datatype, &frame.scope) {
-                Some(bad) => self.lose_statement(bad),
-                None => self.link(frame, Object::Scratch)?,
-            },
+            Kind::Property if !frame.has_node => {
+                match self.literal_of(Text::From(frame.text), frame.datatype, &frame.scope) {
+                    Some(bad) => self.lose_statement(bad),
+                    None => self.link(frame, Object::Scratch)?,
+                }
+            }
             Kind::Literal => {
                 let text = self.literal.take();
                 self.scratch.clear();

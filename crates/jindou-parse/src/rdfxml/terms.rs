@@ -16,7 +16,10 @@ pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 pub(super) enum Term {
     Absent,
     /// In the arena.
-    At { start: u32, len: u32 },
+    At {
+        start: u32,
+        len: u32,
+    },
     /// A word of RDF's own.
     Word(&'static str),
     /// Not valid, by its number.
@@ -39,7 +42,9 @@ impl Term {
     #[inline]
     pub(super) fn bytes(self, arena: &[u8]) -> &[u8] {
         match self {
-            Self::At { start, len } => arena.get(start as usize..(start + len) as usize).unwrap_or_default(),
+            Self::At { start, len } => arena
+                .get(start as usize..(start + len) as usize)
+                .unwrap_or_default(),
             Self::Word(word) => word.as_bytes(),
             Self::Absent | Self::Bad(_) => &[],
         }
@@ -101,7 +106,9 @@ impl State<'_, '_> {
                 start: start as u32,
                 len: end - start as u32,
             }),
-            Err(_) => Err(Stray("the terms of open elements are longer than 4 GiB, expected shorter ones".into())),
+            Err(_) => Err(Stray(
+                "the terms of open elements are longer than 4 GiB, expected shorter ones".into(),
+            )),
         }
     }
 
@@ -153,7 +160,11 @@ impl State<'_, '_> {
             return self.since(start);
         }
         let parsed = std::str::from_utf8(iri).map_err(|e| e.to_string());
-        let parsed = parsed.and_then(|iri| oxiri::Iri::parse(iri).map(|_| ()).map_err(|e| e.to_string()));
+        let parsed = parsed.and_then(|iri| {
+            oxiri::Iri::parse(iri)
+                .map(|_| ())
+                .map_err(|e| e.to_string())
+        });
         match parsed {
             Ok(()) => self.since(start),
             Err(e) => {
@@ -173,13 +184,19 @@ impl State<'_, '_> {
     /// The IRI of an `rdf:ID`, which may be used once for each base.
     pub(super) fn id(&mut self, id: &str, scope: &Scope) -> Meaning<Term> {
         if !jindou_xml::is_ncname(id) {
-            return Ok(self.bad(format!("`{}` is not a valid rdf:ID, expected an XML name without a colon", shortened(id))));
+            return Ok(self.bad(format!(
+                "`{}` is not a valid rdf:ID, expected an XML name without a colon",
+                shortened(id)
+            )));
         }
         let iri = self.iri(&format!("#{id}"), scope)?;
         if let Term::At { .. } = iri
             && !self.ids.is_new(iri.bytes(&self.arena))
         {
-            self.refuse(format!("the rdf:ID `{}` stands twice in the document, expected a new one", shortened(id)));
+            self.refuse(format!(
+                "the rdf:ID `{}` stands twice in the document, expected a new one",
+                shortened(id)
+            ));
         }
         Ok(iri)
     }
@@ -187,7 +204,10 @@ impl State<'_, '_> {
     /// The blank node of an `rdf:nodeID`.
     pub(super) fn labelled(&mut self, label: &str) -> Meaning<Term> {
         if !jindou_xml::is_ncname(label) {
-            return Ok(self.bad(format!("`{}` is not a valid rdf:nodeID, expected an XML name without a colon", shortened(label))));
+            return Ok(self.bad(format!(
+                "`{}` is not a valid rdf:nodeID, expected an XML name without a colon",
+                shortened(label)
+            )));
         }
         let start = self.begin();
         self.out.labels.push_name(label, &mut self.arena);
@@ -206,10 +226,13 @@ impl State<'_, '_> {
         if tag.is_empty() {
             return Ok(Term::Absent);
         }
-        if !chars::is_plain_language(tag.as_bytes()) {
-            if let Err(e) = oxilangtag::LanguageTag::parse(tag) {
-                return Ok(self.bad(format!("`{}` is not a valid language tag ({e}), expected one such as en or de-AT", shortened(tag))));
-            }
+        if !chars::is_plain_language(tag.as_bytes())
+            && let Err(e) = oxilangtag::LanguageTag::parse(tag)
+        {
+            return Ok(self.bad(format!(
+                "`{}` is not a valid language tag ({e}), expected one such as en or de-AT",
+                shortened(tag)
+            )));
         }
         let start = self.begin();
         self.arena.extend_from_slice(tag.as_bytes());
@@ -217,7 +240,12 @@ impl State<'_, '_> {
     }
 
     /// Makes a literal in the scratch buffer; what is not valid in it is its end.
-    pub(super) fn literal_of(&mut self, text: Text<'_>, datatype: Term, scope: &Scope) -> Option<u32> {
+    pub(super) fn literal_of(
+        &mut self,
+        text: Text<'_>,
+        datatype: Term,
+        scope: &Scope,
+    ) -> Option<u32> {
         self.scratch.clear();
         let text = match text {
             Text::Of(text) => text,
@@ -263,7 +291,12 @@ pub(super) enum Text<'t> {
 }
 
 /// Makes a triple term of canonical bytes.
-pub(super) fn triple(subject: &[u8], predicate: &[u8], object: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn triple(
+    subject: &[u8],
+    predicate: &[u8],
+    object: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     if object.first() == Some(&term::TRIPLE) && nesting(object) >= MAX_NESTING {
         return Err(too_deep());
     }
@@ -292,7 +325,11 @@ fn nesting(mut bytes: &[u8]) -> usize {
 /// A piece of the document for a message.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 100;
-    let mut short: String = text.chars().take(MOST).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect();
+    let mut short: String = text
+        .chars()
+        .take(MOST)
+        .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
+        .collect();
     if text.chars().nth(MOST).is_some() {
         short.push('…');
     }

@@ -1,154 +1,132 @@
 //! DESCRIBE of many IRIs. The parser binds each to a variable of its own, one BIND over the other: as deep as there are IRIs, and
 //! as wide. They are inline data of one variable instead, which is as long.
 
-use spargebra::Query;
-use spargebra::algebra::{Expression, GraphPattern};
-use spargebra::term::{GroundTerm, Variable};
+use jindou_syntax::algebra::{
+    Expression, GraphPattern, GroundTerm, OrderExpression, Query, Variable,
+};
+use std::sync::Arc;
 
 /// The same query with its IRIs in a VALUES, if there are several. What is described is the same: the IRIs if there is a solution,
-/// and what the solutions bind. O(terms), without recursion but for copying the pattern.
-pub(super) fn flat(query: Query) -> Query {
-    match query {
-        Query::Describe {
-            dataset,
-            pattern,
-            base_iri,
-        } => Query::Describe {
-            dataset,
-            pattern: described(pattern),
-            base_iri,
-        },
-        other => other,
+/// and what the solutions bind. O(terms), without recursion.
+pub(super) fn flat(mut query: Query) -> Query {
+    if let Query::Describe { pattern, .. } = &mut query
+        && let Some(flat) = described(pattern)
+    {
+        *pattern = flat;
     }
+    query
 }
 
-fn described(pattern: GraphPattern) -> GraphPattern {
+fn described(pattern: &GraphPattern) -> Option<Arc<GraphPattern>> {
     match pattern {
         GraphPattern::Slice {
             inner,
             start,
             length,
-        } => match *inner {
+        } => match &**inner {
             GraphPattern::Project { inner, variables } => {
-                projected(*inner, variables, Some((start, length)))
+                projected(inner, variables, Some((*start, *length)))
             }
-            other => GraphPattern::Slice {
-                inner: Box::new(other),
-                start,
-                length,
-            },
+            _ => None,
         },
-        GraphPattern::Project { inner, variables } => projected(*inner, variables, None),
-        other => other,
+        GraphPattern::Project { inner, variables } => projected(inner, variables, None),
+        _ => None,
     }
 }
 
 type Limits = (usize, Option<usize>);
 
-fn slice(inner: GraphPattern, limits: Option<Limits>) -> GraphPattern {
+fn slice(inner: Arc<GraphPattern>, limits: Option<Limits>) -> Arc<GraphPattern> {
     match limits {
-        Some((start, length)) => GraphPattern::Slice {
-            inner: Box::new(inner),
+        Some((start, length)) => Arc::new(GraphPattern::Slice {
+            inner,
             start,
             length,
-        },
+        }),
         None => inner,
     }
 }
 
 fn projected(
-    inner: GraphPattern,
-    mut variables: Vec<Variable>,
+    inner: &Arc<GraphPattern>,
+    variables: &[Variable],
     limits: Option<Limits>,
-) -> GraphPattern {
-    let (mut inner, order) = match inner {
-        GraphPattern::OrderBy { inner, expression } => (*inner, Some(expression)),
-        other => (other, None),
+) -> Option<Arc<GraphPattern>> {
+    let (mut inner, order) = match &**inner {
+        GraphPattern::OrderBy { inner, expression } => (inner, Some(expression)),
+        _ => (inner, None),
     };
     // The parser's binds are in the order of the variables: the last one is the outermost.
     let mut iris = vec![];
     let mut kept = vec![];
-    while let Some(last) = variables.pop() {
-        match inner {
+    for last in variables.iter().rev() {
+        match &**inner {
             GraphPattern::Extend {
                 inner: below,
                 variable,
-                expression: Expression::NamedNode(iri),
-            } if variable == last => {
+                expression,
+            } if variable == last
+                && let Expression::NamedNode(iri) = &**expression =>
+            {
                 iris.push((variable, iri));
-                inner = *below;
+                inner = below;
             }
-            other => {
-                inner = other;
-                kept.push(last);
-            }
+            _ => kept.push(last.clone()),
         }
     }
     kept.reverse();
     iris.reverse();
+    let (variable, _) = *iris.first()?;
     if iris.len() < 2 {
-        // As it was; the order of columns means nothing here.
-        for (variable, iri) in iris {
-            kept.push(variable.clone());
-            inner = GraphPattern::Extend {
-                inner: Box::new(inner),
-                variable,
-                expression: Expression::NamedNode(iri),
-            };
-        }
-        return whole(inner, order, kept, limits);
+        return None;
     }
-    let variable = iris[0].0.clone();
-    let values = GraphPattern::Values {
+    let values = Arc::new(GraphPattern::Values {
         variables: vec![variable.clone()],
         bindings: iris
-            .into_iter()
-            .map(|(_, iri)| vec![Some(GroundTerm::NamedNode(iri))])
+            .iter()
+            .map(|(_, iri)| vec![Some(GroundTerm::NamedNode((*iri).clone()))])
             .collect(),
-    };
-    let is_unit = matches!(&inner, GraphPattern::Bgp { patterns } if patterns.is_empty());
+    });
+    let is_unit = matches!(&**inner, GraphPattern::Bgp { patterns } if patterns.is_empty());
     if is_unit && limits.is_none() {
-        return GraphPattern::Project {
-            inner: Box::new(values),
-            variables: vec![variable],
-        };
+        return Some(Arc::new(GraphPattern::Project {
+            inner: values,
+            variables: vec![variable.clone()],
+        }));
     }
     let mut all = kept.clone();
-    all.push(variable);
+    all.push(variable.clone());
     let rows = whole(inner, order, kept, limits);
     // One row without columns, if there is a solution.
     let any = GraphPattern::Project {
-        inner: Box::new(slice(rows.clone(), Some((0, Some(1))))),
+        inner: slice(Arc::clone(&rows), Some((0, Some(1)))),
         variables: vec![],
     };
-    GraphPattern::Project {
-        inner: Box::new(GraphPattern::Union {
-            left: Box::new(rows),
-            right: Box::new(GraphPattern::Join {
-                left: Box::new(any),
-                right: Box::new(values),
+    Some(Arc::new(GraphPattern::Project {
+        inner: Arc::new(GraphPattern::Union {
+            left: rows,
+            right: Arc::new(GraphPattern::Join {
+                left: Arc::new(any),
+                right: values,
             }),
         }),
         variables: all,
-    }
+    }))
 }
 
 fn whole(
-    inner: GraphPattern,
-    order: Option<Vec<spargebra::algebra::OrderExpression>>,
+    inner: &Arc<GraphPattern>,
+    order: Option<&Vec<OrderExpression>>,
     variables: Vec<Variable>,
     limits: Option<Limits>,
-) -> GraphPattern {
-    let inner = match order {
-        Some(expression) => GraphPattern::OrderBy {
-            inner: Box::new(inner),
-            expression,
-        },
-        None => inner,
-    };
-    let inner = GraphPattern::Project {
-        inner: Box::new(inner),
-        variables,
-    };
-    slice(inner, limits)
+) -> Arc<GraphPattern> {
+    let mut inner = Arc::clone(inner);
+    if let Some(keys) = order {
+        let keys = keys.iter().map(|k| k.with(Arc::clone(k.expression())));
+        inner = Arc::new(GraphPattern::OrderBy {
+            inner,
+            expression: keys.collect(),
+        });
+    }
+    slice(Arc::new(GraphPattern::Project { inner, variables }), limits)
 }

@@ -1,16 +1,15 @@
-//! Texts become algebra, which is dropped without recursion, however deep a text makes it. Memory and time are those of the
-//! [scope](jindou_model::scope) that the thread is inside.
+//! Texts become algebra, which is dropped without recursion, however deep a text makes it ([`jindou_syntax::algebra`]). Memory
+//! and time are those of the [scope](jindou_model::scope) that the thread is inside.
 
 mod describe;
-mod dismantle;
 mod size;
 
-use crate::parse::{Meter, SyntaxOptions, parse_with};
-use crate::update::{Operation, Request, parse_update_with};
+use crate::parse::{SyntaxOptions, parse_with};
+use crate::update::{Request, parse_update_with};
 use jindou_model::{Error, Resource, Result, scope};
+use jindou_syntax::algebra::Query;
 use size::Size;
 pub(crate) use size::expression_bytes;
-use spargebra::{GraphUpdateOperation, Query};
 use std::ops::{Deref, DerefMut};
 
 /// Most levels of algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum. UNIONs, paths and
@@ -30,7 +29,7 @@ pub(crate) const PLAIN_DEPTH: usize = 40;
 /// A parsed query.
 #[derive(Debug)]
 pub struct Parsed {
-    query: Option<Query>,
+    query: Query,
     size: Size,
 }
 
@@ -42,19 +41,14 @@ impl Parsed {
     pub fn of(query: Query) -> Result<Self> {
         let query = describe::flat(query);
         let size = size::of_query(&query);
-        // From here on it is dropped without recursion.
-        let parsed = Self {
-            query: Some(query),
-            size,
-        };
         shallow(&size)?;
-        Ok(parsed)
+        Ok(Self { query, size })
     }
 
-    /// The query, to be dropped by who takes it ([`drop_query`] does without recursion).
+    /// The query.
     #[must_use]
-    pub fn into_query(mut self) -> Query {
-        self.query.take().unwrap_or_else(empty)
+    pub fn into_query(self) -> Query {
+        self.query
     }
 
     /// Levels of the algebra.
@@ -64,45 +58,17 @@ impl Parsed {
     }
 }
 
-fn empty() -> Query {
-    Query::Ask {
-        dataset: None,
-        pattern: spargebra::algebra::GraphPattern::Bgp { patterns: vec![] },
-        base_iri: None,
-    }
-}
-
-/// Drops a query without recursion. O(query).
-pub fn drop_query(query: &mut Query) {
-    dismantle::query(std::mem::replace(query, empty()));
-}
-
 impl Deref for Parsed {
     type Target = Query;
 
     fn deref(&self) -> &Query {
-        match &self.query {
-            Some(query) => query,
-            // Only dropping takes it.
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
+        &self.query
     }
 }
 
 impl DerefMut for Parsed {
     fn deref_mut(&mut self) -> &mut Query {
-        match &mut self.query {
-            Some(query) => query,
-            None => unreachable!("a parsed query has its algebra until it is dropped"),
-        }
-    }
-}
-
-impl Drop for Parsed {
-    fn drop(&mut self) {
-        if let Some(query) = self.query.take() {
-            dismantle::query(query);
-        }
+        &mut self.query
     }
 }
 
@@ -115,14 +81,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-impl Drop for Operation {
-    fn drop(&mut self) {
-        let nothing = GraphUpdateOperation::InsertData { data: vec![] };
-        dismantle::operation(std::mem::replace(&mut self.operation, nothing));
-    }
-}
-
-/// What a thread's stack for so many levels takes, about.
+/// Bytes of a thread's stack for so many levels, about.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
@@ -154,7 +113,7 @@ fn shallow(size: &Size) -> Result<()> {
 /// Those of [`parse_with`]; [`Error::Limit`] also when it is deeper than [`MAX_DEPTH`]; those of [`scope::look`].
 pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
     scope::look()?;
-    let query = parse_with(text, options, &mut Scoped)?;
+    let query = parse_with(text, options)?;
     let parsed = Parsed::of(query)?;
     scope::look()?;
     Ok(parsed)
@@ -166,7 +125,7 @@ pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
 /// Those of [`parse_update_with`] and [`read`].
 pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> {
     scope::look()?;
-    let request = parse_update_with(text, options, &mut Scoped)?;
+    let request = parse_update_with(text, options)?;
     let mut parsed = ParsedUpdate { request, depth: 0 };
     for o in &parsed.request.operations {
         let size = size::of_operation(&o.operation);
@@ -179,19 +138,6 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     }
     scope::look()?;
     Ok(parsed)
-}
-
-/// The scope's limits.
-struct Scoped;
-
-impl Meter for Scoped {
-    fn charge(&mut self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        scope::look()
-    }
 }
 
 /// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the

@@ -1,13 +1,13 @@
 //! How large algebra is: its bytes on the heap and its depth, without recursion.
 
-use spargebra::algebra::{
-    AggregateExpression, Expression, GraphPattern, OrderExpression, PropertyPathExpression,
+use crate::weigh::{Held, PIECE};
+use jindou_syntax::algebra::{
+    AggregateExpression, Expression, GraphName, GraphNamePattern, GraphPattern, GraphTarget,
+    GraphUpdateOperation, GroundQuad, GroundQuadPattern, GroundTerm, GroundTermPattern,
+    GroundTriple, GroundTriplePattern, Literal, NamedNode, NamedNodePattern, NamedOrBlankNode,
+    OrderExpression, PropertyPathExpression, Quad, QuadPattern, Query, QueryDataset, Term,
+    TermPattern, Triple, TriplePattern, Variable,
 };
-use spargebra::term::{
-    GroundTerm, GroundTermPattern, Literal, NamedNodePattern, NamedOrBlankNode, TermPattern,
-    TriplePattern, Variable,
-};
-use spargebra::{GraphUpdateOperation, Query};
 
 /// Bytes and levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,9 +19,6 @@ pub struct Size {
     /// Levels of expressions alone inside each other.
     pub nested: usize,
 }
-
-/// Bytes that the allocator adds to a piece, on average.
-const PIECE: u64 = 16;
 
 enum Part<'a> {
     Pattern(&'a GraphPattern),
@@ -37,6 +34,7 @@ enum Part<'a> {
 struct Measure<'a> {
     open: Vec<(Part<'a>, usize)>,
     size: Size,
+    held: Held,
     /// Operators that the plan has on top of each other, however shallow the algebra is: an EXISTS works on the rows of the one
     /// before, and so does a join.
     stacked: usize,
@@ -45,19 +43,13 @@ struct Measure<'a> {
 /// The size of a query. O(query).
 pub(super) fn of_query(query: &Query) -> Size {
     let mut m = Measure::default();
-    let (Query::Select { pattern, .. }
-    | Query::Ask { pattern, .. }
-    | Query::Construct { pattern, .. }
-    | Query::Describe { pattern, .. }) = query;
-    m.open.push((Part::Pattern(pattern), 1));
+    m.open.push((Part::Pattern(query.pattern()), 1));
     if let Query::Construct { template, .. } = query {
         m.list::<TriplePattern>(template.len());
         template.iter().for_each(|t| m.triple(t, 1));
     }
     if let Some(d) = query.dataset() {
-        d.default.iter().for_each(|n| m.text(n.as_str().len()));
-        let named = d.named.iter().flatten();
-        named.for_each(|n| m.text(n.as_str().len()));
+        m.dataset(d);
     }
     m.all()
 }
@@ -68,22 +60,19 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
     let mut m = Measure::default();
     match operation {
         Op::InsertData { data } => {
-            m.list::<spargebra::term::Quad>(data.len());
+            m.list::<Quad>(data.len());
             for q in data {
-                match &q.subject {
-                    NamedOrBlankNode::NamedNode(n) => m.text(n.as_str().len()),
-                    NamedOrBlankNode::BlankNode(b) => m.text(b.as_str().len()),
-                }
-                m.text(q.predicate.as_str().len());
+                m.subject(&q.subject);
+                m.iri(&q.predicate);
                 m.data(&q.object);
                 m.graph(&q.graph_name);
             }
         }
         Op::DeleteData { data } => {
-            m.list::<spargebra::term::GroundQuad>(data.len());
+            m.list::<GroundQuad>(data.len());
             for q in data {
-                m.text(q.subject.as_str().len());
-                m.text(q.predicate.as_str().len());
+                m.iri(&q.subject);
+                m.iri(&q.predicate);
                 m.open.push((Part::Ground(&q.object), 1));
                 m.graph(&q.graph_name);
                 m.drain();
@@ -96,38 +85,54 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
             using,
         } => {
             m.open.push((Part::Pattern(pattern), 1));
-            m.list::<spargebra::term::QuadPattern>(insert.len());
+            m.list::<QuadPattern>(insert.len());
             for q in insert {
                 m.open.push((Part::Term(&q.subject), 1));
                 m.open.push((Part::Term(&q.object), 1));
                 m.predicate(&q.predicate);
-                m.text(64);
+                m.graph_pattern(&q.graph_name);
                 m.drain();
             }
-            m.list::<spargebra::term::GroundQuadPattern>(delete.len());
+            m.list::<GroundQuadPattern>(delete.len());
             for q in delete {
                 m.open.push((Part::GroundPattern(&q.subject), 1));
                 m.open.push((Part::GroundPattern(&q.object), 1));
                 m.predicate(&q.predicate);
-                m.text(64);
+                m.graph_pattern(&q.graph_name);
                 m.drain();
             }
             if let Some(d) = using {
-                d.default.iter().for_each(|n| m.text(n.as_str().len()));
-                let named = d.named.iter().flatten();
-                named.for_each(|n| m.text(n.as_str().len()));
+                m.dataset(d);
             }
         }
-        Op::Load { .. } | Op::Clear { .. } | Op::Create { .. } | Op::Drop { .. } => m.text(64),
+        Op::Load {
+            source,
+            destination,
+            ..
+        } => {
+            m.iri(source);
+            m.graph(destination);
+        }
+        Op::Create { graph, .. } => m.iri(graph),
+        Op::Clear { graph, .. } | Op::Drop { graph, .. } => {
+            if let GraphTarget::NamedNode(n) = graph {
+                m.iri(n);
+            }
+        }
     }
     m.all()
 }
 
-/// Bytes of an expression on the heap, about. O(expression).
-pub(crate) fn expression_bytes(e: &Expression) -> u64 {
-    let mut m = Measure::default();
+/// Bytes of an expression on the heap, about: of texts those that are not held already. O(expression).
+pub(crate) fn expression_bytes(e: &Expression, held: &mut Held) -> u64 {
+    let mut m = Measure {
+        held: std::mem::take(held),
+        ..Measure::default()
+    };
     m.open.push((Part::Expression(e, 1), 1));
-    m.all().bytes
+    m.drain();
+    *held = m.held;
+    m.size.bytes
 }
 
 impl<'a> Measure<'a> {
@@ -154,9 +159,33 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// A string on the heap.
-    fn text(&mut self, bytes: usize) {
-        self.size.bytes += bytes as u64 + PIECE;
+    /// A text on the heap, if it is not counted yet.
+    fn text(&mut self, text: &[u8]) {
+        self.size.bytes += self.held.bytes(text);
+    }
+
+    fn iri(&mut self, n: &NamedNode) {
+        self.text(n.as_str().as_bytes());
+    }
+
+    fn subject(&mut self, n: &NamedOrBlankNode) {
+        if let NamedOrBlankNode::NamedNode(n) = n {
+            self.iri(n);
+        }
+    }
+
+    fn graph_pattern(&mut self, g: &GraphNamePattern) {
+        match g {
+            GraphNamePattern::NamedNode(n) => self.iri(n),
+            GraphNamePattern::Variable(v) => self.variable(v),
+            GraphNamePattern::DefaultGraph => {}
+        }
+    }
+
+    fn dataset(&mut self, d: &QueryDataset) {
+        let named = d.named.iter().flatten();
+        self.list::<NamedNode>(d.default.len() + named.clone().count());
+        d.default.iter().chain(named).for_each(|n| self.iri(n));
     }
 
     /// A list of so many.
@@ -173,41 +202,37 @@ impl<'a> Measure<'a> {
     }
 
     fn literal(&mut self, l: &Literal) {
-        self.text(l.value().len());
-        match l.language() {
-            Some(language) => self.text(language.len()),
-            None if l.datatype() == oxrdf::vocab::xsd::STRING => {}
-            None => self.text(l.datatype().as_str().len()),
-        }
+        self.text(l.canonical());
     }
 
     fn variable(&mut self, v: &Variable) {
-        self.text(v.as_str().len());
+        self.text(v.as_str().as_bytes());
     }
 
     fn predicate(&mut self, p: &NamedNodePattern) {
         match p {
-            NamedNodePattern::NamedNode(n) => self.text(n.as_str().len()),
+            NamedNodePattern::NamedNode(n) => self.iri(n),
             NamedNodePattern::Variable(v) => self.variable(v),
         }
     }
 
-    fn graph(&mut self, g: &spargebra::term::GraphName) {
-        if let spargebra::term::GraphName::NamedNode(n) = g {
-            self.text(n.as_str().len());
+    fn graph(&mut self, g: &GraphName) {
+        if let GraphName::NamedNode(n) = g {
+            self.iri(n);
         }
     }
 
-    fn data(&mut self, t: &oxrdf::Term) {
+    fn data(&mut self, t: &Term) {
         let mut open = vec![t];
         while let Some(t) = open.pop() {
             match t {
-                oxrdf::Term::NamedNode(n) => self.text(n.as_str().len()),
-                oxrdf::Term::BlankNode(b) => self.text(b.as_str().len()),
-                oxrdf::Term::Literal(l) => self.literal(l),
-                oxrdf::Term::Triple(t) => {
-                    self.node::<oxrdf::Triple>();
-                    self.text(64 + t.predicate.as_str().len());
+                Term::NamedNode(n) => self.iri(n),
+                Term::BlankNode(_) => {}
+                Term::Literal(l) => self.literal(l),
+                Term::Triple(t) => {
+                    self.node::<Triple>();
+                    self.subject(&t.subject);
+                    self.iri(&t.predicate);
                     open.push(&t.object);
                 }
             }
@@ -228,8 +253,8 @@ impl<'a> Measure<'a> {
 
     fn term(&mut self, t: &'a TermPattern, depth: usize) {
         match t {
-            TermPattern::NamedNode(n) => self.text(n.as_str().len()),
-            TermPattern::BlankNode(b) => self.text(b.as_str().len()),
+            TermPattern::NamedNode(n) => self.iri(n),
+            TermPattern::BlankNode(_) => {}
             TermPattern::Literal(l) => self.literal(l),
             TermPattern::Variable(v) => self.variable(v),
             TermPattern::Triple(t) => {
@@ -241,12 +266,12 @@ impl<'a> Measure<'a> {
 
     fn ground(&mut self, t: &'a GroundTerm, depth: usize) {
         match t {
-            GroundTerm::NamedNode(n) => self.text(n.as_str().len()),
+            GroundTerm::NamedNode(n) => self.iri(n),
             GroundTerm::Literal(l) => self.literal(l),
             GroundTerm::Triple(t) => {
-                self.node::<spargebra::term::GroundTriple>();
-                self.text(t.subject.as_str().len());
-                self.text(t.predicate.as_str().len());
+                self.node::<GroundTriple>();
+                self.iri(&t.subject);
+                self.iri(&t.predicate);
                 self.open.push((Part::Ground(&t.object), depth));
             }
         }
@@ -254,11 +279,11 @@ impl<'a> Measure<'a> {
 
     fn ground_pattern(&mut self, t: &'a GroundTermPattern, depth: usize) {
         match t {
-            GroundTermPattern::NamedNode(n) => self.text(n.as_str().len()),
+            GroundTermPattern::NamedNode(n) => self.iri(n),
             GroundTermPattern::Literal(l) => self.literal(l),
             GroundTermPattern::Variable(v) => self.variable(v),
             GroundTermPattern::Triple(t) => {
-                self.node::<spargebra::term::GroundTriplePattern>();
+                self.node::<GroundTriplePattern>();
                 self.predicate(&t.predicate);
                 self.open.push((Part::GroundPattern(&t.subject), depth));
                 self.open.push((Part::GroundPattern(&t.object), depth));
@@ -269,10 +294,10 @@ impl<'a> Measure<'a> {
     fn path(&mut self, p: &'a PropertyPathExpression, depth: usize) {
         use PropertyPathExpression as P;
         match p {
-            P::NamedNode(n) => self.text(n.as_str().len()),
+            P::NamedNode(n) => self.iri(n),
             P::NegatedPropertySet(list) => {
-                self.list::<spargebra::term::NamedNode>(list.len());
-                list.iter().for_each(|n| self.text(n.as_str().len()));
+                self.list::<NamedNode>(list.len());
+                list.iter().for_each(|n| self.iri(n));
             }
             P::Reverse(p) | P::ZeroOrMore(p) | P::OneOrMore(p) | P::ZeroOrOne(p) => {
                 self.node::<P>();
@@ -336,11 +361,11 @@ impl<'a> Measure<'a> {
             } => {
                 self.inner(left, depth);
                 self.inner(right, depth);
-                self.expressions(expression, depth);
+                self.expressions(expression.iter().map(|e| &**e), depth);
             }
             GraphPattern::Filter { expr, inner } => {
                 self.inner(inner, depth);
-                self.expressions([expr], depth);
+                self.expressions([&**expr], depth);
             }
             GraphPattern::Extend {
                 inner,
@@ -349,16 +374,13 @@ impl<'a> Measure<'a> {
             } => {
                 self.variable(variable);
                 self.inner(inner, depth);
-                self.expressions([expression], depth);
+                self.expressions([&**expression], depth);
             }
             GraphPattern::OrderBy { inner, expression } => {
                 self.list::<OrderExpression>(expression.len());
                 // Each key is bound over the rows before.
                 self.inner(inner, depth + expression.len());
-                let list = expression.iter().map(|e| {
-                    let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = e;
-                    e
-                });
+                let list = expression.iter().map(|e| &**e.expression());
                 self.expressions(list, depth);
             }
             GraphPattern::Group {
@@ -374,7 +396,7 @@ impl<'a> Measure<'a> {
                 for (v, a) in aggregates {
                     self.variable(v);
                     if let AggregateExpression::FunctionCall { expr, .. } = a {
-                        self.expressions([expr], depth);
+                        self.expressions([&**expr], depth);
                     }
                 }
             }
@@ -409,7 +431,7 @@ impl<'a> Measure<'a> {
 
     fn expression(&mut self, e: &'a Expression, nested: usize, depth: usize) {
         match e {
-            Expression::NamedNode(n) => self.text(n.as_str().len()),
+            Expression::NamedNode(n) => self.iri(n),
             Expression::Literal(l) => self.literal(l),
             Expression::Variable(v) | Expression::Bound(v) => self.variable(v),
             Expression::Exists(p) => {

@@ -26,7 +26,11 @@ impl Builder<'_> {
                 a.function,
                 AggregateFunction::Count | AggregateFunction::CountRows
             );
-            of_a_slot && function && (!a.distinct || a.of.is_none())
+            // Distinct rows are those of the pattern only where no slot of it is hidden: a blank node's, or one that a SELECT leaves out.
+            let in_row = |end: &End| !matches!(end, End::Slot(slot) if !a.row.contains(slot));
+            let whole =
+                || a.of.is_none() && in_row(&End::Slot(s)) && in_row(p) && in_row(&End::Slot(o));
+            of_a_slot && function && (!a.distinct || whole())
         };
         if !aggregates.iter().all(counts_rows) {
             return None;
@@ -96,7 +100,7 @@ impl Builder<'_> {
             .into_iter()
             .map(|(key, n)| {
                 let mut row: Vec<Cell> = key.into_iter().map(Cell::Id).collect();
-                let bytes = term::encode(&Literal::from(n as i64).into());
+                let bytes = Canonical::from(term::encode(&Literal::from(n as i64).into()));
                 let cell = match self.snapshot.lookup(&bytes) {
                     Some(VertexId(v)) => Cell::Id(v),
                     None => Cell::Term(bytes),
@@ -169,8 +173,6 @@ impl Builder<'_> {
             (End::Slot(_), End::Term(_)) => (open, typed),
             _ => return None,
         };
-        let mut rdf_type = vec![];
-        term::push_iri(oxrdf::vocab::rdf::TYPE.as_str(), &mut rdf_type);
         let (End::Slot(x), End::Term(p), End::Term(class)) =
             (&typed.subject, &typed.predicate, &typed.object)
         else {
@@ -184,7 +186,7 @@ impl Builder<'_> {
         let places = [&typed.place, &open.place].map(|p| *p == Place::Default);
         let free = !node.uses.meets(&self.outer.possible) && places == [true, true];
         let apart = s != o && s != by && o != by && *by == slot;
-        if !free || !apart || *p != rdf_type || (x != s && x != o) {
+        if !free || !apart || !is_rdf_type(p) || (x != s && x != o) {
             return None;
         }
         self.dataset
@@ -226,7 +228,7 @@ impl Builder<'_> {
         is_free.then(|| one_pattern(node)).flatten()
     }
 
-    fn view(&self, predicate: &[u8], direction: Direction) -> Option<EdgeView<'_>> {
+    fn view(&self, predicate: &Canonical, direction: Direction) -> Option<EdgeView<'_>> {
         let v = self.snapshot.lookup(predicate)?;
         let p = self.snapshot.predicate_of(v)?;
         Some(self.snapshot.edges(p, direction))
@@ -278,4 +280,9 @@ fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
         rows: n,
         cost: n * OUT,
     }
+}
+
+fn is_rdf_type(term: &Canonical) -> bool {
+    let iri = term.strip_prefix(&[term::IRI]);
+    iri == Some(oxrdf::vocab::rdf::TYPE.as_str().as_bytes())
 }

@@ -13,7 +13,7 @@ use crate::cost::{
 };
 use crate::equal;
 use crate::expression::Expr;
-use crate::logical::{Bgp, End, Kind, Node, PathNode, Place};
+use crate::logical::{Bgp, End, Kind, Node, PathNode, Place, Row};
 use crate::operator;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
@@ -25,8 +25,8 @@ use crate::{
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, term};
+use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpression};
 use rustc_hash::FxHashMap;
-use spargebra::algebra::PropertyPathExpression;
 use std::sync::Arc;
 
 pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
@@ -251,7 +251,7 @@ impl Builder<'_> {
         }
     }
 
-    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Vec<Option<Vec<u8>>>]) -> Built {
+    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Row]) -> Built {
         let cells = rows
             .iter()
             .map(|r| {
@@ -508,6 +508,7 @@ impl Builder<'_> {
         };
         let mut all: Vec<Condition> = filters
             .iter()
+            .take_while(|_| !self.watch.is_over())
             .filter_map(|f| match compiler.compile(f) {
                 Compiled::True => None,
                 other => Some(condition::known(other)),
@@ -521,9 +522,8 @@ impl Builder<'_> {
     }
 
     pub(crate) fn extend(&mut self, b: Built, to: Slot, value: &Expr) -> Built {
-        use spargebra::algebra::Expression;
         let b = self.with_outer(b, &value.slots());
-        let bound = match &value.expression {
+        let bound = match &*value.expression {
             Expression::NamedNode(_) | Expression::Literal(_) => true,
             Expression::Variable(v) => value.slot(v).is_some_and(|s| b.certain.has(s)),
             _ => false,

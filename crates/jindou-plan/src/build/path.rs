@@ -134,10 +134,8 @@ impl Builder<'_> {
 
     pub(super) fn path_of(&self, p: &PropertyPathExpression) -> Path {
         use PropertyPathExpression as P;
-        let predicate = |n: &spargebra::term::NamedNode| {
-            let mut bytes = vec![];
-            term::push_iri(n.as_str(), &mut bytes);
-            let v = self.snapshot.lookup(&bytes)?;
+        let predicate = |n: &NamedNode| {
+            let v = self.snapshot.lookup(&n.canonical())?;
             self.snapshot.predicate_of(v)
         };
         match p {

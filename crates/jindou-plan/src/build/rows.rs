@@ -5,7 +5,7 @@ use super::*;
 use crate::joins;
 
 /// Nodes that may be looked at again in a query, to plan them another way: any that people write, and so many times a query's own.
-const TRIES: usize = 1 << 16;
+const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
 impl Builder<'_> {

@@ -49,7 +49,7 @@ impl Sinking {
                 out.constant.push(c);
                 continue;
             }
-            for (_, slot) in &c.variables {
+            for (_, slot) in c.variables.iter() {
                 out.slots.insert(*slot);
                 if let Some(readers) = &mut out.readers {
                     readers.entry(*slot).or_default().push(out.list.len());
@@ -173,9 +173,11 @@ impl Node {
                 here = set.split_off(&inner.certain);
                 inner.sink_some(set, room);
             }
-            Kind::Apply { input, kind, .. }
-                if matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
-            {
+            Kind::Apply {
+                input,
+                kind: ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_),
+                ..
+            } => {
                 here = set.split_off(&input.certain);
                 input.sink_some(set, room);
             }

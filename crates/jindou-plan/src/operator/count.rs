@@ -72,7 +72,7 @@ impl Facts for GroupCount {
         false
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         weigh::list::<Slot>(self.group.len()) + weigh::list::<Count>(self.counts.len())
     }
 

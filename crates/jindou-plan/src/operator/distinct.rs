@@ -45,7 +45,7 @@ impl Facts for Distinct {
         Order::Keeps
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         weigh::list::<Slot>(self.slots.len())
     }
 

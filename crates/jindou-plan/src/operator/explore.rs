@@ -45,8 +45,8 @@ impl Facts for Exploration {
         parameters::ids_of_steps(&mut self.steps, f);
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::steps(&self.steps) + self.empty.as_ref().map_or(0, |e| e.capacity() as u64)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::steps(&self.steps, held) + self.empty.as_ref().map_or(0, |e| e.capacity() as u64)
     }
 
     fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {

@@ -53,8 +53,8 @@ impl Facts for Extend {
         Order::Keeps
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::general(&self.value)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::general(&self.value, held)
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {

@@ -151,7 +151,7 @@ pub(crate) trait Facts {
     fn each_id(&mut self, _f: &mut EachId<'_>) {}
 
     /// Bytes on the heap that are its own, those of its inputs aside, about.
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         0
     }
 

@@ -51,8 +51,8 @@ impl Facts for Filter {
         parameters::ids_of_condition(&mut self.condition, f);
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::condition(&self.condition)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::condition(&self.condition, held)
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {

@@ -119,7 +119,7 @@ impl Facts for Group {
         false
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         let rows = self
             .aggregates
             .iter()

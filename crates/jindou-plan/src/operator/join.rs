@@ -111,8 +111,12 @@ impl Facts for Join {
         }
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::list::<JoinKey>(self.on.len()) + self.condition.as_ref().map_or(0, weigh::condition)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::list::<JoinKey>(self.on.len())
+            + self
+                .condition
+                .as_ref()
+                .map_or(0, |c| weigh::condition(c, held))
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {

@@ -42,7 +42,7 @@ impl Facts for OrderBy {
         Order::Makes
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         weigh::list::<(Slot, bool)>(self.keys.len())
     }
 

@@ -118,7 +118,7 @@ impl Facts for FollowPath {
         parameters::ids_of_graph(&mut self.graph, f);
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         weigh::path(&self.path)
     }
 

@@ -4,13 +4,14 @@ use super::facts::{Facts, Prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::weigh::PIECE;
-use crate::{Slot, cost};
+use crate::{Slot, cost, show};
+use jindou_syntax::algebra::{NamedNode, Text};
 
 /// The endpoint that SERVICE asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The endpoint with this IRI.
-    Iri(String),
+    Iri(NamedNode),
     /// The one that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with `each_row`: one
     /// call a distinct endpoint.
     Slot(Slot),
@@ -24,7 +25,7 @@ pub struct Service {
     /// The query to send: a SELECT whose columns are named like `slots`.
     pub query: String,
     /// Variable and slot of each column.
-    pub slots: Vec<(String, Slot)>,
+    pub slots: Vec<(Text, Slot)>,
     /// One empty row instead of an error.
     pub silent: bool,
 }
@@ -49,15 +50,18 @@ impl Facts for Service {
         self.outer_slots().into_iter().collect()
     }
 
-    fn own_bytes(&self) -> u64 {
-        let names = self.slots.iter().map(|s| s.0.capacity() as u64 + 2 * PIECE);
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        let names = self
+            .slots
+            .iter()
+            .map(|s| held.bytes(s.0.as_bytes()) + PIECE);
         self.query.capacity() as u64 + names.sum::<u64>()
     }
 
     fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
-            Endpoint::Iri(iri) => format!("<{iri}>"),
+            Endpoint::Iri(iri) => show::term(&iri.canonical()),
             Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
         };
         Node::leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)

@@ -66,8 +66,8 @@ impl Facts for Steps {
         parameters::ids_of_steps(&mut self.steps, f);
     }
 
-    fn own_bytes(&self) -> u64 {
-        weigh::steps(&self.steps)
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+        weigh::steps(&self.steps, held)
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {

@@ -42,7 +42,7 @@ impl Facts for Union {
         true
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
         weigh::list::<Operator>(self.inputs.capacity().saturating_sub(self.inputs.len()))
     }
 

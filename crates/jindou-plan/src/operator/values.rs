@@ -4,6 +4,7 @@ use super::facts::{EachId, Facts, Prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
+use jindou_syntax::algebra::Canonical;
 
 /// A value of inline data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum Cell {
     /// A vertex of the store.
     Id(u32),
     /// A term that the store does not have, in canonical bytes: it gets a query-local id.
-    Term(Vec<u8>),
+    Term(Canonical),
 }
 
 /// Inline data, rows of one cell a slot.
@@ -54,10 +55,10 @@ impl Facts for Values {
         }
     }
 
-    fn own_bytes(&self) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
         let row = |r: &Vec<Cell>| {
             let terms = r.iter().map(|c| match c {
-                Cell::Term(t) => t.capacity() as u64 + weigh::PIECE,
+                Cell::Term(t) => held.canonical(t),
                 Cell::Unbound | Cell::Id(_) => 0,
             });
             weigh::list::<Cell>(r.capacity()) + terms.sum::<u64>()

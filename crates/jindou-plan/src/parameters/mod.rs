@@ -14,8 +14,7 @@ use crate::planner::plan_over;
 use crate::{Plan, PlanOptions};
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result};
 use jindou_store::Graph;
-use oxrdf::{NamedNode, Term, Variable};
-use spargebra::Query;
+use jindou_syntax::algebra::{NamedNode, NamedOrBlankNode, Query, Term, Variable};
 
 /// Most parameters of a query.
 pub const MAX_PARAMETERS: usize = 64;
@@ -47,15 +46,6 @@ pub struct Prepared {
     placed: Option<Query>,
 }
 
-impl Drop for Prepared {
-    fn drop(&mut self) {
-        crate::drop_query(&mut self.query);
-        if let Some(placed) = &mut self.placed {
-            crate::drop_query(placed);
-        }
-    }
-}
-
 impl Prepared {
     /// Of a query and its parameters' names, without `?` and `$`.
     ///
@@ -72,8 +62,9 @@ impl Prepared {
         let mut variables: Vec<Variable> = Vec::with_capacity(names.len());
         for name in names {
             let name = name.as_ref();
-            let variable = Variable::new(name)
+            let variable = oxrdf::Variable::new(name)
                 .map_err(|_| Error::Query(format!("'{name}' is not a variable's name")))?;
+            let variable = Variable::from(variable);
             if variables.contains(&variable) {
                 return Err(Error::Query(format!(
                     "the parameter ${name} is named twice"
@@ -114,7 +105,7 @@ impl Prepared {
     ///
     /// # Errors
     /// As [`substitute`]; `Query` for too few or too many terms.
-    pub fn with(&self, values: Vec<Term>) -> Result<Query> {
+    pub fn with(&self, values: &[oxrdf::Term]) -> Result<Query> {
         if values.len() != self.names.len() {
             return Err(Error::Query(format!(
                 "the query has {} parameters and was given {} terms",
@@ -122,8 +113,9 @@ impl Prepared {
                 values.len()
             )));
         }
+        let values = values.iter().map(Term::from);
         let values: Vec<(Variable, Term)> = self.names.iter().cloned().zip(values).collect();
-        substitute(&self.query, &values)
+        Ok(substitution::of(&self.query, &values)?.0)
     }
 
     /// A plan whose constants can be written, or `None` if each combination of terms needs its own plan: a parameter is in an
@@ -149,8 +141,9 @@ impl Prepared {
 /// # Errors
 /// [`Error::Query`] for a blank node (in a query it is a variable), a predicate or a graph that is not an IRI, and a variable
 /// that the query gives a value itself.
-pub fn substitute(query: &Query, values: &[(Variable, Term)]) -> Result<Query> {
-    Ok(substitution::of(query, values)?.0)
+pub fn substitute(query: &Query, values: &[(oxrdf::Variable, oxrdf::Term)]) -> Result<Query> {
+    let values: Vec<(Variable, Term)> = values.iter().map(|(v, t)| (v.into(), t.into())).collect();
+    Ok(substitution::of(query, &values)?.0)
 }
 
 /// Refuses blank nodes, also inside of triple terms.
@@ -158,8 +151,11 @@ fn check_value(name: &Variable, value: &Term) -> Result<()> {
     let has_blank = match value {
         Term::BlankNode(_) => true,
         Term::Triple(t) => {
-            check_value(name, &t.subject.clone().into())?;
-            return check_value(name, &t.object);
+            let is_blank = matches!(t.subject, NamedOrBlankNode::BlankNode(_));
+            if !is_blank {
+                return check_value(name, &t.object);
+            }
+            true
         }
         Term::NamedNode(_) | Term::Literal(_) => false,
     };

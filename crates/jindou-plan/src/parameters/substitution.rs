@@ -1,12 +1,13 @@
-//! Terms for variables, in the algebra.
+//! Terms for variables, in the algebra. What has no parameter in it is shared with the query.
 
 use super::check_value;
-use crate::expression::parts_mut;
+use crate::expression::map_parts;
 use jindou_model::{Error, Result};
-use oxrdf::{NamedNode, Term, Variable};
-use spargebra::Query;
-use spargebra::algebra::{AggregateExpression, Expression, GraphPattern, OrderExpression};
-use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+use jindou_syntax::algebra::{
+    Expression, Function, GraphPattern, NamedNode, NamedNodePattern, NamedOrBlankNode, Query,
+    Rewrite, Term, TermPattern, TriplePattern, Variable,
+};
+use std::sync::Arc;
 
 const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
@@ -32,22 +33,28 @@ pub(super) fn of(query: &Query, values: &[(Variable, Term)]) -> Result<(Query, U
         },
     };
     let mut query = query.clone();
-    match &mut query {
-        Query::Construct {
-            template, pattern, ..
-        } => {
-            for t in template {
-                s.template(t)?;
-            }
-            s.pattern(pattern)?;
+    if let Query::Construct { template, .. } = &mut query {
+        let mut all = template.to_vec();
+        for t in &mut all {
+            s.template(t)?;
         }
-        Query::Describe { pattern, .. } => {
-            s.uses.only_ends = false;
-            s.pattern(pattern)?;
-        }
-        Query::Select { pattern, .. } | Query::Ask { pattern, .. } => s.pattern(pattern)?,
+        *template = all.into();
+    }
+    if let Query::Describe { .. } = &query {
+        s.uses.only_ends = false;
+    }
+    if let Some(new) = s.pattern(query.pattern())? {
+        *query.pattern_mut() = new;
     }
     Ok((query, s.uses))
+}
+
+/// The replacement of a part: `None` for the part itself.
+type New<T> = Result<Option<Arc<T>>>;
+
+/// The new part, or the old one.
+fn or<T>(new: Option<Arc<T>>, old: &Arc<T>) -> Arc<T> {
+    new.unwrap_or_else(|| Arc::clone(old))
 }
 
 struct Substitution<'a> {
@@ -79,7 +86,8 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    fn iri(&mut self, name: &mut NamedNodePattern, what: &str) -> Result<()> {
+    /// True if it was a parameter.
+    fn iri(&mut self, name: &mut NamedNodePattern, what: &str) -> Result<bool> {
         if let NamedNodePattern::Variable(v) = name
             && let Some(value) = self.elsewhere(v)
         {
@@ -90,8 +98,9 @@ impl Substitution<'_> {
                 )));
             };
             *name = NamedNodePattern::NamedNode(iri);
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// True if it was a parameter.
@@ -101,19 +110,21 @@ impl Substitution<'_> {
                 let Some(value) = self.value(v) else {
                     return Ok(false);
                 };
-                *end = as_pattern(value)?;
+                *end = as_pattern(&value)?;
                 Ok(true)
             }
             TermPattern::Triple(t) => {
                 let before = self.uses.only_ends;
+                let mut own = (**t).clone();
                 let parts = [
-                    self.end(&mut t.subject)?,
-                    self.end(&mut t.object)?,
-                    matches!(&t.predicate, NamedNodePattern::Variable(v)
-                        if self.values.iter().any(|(name, _)| name == v)),
+                    self.end(&mut own.subject)?,
+                    self.end(&mut own.object)?,
+                    self.iri(&mut own.predicate, "a predicate")?,
                 ];
-                self.iri(&mut t.predicate, "a predicate")?;
                 self.uses.only_ends = before && !parts.contains(&true);
+                if own != **t {
+                    *t = Arc::new(own);
+                }
                 Ok(false)
             }
             TermPattern::NamedNode(_) | TermPattern::Literal(_) | TermPattern::BlankNode(_) => {
@@ -146,140 +157,160 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    fn pattern(&mut self, p: &mut GraphPattern) -> Result<()> {
-        match p {
-            GraphPattern::Bgp { patterns } => {
-                patterns.iter_mut().try_for_each(|t| self.triple(t))?;
-            }
-            GraphPattern::Path {
-                subject, object, ..
-            } => {
-                let parts = [self.end(subject)?, self.end(object)?];
-                self.uses.only_ends &= !parts.contains(&true);
-            }
-            GraphPattern::Join { left, right }
-            | GraphPattern::Lateral { left, right }
-            | GraphPattern::Union { left, right }
-            | GraphPattern::Minus { left, right } => {
-                self.pattern(left)?;
-                self.pattern(right)?;
-            }
-            GraphPattern::LeftJoin {
-                left,
-                right,
-                expression,
-            } => {
-                self.pattern(left)?;
-                self.pattern(right)?;
-                if let Some(e) = expression {
-                    self.expression(e)?;
-                }
-            }
-            GraphPattern::Filter { expr, inner } => {
-                self.pattern(inner)?;
-                self.expression(expr)?;
-            }
-            GraphPattern::Graph { name, inner } => {
-                self.iri(name, "a graph")?;
-                self.pattern(inner)?;
-            }
-            GraphPattern::Service { name, inner, .. } => {
-                self.iri(name, "an endpoint")?;
-                let before = self.uses.of.clone();
-                self.pattern(inner)?;
-                self.uses.only_ends &= before == self.uses.of;
-            }
-            GraphPattern::Extend {
-                inner,
-                variable,
-                expression,
-            } => {
-                self.not_given(variable, "BIND or AS")?;
-                self.pattern(inner)?;
-                self.expression(expression)?;
-            }
-            GraphPattern::Values { variables, .. } => {
-                for v in variables {
-                    self.not_given(v, "VALUES")?;
-                }
-            }
-            GraphPattern::OrderBy { inner, expression } => {
-                self.pattern(inner)?;
-                for e in expression {
-                    let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = e;
-                    self.expression(e)?;
-                }
-            }
-            GraphPattern::Project { inner, variables } => {
-                self.pattern(inner)?;
-                self.columns(inner, variables);
-            }
-            GraphPattern::Group {
-                inner,
-                variables,
-                aggregates,
-            } => {
-                self.pattern(inner)?;
-                self.columns(inner, variables);
-                for (to, aggregate) in aggregates {
-                    self.not_given(to, "an aggregate")?;
-                    if let AggregateExpression::FunctionCall { expr, .. } = aggregate {
-                        self.expression(expr)?;
-                    }
-                }
-            }
-            GraphPattern::Distinct { inner }
-            | GraphPattern::Reduced { inner }
-            | GraphPattern::Slice { inner, .. } => self.pattern(inner)?,
-        }
-        Ok(())
-    }
-
     /// A parameter that is a column has its value in every row.
-    fn columns(&mut self, inner: &mut GraphPattern, variables: &[Variable]) {
+    fn columns(
+        &mut self,
+        inner: &Arc<GraphPattern>,
+        variables: &[Variable],
+    ) -> Option<Arc<GraphPattern>> {
+        let mut out = None;
         for v in variables {
             if let Some(value) = self.elsewhere(v) {
-                let empty = GraphPattern::Bgp { patterns: vec![] };
-                *inner = GraphPattern::Extend {
-                    inner: Box::new(std::mem::replace(inner, empty)),
+                out = Some(Arc::new(GraphPattern::Extend {
+                    inner: or(out, inner),
                     variable: v.clone(),
-                    expression: as_expression(value),
-                };
+                    expression: Arc::new(as_expression(&value)),
+                }));
             }
         }
+        out
     }
 
-    fn expression(&mut self, e: &mut Expression) -> Result<()> {
+    fn value_of(&mut self, e: &Expression) -> Result<Option<Expression>> {
         match e {
-            Expression::NamedNode(_) | Expression::Literal(_) => {}
-            Expression::Variable(v) => {
-                if let Some(value) = self.elsewhere(v) {
-                    *e = as_expression(value);
-                }
-            }
+            Expression::NamedNode(_) | Expression::Literal(_) => Ok(None),
+            Expression::Variable(v) => Ok(self.elsewhere(v).map(|value| as_expression(&value))),
             Expression::Bound(v) => {
-                if self.elsewhere(v).is_some() {
-                    *e = Expression::Literal(true.into());
-                }
+                let given = self.elsewhere(v);
+                Ok(given.map(|_| Expression::Literal(true.into())))
             }
-            Expression::Exists(p) => self.pattern(p)?,
-            e => parts_mut(e)
-                .into_iter()
-                .try_for_each(|e| self.expression(e))?,
+            Expression::Exists(p) => Ok(self.pattern(p)?.map(Expression::Exists)),
+            e => map_parts(e, &mut |e| self.value_of(e)),
         }
-        Ok(())
     }
 }
 
-fn as_pattern(value: Term) -> Result<TermPattern> {
+impl Rewrite for Substitution<'_> {
+    type Error = Error;
+
+    fn expression(&mut self, e: &Expression) -> New<Expression> {
+        Ok(self.value_of(e)?.map(Arc::new))
+    }
+
+    fn pattern(&mut self, p: &GraphPattern) -> New<GraphPattern> {
+        use GraphPattern as P;
+        let new = match p {
+            P::Bgp { patterns } => {
+                let mut own = patterns.clone();
+                own.iter_mut().try_for_each(|t| self.triple(t))?;
+                (own != *patterns).then_some(P::Bgp { patterns: own })
+            }
+            P::Path {
+                subject,
+                path,
+                object,
+            } => {
+                let mut ends = [subject.clone(), object.clone()];
+                let [s, o] = &mut ends;
+                let parts = [self.end(s)?, self.end(o)?];
+                self.uses.only_ends &= !parts.contains(&true);
+                let [subject, object] = ends;
+                Some(P::Path {
+                    subject,
+                    path: path.clone(),
+                    object,
+                })
+            }
+            P::Graph { name, inner } => {
+                let mut own = name.clone();
+                let named = self.iri(&mut own, "a graph")?;
+                let below = self.pattern(inner)?;
+                (named || below.is_some()).then(|| P::Graph {
+                    name: own,
+                    inner: or(below, inner),
+                })
+            }
+            P::Service {
+                name,
+                inner,
+                silent,
+            } => {
+                let mut own = name.clone();
+                let named = self.iri(&mut own, "an endpoint")?;
+                let before = self.uses.of.clone();
+                let below = self.pattern(inner)?;
+                self.uses.only_ends &= before == self.uses.of;
+                (named || below.is_some()).then(|| P::Service {
+                    name: own,
+                    inner: or(below, inner),
+                    silent: *silent,
+                })
+            }
+            P::Extend { variable, .. } => {
+                self.not_given(variable, "BIND or AS")?;
+                p.rewritten(self)?
+            }
+            P::Values { variables, .. } => {
+                for v in variables {
+                    self.not_given(v, "VALUES")?;
+                }
+                None
+            }
+            P::Project { inner, variables } => {
+                let below = self.pattern(inner)?;
+                let bound = self.columns(below.as_ref().unwrap_or(inner), variables);
+                bound.or(below).map(|inner| P::Project {
+                    inner,
+                    variables: variables.clone(),
+                })
+            }
+            P::Group {
+                variables,
+                aggregates,
+                ..
+            } => {
+                for (to, _) in aggregates {
+                    self.not_given(to, "an aggregate")?;
+                }
+                let new = p.rewritten(self)?;
+                let P::Group {
+                    inner, aggregates, ..
+                } = new.as_ref().unwrap_or(p)
+                else {
+                    return Ok(None);
+                };
+                match self.columns(inner, variables) {
+                    Some(inner) => Some(P::Group {
+                        inner,
+                        variables: variables.clone(),
+                        aggregates: aggregates
+                            .iter()
+                            .map(|(v, a)| (v.clone(), a.shared()))
+                            .collect(),
+                    }),
+                    None => new,
+                }
+            }
+            p => p.rewritten(self)?,
+        };
+        Ok(new.map(Arc::new))
+    }
+}
+
+fn subject(n: &NamedOrBlankNode) -> Term {
+    n.clone().into()
+}
+
+fn as_pattern(value: &Term) -> Result<TermPattern> {
     Ok(match value {
-        Term::NamedNode(n) => TermPattern::NamedNode(n),
-        Term::Literal(l) => TermPattern::Literal(l),
-        Term::Triple(t) => TermPattern::Triple(Box::new(TriplePattern {
-            subject: as_pattern(t.subject.into())?,
-            predicate: NamedNodePattern::NamedNode(t.predicate),
-            object: as_pattern(t.object)?,
-        })),
+        Term::NamedNode(n) => n.clone().into(),
+        Term::Literal(l) => l.clone().into(),
+        Term::Triple(t) => TriplePattern {
+            subject: as_pattern(&subject(&t.subject))?,
+            predicate: t.predicate.clone().into(),
+            object: as_pattern(&t.object)?,
+        }
+        .into(),
         Term::BlankNode(_) => {
             return Err(Error::Query(
                 "a parameter's triple term has a blank node: in a query a blank node is a variable"
@@ -289,19 +320,19 @@ fn as_pattern(value: Term) -> Result<TermPattern> {
     })
 }
 
-fn as_expression(value: Term) -> Expression {
+fn as_expression(value: &Term) -> Expression {
     match value {
-        Term::NamedNode(n) => Expression::NamedNode(n),
-        Term::Literal(l) => Expression::Literal(l),
+        Term::NamedNode(n) => n.clone().into(),
+        Term::Literal(l) => l.clone().into(),
         Term::Triple(t) => Expression::FunctionCall(
-            spargebra::algebra::Function::Triple,
+            Function::Triple,
             vec![
-                as_expression(t.subject.into()),
-                Expression::NamedNode(t.predicate),
-                as_expression(t.object),
+                as_expression(&subject(&t.subject)),
+                t.predicate.clone().into(),
+                as_expression(&t.object),
             ],
         ),
         // Refused before.
-        Term::BlankNode(_) => Expression::NamedNode(NamedNode::new_unchecked("")),
+        Term::BlankNode(_) => NamedNode::new_unchecked("").into(),
     }
 }

@@ -7,13 +7,13 @@ use super::*;
 pub(super) struct Columns {
     pub variables: Vec<Variable>,
     places: FxHashMap<Variable, usize>,
-    blanks: FxHashMap<String, usize>,
+    blanks: FxHashMap<BlankNode, usize>,
 }
 
 impl Columns {
     pub(super) fn triple(&mut self, p: &TriplePattern) -> [TemplateTerm; 3] {
         let predicate = match &p.predicate {
-            NamedNodePattern::NamedNode(n) => TemplateTerm::Term(iri(n.as_str())),
+            NamedNodePattern::NamedNode(n) => TemplateTerm::Term(n.canonical()),
             NamedNodePattern::Variable(v) => self.column(v),
         };
         [self.term(&p.subject), predicate, self.term(&p.object)]
@@ -31,12 +31,12 @@ impl Columns {
 
     pub(super) fn term(&mut self, t: &TermPattern) -> TemplateTerm {
         match t {
-            TermPattern::NamedNode(n) => TemplateTerm::Term(iri(n.as_str())),
-            TermPattern::Literal(l) => TemplateTerm::Term(literal(l)),
+            TermPattern::NamedNode(n) => TemplateTerm::Term(n.canonical()),
+            TermPattern::Literal(l) => TemplateTerm::Term(l.canonical().clone()),
             TermPattern::Variable(v) => self.column(v),
             TermPattern::BlankNode(b) => {
                 let next = self.blanks.len();
-                TemplateTerm::Blank(*self.blanks.entry(b.as_str().to_owned()).or_insert(next))
+                TemplateTerm::Blank(*self.blanks.entry(b.clone()).or_insert(next))
             }
             TermPattern::Triple(t) => TemplateTerm::Triple(Box::new(self.triple(t))),
         }

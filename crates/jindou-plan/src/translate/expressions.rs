@@ -4,21 +4,19 @@ use super::*;
 
 impl Translator<'_> {
     /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&mut self, e: &Expression, scope: &SlotSet, env: &Env) -> Arc<Expr> {
+    pub(super) fn expr(&mut self, e: &Arc<Expression>, scope: &SlotSet, env: &Env) -> Arc<Expr> {
         let functions = self.functions.clone();
         let mut fault = None;
         let mut calls = false;
-        let mut variables: Vec<(Variable, Slot)> = vec![];
+        let mut variables = Variables::default();
         let mut per_row = false;
         let mut needs_base = false;
         walk(e, &mut |e| match e {
             Expression::Variable(v) | Expression::Bound(v) => {
-                if let Some(&slot) = env.slots.get(v)
-                    && (scope.has(slot) || self.outer.has(slot))
-                    && !variables.iter().any(|x| x.0 == *v)
-                {
-                    variables.push((v.clone(), slot));
-                }
+                variables.add(v, || {
+                    let slot = env.slots.get(v).copied()?;
+                    (scope.has(slot) || self.outer.has(slot)).then_some(slot)
+                });
             }
             Expression::FunctionCall(f, arguments) => {
                 per_row |= varies(f);
@@ -37,8 +35,8 @@ impl Translator<'_> {
             self.fault = fault;
         }
         Arc::new(Expr {
-            expression: e.clone(),
-            variables,
+            expression: Arc::clone(e),
+            variables: variables.list.into(),
             per_row,
             base_iri: if needs_base { self.base.clone() } else { None },
             functions: if calls { functions } else { Functions::new() },
@@ -64,7 +62,7 @@ impl Translator<'_> {
     pub(super) fn expr_over(
         &mut self,
         mut node: Node,
-        e: &Expression,
+        e: &Arc<Expression>,
         env: &mut Env,
         place: &Place,
         scope: &SlotSet,
@@ -73,37 +71,37 @@ impl Translator<'_> {
             let expr = self.expr(e, scope, env);
             return Ok((node, expr));
         }
-        let mut e = e.clone();
         let mut marks = vec![];
-        node = self.marks(node, &mut e, env, place, scope, &mut marks)?;
+        let marked = self.marks(&mut node, e, env, place, scope, &mut marks)?;
+        let e = marked.map_or_else(|| Arc::clone(e), Arc::new);
         let mut expr = self.expr(&e, scope, env);
-        Arc::make_mut(&mut expr).variables.extend(marks);
+        let own = Arc::make_mut(&mut expr);
+        own.variables = own.variables.iter().cloned().chain(marks).collect();
         Ok((node, expr))
     }
 
-    /// Replaces each EXISTS by a variable that the node binds.
+    /// The expression with a variable that the node binds in place of each EXISTS, `None` if it has none.
     pub(super) fn marks(
         &mut self,
-        mut node: Node,
-        e: &mut Expression,
+        node: &mut Node,
+        e: &Expression,
         env: &mut Env,
         place: &Place,
         scope: &SlotSet,
         marks: &mut Vec<(Variable, Slot)>,
-    ) -> Result<Node, Reason> {
+    ) -> Result<Option<Expression>, Reason> {
         if let Expression::Exists(p) = e {
             let slot = self.hidden("exists")?;
             // A space is in no variable of a query's text.
             let name = Variable::new_unchecked(format!("exists {slot}"));
-            node = self.exists(node, p, ApplyKind::Mark(slot), env, place, scope)?;
+            let own = std::mem::replace(node, Node::unit());
+            *node = self.exists(own, p, ApplyKind::Mark(slot), env, place, scope)?;
             marks.push((name.clone(), slot));
-            *e = Expression::Variable(name);
-            return Ok(node);
+            return Ok(Some(name.into()));
         }
-        for part in parts_mut(e) {
-            node = self.marks(node, part, env, place, scope, marks)?;
-        }
-        Ok(node)
+        map_parts(e, &mut |part| {
+            self.marks(node, part, env, place, scope, marks)
+        })
     }
 
     pub(super) fn exists(
@@ -135,13 +133,16 @@ impl Translator<'_> {
     pub(super) fn filter(
         &mut self,
         mut node: Node,
-        e: &Expression,
+        e: &Arc<Expression>,
         env: &mut Env,
         place: &Place,
         scope: &SlotSet,
     ) -> Result<Node, Reason> {
         let (mut plain, mut others) = (vec![], vec![]);
         for c in conjuncts(e) {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             if has_exists(c) {
                 others.push(c);
             } else {
@@ -150,7 +151,7 @@ impl Translator<'_> {
         }
         node = node.filter(plain);
         for c in others {
-            let (negated, inner) = match c {
+            let (negated, inner) = match &**c {
                 Expression::Not(e) => (true, &**e),
                 e => (false, e),
             };
@@ -173,11 +174,11 @@ impl Translator<'_> {
         &mut self,
         inner: &GraphPattern,
         variable: &Variable,
-        expression: &Expression,
+        expression: &Arc<Expression>,
         env: &mut Env,
         place: &Place,
     ) -> Result<Node, Reason> {
-        if let Expression::Variable(v) = expression {
+        if let Expression::Variable(v) = &**expression {
             // `(COUNT(*) AS ?n)`: the aggregate goes where it is asked for.
             if !env.slots.contains_key(v) && is_aggregate(inner, v) {
                 let slot = self.variable(variable, env);
@@ -212,11 +213,11 @@ impl Translator<'_> {
     pub(super) fn slot_of(
         &mut self,
         node: Node,
-        e: &Expression,
+        e: &Arc<Expression>,
         env: &mut Env,
         place: &Place,
     ) -> Result<(Node, Option<Slot>), Reason> {
-        if let Expression::Variable(v) = e {
+        if let Expression::Variable(v) = &**e {
             let slot = env.slots.get(v).copied();
             let seen = slot.filter(|s| node.possible.has(*s) || self.outer.has(*s));
             return Ok((node, seen));

@@ -4,11 +4,11 @@ use super::*;
 
 impl Translator<'_> {
     /// A named graph that is not there has no solutions, whatever is inside.
-    pub(super) fn in_named(&mut self, node: Node, name: &[u8]) -> Node {
-        if has_pattern_in(&node, name) {
+    pub(super) fn in_named(&mut self, node: Node, name: Canonical) -> Node {
+        if has_pattern_in(&node, &name) {
             node
         } else {
-            Node::join(node, Node::has_graph(name.to_vec()))
+            Node::join(node, Node::has_graph(name))
         }
     }
 
@@ -20,7 +20,7 @@ impl Translator<'_> {
     ) -> Result<Node, Reason> {
         let outside = self.variable(v, env);
         // Inside its own GRAPH the variable is an ordinary one; in plain patterns that is the same slot.
-        let own = !is_conjunction(inner) && mentions(inner, v);
+        let own = !is_conjunction(inner) && inner.mentions(v);
         let g = if own { self.hidden("graph")? } else { outside };
         let place = Place::Slot(g);
         let mut node = self.pattern(inner, env, &place)?;
@@ -33,13 +33,7 @@ impl Translator<'_> {
             return Ok(node.in_graph(g));
         }
         let name = Variable::new_unchecked("graph");
-        let value = Arc::new(Expr {
-            expression: Expression::Variable(name.clone()),
-            variables: vec![(name, g)],
-            per_row: false,
-            base_iri: None,
-            functions: crate::Functions::new(),
-        });
+        let value = Arc::new(Expr::plain(name.clone().into(), [(name, g)]));
         if node.possible.has(outside) {
             let names = Node::graphs(g).in_graph(g).extend(outside, value);
             Ok(Node::join(node.in_graph(g), names))
@@ -57,18 +51,6 @@ pub(super) fn is_conjunction(p: &GraphPattern) -> bool {
         GraphPattern::Filter { inner, expr } => is_conjunction(inner) && !has_exists(expr),
         _ => false,
     }
-}
-
-/// True if `?v` stands somewhere inside.
-pub(super) fn mentions(p: &GraphPattern, v: &Variable) -> bool {
-    // The text names a variable with nothing that could continue the name behind it.
-    let (text, name) = (p.to_string(), format!("?{}", v.as_str()));
-    text.match_indices(&name).any(|(at, _)| {
-        !text[at + name.len()..]
-            .chars()
-            .next()
-            .is_some_and(|c| c.is_alphanumeric() || c == '_')
-    })
 }
 
 /// True if every row surely has the graph that it comes from.
@@ -138,7 +120,7 @@ pub(super) fn is_per_graph(node: &Node, g: Slot) -> bool {
 }
 
 /// True if the rows surely come from a graph of this name.
-pub(super) fn has_pattern_in(node: &Node, name: &[u8]) -> bool {
+pub(super) fn has_pattern_in(node: &Node, name: &Canonical) -> bool {
     use crate::logical::Kind;
     match &node.kind {
         Kind::Bgp(b) => b

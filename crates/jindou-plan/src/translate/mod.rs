@@ -12,21 +12,20 @@ mod paths;
 mod service;
 mod triples;
 
-use crate::expression::{Expr, conjuncts, parts_mut, varies, walk};
-use crate::logical::{End, Node, PathNode, Pattern, Place, add_new};
+use crate::expression::{Expr, Variables, conjuncts, map_parts, varies, walk};
+use crate::logical::{End, Node, PathNode, Pattern, Place, Row, add_new};
 use crate::set::SlotSet;
 use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
 };
-use jindou_model::{Error, term};
-use rustc_hash::FxHashMap;
-use spargebra::Query;
-use spargebra::algebra::{
-    AggregateExpression, AggregateFunction as SetFunction, Expression, Function, GraphPattern,
-    OrderExpression, PropertyPathExpression, QueryDataset,
+use jindou_model::{Error, scope};
+use jindou_syntax::algebra::{
+    AggregateExpression, AggregateFunction as SetFunction, Base, BlankNode, Canonical, Expression,
+    Function, GraphPattern, GroundTerm, NamedNodePattern, OrderExpression, PropertyPathExpression,
+    Query, QueryDataset, TermPattern, TriplePattern, Variable, text_len,
 };
-use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern, Variable};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use columns::Columns;
@@ -34,10 +33,12 @@ pub(crate) use depth::depth_is_within;
 use expressions::has_exists;
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};
-use triples::ground_triple;
 
 /// Why a query has no plan.
 pub(crate) type Reason = String;
+
+/// The reason where the query's time is over; [`Watch::end`] says it better.
+const GIVEN_UP: &str = "given up";
 
 /// Everything but the order of evaluation.
 pub(crate) struct Logical {
@@ -56,17 +57,22 @@ pub(crate) struct Logical {
 /// [`Watch::look`].
 pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<Logical, Error> {
     let mut t = Translator {
-        base: query.base_iri().map(|b| b.as_str().to_owned()),
+        base: query.base_iri().cloned(),
         functions: functions.clone(),
         watch,
         slots: vec![],
         blanks: FxHashMap::default(),
+        triples: FxHashMap::default(),
         outer: SlotSet::default(),
         as_set: false,
         open: vec![],
         fault: None,
+        refused: None,
     };
     let logical = t.query(query);
+    if let Some(refused) = t.refused {
+        return Err(refused);
+    }
     watch.look()?;
     match (t.fault, logical) {
         (Some(fault), _) => Err(Error::Query(fault)),
@@ -77,10 +83,7 @@ pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<
 impl Translator<'_> {
     fn query(&mut self, query: &Query) -> Result<Logical, Reason> {
         let t = self;
-        let (Query::Select { pattern, .. }
-        | Query::Ask { pattern, .. }
-        | Query::Construct { pattern, .. }
-        | Query::Describe { pattern, .. }) = query;
+        let pattern = query.pattern();
         let mut env = Env {
             is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
             ..Env::default()
@@ -146,17 +149,8 @@ fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
     }
 }
 
-fn iri(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len() + 1);
-    term::push_iri(text, &mut bytes);
-    bytes
-}
-
-fn literal(l: &spargebra::term::Literal) -> Vec<u8> {
-    let mut bytes = vec![];
-    term::push_literal(l, &mut bytes);
-    bytes
-}
+/// Longest name of a variable in the name of a hidden slot, which only people read.
+const SHOWN: usize = 60;
 
 /// The slots of one scope's variables.
 #[derive(Default)]
@@ -172,19 +166,23 @@ struct Env {
 
 struct Translator<'a> {
     slots: Vec<String>,
-    blanks: FxHashMap<String, Slot>,
+    blanks: FxHashMap<BlankNode, Slot>,
+    /// Canonical bytes of triple terms by their addresses, `None` for those that are patterns.
+    triples: FxHashMap<*const TriplePattern, Option<Canonical>>,
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
-    base: Option<String>,
+    base: Option<Base>,
     /// Only which solutions there are matters, not how often each: below DISTINCT, inside EXISTS.
     as_set: bool,
     /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
-    open: Vec<(Slot, TriplePattern)>,
+    open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
     watch: &'a Watch,
     /// The first thing that is wrong with the query itself.
     fault: Option<String>,
+    /// Why there was no room for something.
+    refused: Option<Error>,
 }
 
 impl Translator<'_> {
@@ -203,7 +201,8 @@ impl Translator<'_> {
             return slot;
         }
         let name = if env.is_inner {
-            format!("{} inside {}", v.as_str(), self.slots.len())
+            let shown = &v.as_str()[..crate::show::floor(v.as_str(), SHOWN)];
+            format!("{shown} inside {}", self.slots.len())
         } else {
             v.as_str().to_owned()
         };
@@ -221,7 +220,7 @@ impl Translator<'_> {
             return Err("more than 65,535 variables".into());
         }
         if self.watch.is_over() {
-            return Err("given up".into());
+            return Err(GIVEN_UP.into());
         }
         let is_select = env.is_select;
         env.is_select = is_select
@@ -247,7 +246,7 @@ impl Translator<'_> {
                 } else {
                     None
                 };
-                self.joined(sequences.as_ref().unwrap_or(p), env, place)?
+                self.joined(sequences.as_deref().unwrap_or(p), env, place)?
             }
             GraphPattern::LeftJoin {
                 left,
@@ -268,6 +267,9 @@ impl Translator<'_> {
                 let mut exists = false;
                 if let Some(e) = expression {
                     for c in conjuncts(e) {
+                        if self.watch.is_over() {
+                            return Err(GIVEN_UP.into());
+                        }
                         if has_exists(c) {
                             exists = true;
                         } else {
@@ -315,9 +317,9 @@ impl Translator<'_> {
             }
             GraphPattern::Graph { name, inner } => match name {
                 NamedNodePattern::NamedNode(n) => {
-                    let place = Place::Named(iri(n.as_str()));
+                    let place = Place::Named(n.canonical());
                     let node = self.pattern(inner, env, &place)?;
-                    self.in_named(node, &iri(n.as_str()))
+                    self.in_named(node, n.canonical())
                 }
                 NamedNodePattern::Variable(v) => self.graph(v, inner, env)?,
             },
@@ -336,10 +338,13 @@ impl Translator<'_> {
                 bindings,
             } => {
                 let slots: Vec<Slot> = variables.iter().map(|v| self.variable(v, env)).collect();
-                let rows = bindings
-                    .iter()
-                    .map(|row| row.iter().map(|t| t.as_ref().map(ground)).collect())
-                    .collect();
+                let mut rows: Vec<Row> = Vec::with_capacity(bindings.len());
+                for row in bindings {
+                    let cells = row
+                        .iter()
+                        .map(|t| t.as_ref().map(|t| self.ground(t)).transpose());
+                    rows.push(cells.collect::<Result<_, _>>()?);
+                }
                 Node::values(slots, rows)
             }
             GraphPattern::OrderBy { inner, expression } => {
@@ -385,13 +390,18 @@ impl Translator<'_> {
                 inner,
                 silent,
             } => {
-                let endpoint = Endpoint::Iri(endpoint.as_str().to_owned());
-                self.service(endpoint, inner, *silent, env)
+                let endpoint = Endpoint::Iri(endpoint.clone());
+                self.service(endpoint, inner, *silent, env)?
             }
             GraphPattern::Service {
                 name: NamedNodePattern::Variable(v),
+                silent,
                 ..
-            } => return Err(unbound_endpoint(v)),
+            } => match silent {
+                // As in `service_by_rows`.
+                true => Node::unit(),
+                false => return Err(unbound_endpoint(v)),
+            },
         })
     }
 
@@ -455,7 +465,7 @@ impl Translator<'_> {
             let closed = self.open.len();
             let subject = self.end(&p.subject, env)?;
             let predicate = match &p.predicate {
-                NamedNodePattern::NamedNode(n) => End::Term(iri(n.as_str())),
+                NamedNodePattern::NamedNode(n) => End::Term(n.canonical()),
                 NamedNodePattern::Variable(v) => End::Slot(self.variable(v, env)),
             };
             let object = self.end(&p.object, env)?;
@@ -491,29 +501,59 @@ impl Translator<'_> {
 
     fn end(&mut self, end: &TermPattern, env: &mut Env) -> Result<End, Reason> {
         Ok(match end {
-            TermPattern::NamedNode(n) => End::Term(iri(n.as_str())),
-            TermPattern::Literal(l) => End::Term(literal(l)),
+            TermPattern::NamedNode(n) => End::Term(n.canonical()),
+            TermPattern::Literal(l) => End::Term(l.canonical().clone()),
             TermPattern::Variable(v) => End::Slot(self.variable(v, env)),
-            TermPattern::BlankNode(b) => match self.blanks.get(b.as_str()) {
+            TermPattern::BlankNode(b) => match self.blanks.get(b) {
                 Some(&slot) => End::Slot(slot),
                 None => {
                     let slot = self.new_slot(format!("blank {}", self.blanks.len()))?;
-                    self.blanks.insert(b.as_str().to_owned(), slot);
+                    self.blanks.insert(b.clone(), slot);
                     End::Slot(slot)
                 }
             },
-            TermPattern::Triple(t) => match ground_triple(t) {
+            TermPattern::Triple(t) => match self.ground_triple(t)? {
                 Some(bytes) => End::Term(bytes),
                 None => {
                     let slot = self.hidden("triple")?;
-                    self.open.push((slot, (**t).clone()));
+                    self.open.push((slot, Arc::clone(t)));
                     End::Slot(slot)
                 }
             },
         })
     }
-}
 
-fn ground(t: &GroundTerm) -> Vec<u8> {
-    term::encode(&t.clone().into())
+    /// The canonical bytes of a triple term without variables, made once.
+    fn ground_triple(&mut self, t: &Arc<TriplePattern>) -> Result<Option<Canonical>, Reason> {
+        if let Some(made) = self.triples.get(&Arc::as_ptr(t)) {
+            return Ok(made.clone());
+        }
+        let made = match t.canonical_len() {
+            Some(len) => {
+                self.room(len)?;
+                t.canonical()
+            }
+            None => None,
+        };
+        self.triples.insert(Arc::as_ptr(t), made.clone());
+        Ok(made)
+    }
+
+    fn ground(&mut self, t: &GroundTerm) -> Result<Canonical, Reason> {
+        if let GroundTerm::Triple(_) = t {
+            self.room(t.canonical_len())?;
+        }
+        Ok(t.canonical())
+    }
+
+    /// Asks for room for what is about to be made.
+    fn room(&mut self, bytes: usize) -> Result<(), Reason> {
+        match scope::look_for(bytes as u64) {
+            Ok(()) => Ok(()),
+            Err(refused) => {
+                self.refused.get_or_insert(refused);
+                Err(GIVEN_UP.into())
+            }
+        }
+    }
 }

@@ -150,7 +150,7 @@ impl Translator<'_> {
                         SetFunction::Max => AggregateFunction::Max,
                         SetFunction::Sample => AggregateFunction::Sample,
                         SetFunction::GroupConcat { separator } => AggregateFunction::GroupConcat(
-                            separator.clone().unwrap_or_else(|| " ".to_owned()),
+                            separator.as_ref().map_or(" ", |s| s.as_str()).to_owned(),
                         ),
                         SetFunction::Custom(f) => {
                             let fault = format!(

@@ -17,7 +17,7 @@ struct Leg {
 /// A join whose sequences are paths again: the parser writes a blank node between the parts of a sequence, which hides that they
 /// are one. A blank node in just two patterns, of which one is a path, is nothing but such a node. `None` if there is none.
 /// `p` must be the whole join, so that all patterns with its blank nodes are in it.
-pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
+pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     let mut open = vec![p];
     loop {
         match open.pop()? {
@@ -27,10 +27,13 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
         }
     }
     let (mut legs, mut triples, mut others) = (vec![], vec![], vec![]);
-    let mut open = vec![p];
+    let GraphPattern::Join { left, right } = p else {
+        return None;
+    };
+    let mut open = vec![right, left];
     while let Some(p) = open.pop() {
-        match p {
-            GraphPattern::Join { left, right } => open.extend([&**right, &**left]),
+        match &**p {
+            GraphPattern::Join { left, right } => open.extend([right, left]),
             GraphPattern::Path {
                 subject,
                 path,
@@ -52,7 +55,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
                     }
                 }
             }
-            p => others.push(p),
+            _ => others.push(p),
         }
         if legs.len() + triples.len() > MOST {
             return None;
@@ -68,7 +71,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
         let ([start, _], [_, end]) = (first.ends, second.ends);
         legs.push(Leg {
             ends: [start, end],
-            path: PropertyPathExpression::Sequence(Box::new(first.path), Box::new(second.path)),
+            path: PropertyPathExpression::Sequence(Arc::new(first.path), Arc::new(second.path)),
             is_path: true,
         });
     }
@@ -94,11 +97,9 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
     if !triples.is_empty() {
         parts.insert(0, GraphPattern::Bgp { patterns: triples });
     }
+    let mut parts: Vec<_> = parts.into_iter().map(Arc::new).collect();
     parts.extend(others.into_iter().cloned());
-    let join = |a, b| GraphPattern::Join {
-        left: Box::new(a),
-        right: Box::new(b),
-    };
+    let join = |left, right| Arc::new(GraphPattern::Join { left, right });
     parts.into_iter().reduce(join)
 }
 
@@ -106,7 +107,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<GraphPattern> {
 /// their ends it is.
 #[allow(clippy::type_complexity, reason = "two places")]
 fn pair(legs: &[Leg], triples: &[TriplePattern]) -> Option<((usize, usize), (usize, usize))> {
-    let mut at: FxHashMap<&str, Vec<(usize, usize)>> = FxHashMap::default();
+    let mut at: FxHashMap<&BlankNode, Vec<(usize, usize)>> = FxHashMap::default();
     for (i, leg) in legs.iter().enumerate() {
         for (e, end) in leg.ends.iter().enumerate() {
             for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
@@ -133,9 +134,9 @@ fn pair(legs: &[Leg], triples: &[TriplePattern]) -> Option<((usize, usize), (usi
     found.pop()
 }
 
-fn for_each_blank<'p>(end: &'p TermPattern, f: &mut dyn FnMut(&'p str)) {
+fn for_each_blank<'p>(end: &'p TermPattern, f: &mut dyn FnMut(&'p BlankNode)) {
     match end {
-        TermPattern::BlankNode(b) => f(b.as_str()),
+        TermPattern::BlankNode(b) => f(b),
         TermPattern::Triple(t) => {
             for_each_blank(&t.subject, f);
             for_each_blank(&t.object, f);
@@ -152,7 +153,7 @@ fn turned(leg: Leg, back: bool) -> Leg {
     let [subject, object] = leg.ends;
     Leg {
         ends: [object, subject],
-        path: PropertyPathExpression::Reverse(Box::new(leg.path)),
+        path: PropertyPathExpression::Reverse(Arc::new(leg.path)),
         is_path: leg.is_path,
     }
 }
@@ -180,7 +181,7 @@ impl Translator<'_> {
             Node::bgp(vec![pattern], hidden)
         };
         Ok(match path {
-            P::NamedNode(n) => pattern(End::Term(iri(n.as_str())), s, o),
+            P::NamedNode(n) => pattern(End::Term(n.canonical()), s, o),
             P::Reverse(inner) => self.path(o, inner, s, place)?,
             P::Sequence(a, b) => {
                 if let Some(node) = self.sequence(&s, path, &o, place)? {
@@ -200,14 +201,8 @@ impl Translator<'_> {
                 let p = self.hidden("predicate")?;
                 let v = Variable::new_unchecked("predicate");
                 let names = list.iter().map(|n| Expression::from(n.clone())).collect();
-                let within = Expression::In(Box::new(v.clone().into()), names);
-                let filter = Expr {
-                    expression: Expression::Not(Box::new(within)),
-                    variables: vec![(v, p)],
-                    per_row: false,
-                    base_iri: None,
-                    functions: crate::Functions::new(),
-                };
+                let within = Expression::In(Arc::new(v.clone().into()), names);
+                let filter = Expr::plain(Expression::Not(Arc::new(within)), [(v, p)]);
                 let node = pattern(End::Slot(p), s, o);
                 if list.is_empty() {
                     node
@@ -245,7 +240,7 @@ impl Translator<'_> {
                 P::Sequence(a, b) if back => open.extend([(&**a, back), (&**b, back)]),
                 P::Sequence(a, b) => open.extend([(&**b, back), (&**a, back)]),
                 P::Reverse(p) => open.push((p, !back)),
-                p if back => list.push(P::Reverse(Box::new(p.clone()))),
+                p if back => list.push(P::Reverse(Arc::new(p.clone()))),
                 p => list.push(p.clone()),
             }
         }
@@ -254,7 +249,7 @@ impl Translator<'_> {
         }
         let repeats = |p: &P| {
             let p = match p {
-                P::Reverse(inner) => inner,
+                P::Reverse(inner) => &**inner,
                 p => p,
             };
             matches!(p, P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_))
@@ -277,7 +272,7 @@ impl Translator<'_> {
         if parts.len() == 0 {
             return Ok(None);
         }
-        let one = parts.fold(one, |a, b| P::Sequence(Box::new(a), Box::new(b)));
+        let one = parts.fold(one, |a, b| P::Sequence(Arc::new(a), Arc::new(b)));
         let (mut node, mut at) = (Node::unit(), s.clone());
         for i in (0..list.len()).filter(|i| *i <= first || *i > last) {
             let ends = if i == first { last } else { i } + 1 == list.len();

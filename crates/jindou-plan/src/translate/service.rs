@@ -1,6 +1,11 @@
 //! SERVICE: rows that other endpoints give.
 
 use super::*;
+use rustc_hash::FxHashSet;
+use std::fmt::Write;
+
+/// Longest query that is sent to another endpoint, in bytes.
+const MAX_TEXT: u64 = 64 << 20;
 
 /// The variable of a SERVICE that asks whom the rows beside it name.
 pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
@@ -23,35 +28,44 @@ impl Translator<'_> {
     pub(super) fn service(
         &mut self,
         endpoint: Endpoint,
-        inner: &GraphPattern,
+        inner: &Arc<GraphPattern>,
         silent: bool,
         env: &mut Env,
-    ) -> Node {
-        let mut variables: Vec<Variable> = vec![];
+    ) -> Result<Node, Reason> {
+        let mut variables: FxHashSet<&Variable> = FxHashSet::default();
         inner.on_in_scope_variable(|v| {
-            if !variables.contains(v) {
-                variables.push(v.clone());
-            }
+            variables.insert(v);
         });
+        let mut variables: Vec<Variable> = variables.into_iter().cloned().collect();
         variables.sort();
         let slots = variables
             .iter()
-            .map(|v| (v.as_str().to_owned(), self.variable(v, env)))
+            .map(|v| (v.name().clone(), self.variable(v, env)))
             .collect();
         let query = Query::Select {
             dataset: None,
-            pattern: GraphPattern::Project {
-                inner: Box::new(inner.clone()),
+            pattern: Arc::new(GraphPattern::Project {
+                inner: Arc::clone(inner),
                 variables,
-            },
+            }),
             base_iri: None,
         };
-        Node::service(Service {
+        // Written out, a term stands there as often as it is used.
+        let len = text_len(&query, MAX_TEXT).ok_or_else(|| {
+            format!(
+                "a SERVICE whose query has more than {} MiB when its names are written out; ask in parts",
+                MAX_TEXT >> 20
+            )
+        })?;
+        self.room(len as usize)?;
+        let mut text = String::with_capacity(len as usize);
+        write!(text, "{query}").map_err(|_| "a SERVICE that cannot be written")?;
+        Ok(Node::service(Service {
             endpoint,
-            query: query.to_string(),
+            query: text,
             slots,
             silent,
-        })
+        }))
     }
 
     /// Rows with those that the endpoint they name gives for them (SPARQL 1.1 Federated Query, section 4).
@@ -72,9 +86,14 @@ impl Translator<'_> {
         };
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
-            return Err(unbound_endpoint(v));
+            return if *silent {
+                // It asks nobody: a failure, and SILENT makes one solution without bindings of it.
+                Ok(rows)
+            } else {
+                Err(unbound_endpoint(v))
+            };
         }
-        let body = self.service(Endpoint::Slot(slot), inner, *silent, env);
+        let body = self.service(Endpoint::Slot(slot), inner, *silent, env)?;
         Ok(rows.apply(body, kind))
     }
 }

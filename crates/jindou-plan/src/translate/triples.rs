@@ -12,15 +12,13 @@ impl Translator<'_> {
         place: &Place,
     ) -> Result<Node, Reason> {
         while let Some((whole, t)) = self.open.pop() {
+            if self.watch.is_over() {
+                return Err(GIVEN_UP.into());
+            }
             let name = Variable::new_unchecked("triple");
-            let of = |f: Function| Expr {
-                expression: Expression::FunctionCall(f, vec![name.clone().into()]),
-                variables: vec![(name.clone(), whole)],
-                per_row: false,
-                base_iri: None,
-                functions: crate::Functions::new(),
-            };
-            node = node.filter(vec![Arc::new(of(Function::IsTriple))]);
+            let call = |f: Function| Expression::FunctionCall(f, vec![name.clone().into()]);
+            let of = |f: Function| Arc::new(Expr::plain(call(f), [(name.clone(), whole)]));
+            node = node.filter(vec![of(Function::IsTriple)]);
             let predicate = match &t.predicate {
                 NamedNodePattern::NamedNode(n) => n.clone().into(),
                 NamedNodePattern::Variable(v) => v.clone().into(),
@@ -30,53 +28,29 @@ impl Translator<'_> {
                 (Function::Predicate, &predicate),
                 (Function::Object, &t.object),
             ] {
-                let value = of(function);
                 match self.end(part, env)? {
                     End::Term(bytes) => {
                         let to = self.hidden("part")?;
                         node = Node::join(
-                            node.extend(to, Arc::new(value)),
+                            node.extend(to, of(function)),
                             Node::values(vec![to], vec![vec![Some(bytes)]]),
                         );
                     }
                     End::Slot(to) if node.possible.has(to) || *place == Place::Slot(to) => {
                         let known = Variable::new_unchecked("known");
-                        let mut same = value;
-                        same.expression = Expression::SameTerm(
-                            Box::new(same.expression),
-                            Box::new(known.clone().into()),
+                        let same = Expression::SameTerm(
+                            Arc::new(call(function)),
+                            Arc::new(known.clone().into()),
                         );
-                        same.variables.push((known, to));
-                        node = node.filter(vec![Arc::new(same)]);
+                        let both = [(name.clone(), whole), (known, to)];
+                        node = node.filter(vec![Arc::new(Expr::plain(same, both))]);
                     }
-                    End::Slot(to) => node = node.extend(to, Arc::new(value)),
+                    End::Slot(to) => node = node.extend(to, of(function)),
                 }
             }
         }
         Ok(node)
     }
-}
-
-/// A triple term without variables.
-pub(super) fn ground_triple(t: &TriplePattern) -> Option<Vec<u8>> {
-    fn of(t: &TermPattern) -> Option<oxrdf::Term> {
-        Some(match t {
-            TermPattern::NamedNode(n) => n.clone().into(),
-            TermPattern::Literal(l) => l.clone().into(),
-            TermPattern::Triple(t) => triple(t)?.into(),
-            TermPattern::BlankNode(_) | TermPattern::Variable(_) => return None,
-        })
-    }
-    fn triple(t: &TriplePattern) -> Option<oxrdf::Triple> {
-        let TermPattern::NamedNode(s) = &t.subject else {
-            return None;
-        };
-        let NamedNodePattern::NamedNode(p) = &t.predicate else {
-            return None;
-        };
-        Some(oxrdf::Triple::new(s.clone(), p.clone(), of(&t.object)?))
-    }
-    Some(term::encode(&triple(t)?.into()))
 }
 
 /// True if a pattern of a template has a blank node somewhere.

@@ -7,6 +7,7 @@ use crate::{
     StartSource, Step, StepKind, TermTest, TouchedBy,
 };
 use jindou_model::{Direction, PredicateId};
+use jindou_syntax::algebra::Canonical;
 
 /// A tag that no reader takes.
 const NEVER: u8 = u8::MAX;
@@ -284,6 +285,18 @@ impl<T: Wire> Wire for Option<T> {
             1 => Some(Some(T::take(r)?)),
             _ => None,
         }
+    }
+}
+
+impl Wire for Canonical {
+    const LEAST: usize = Vec::<u8>::LEAST;
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_list(self, out);
+    }
+
+    fn take(r: &mut Reader<'_>) -> Option<Self> {
+        Some(Vec::<u8>::take(r)?.into())
     }
 }
 

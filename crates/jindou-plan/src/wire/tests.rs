@@ -204,7 +204,7 @@ fn condition() -> impl Strategy<Value = Condition> {
     let slot = any::<Slot>;
     let leaf = prop_oneof![
         (operand(), operand()).prop_map(|(a, b)| Condition::Same(a, b)),
-        (slot(), relation, constant).prop_map(|(s, r, c)| Condition::Compare(s, r, c)),
+        (slot(), relation, constant).prop_map(|(s, r, c)| Condition::Compare(s, r, c.into())),
         (slot(), test).prop_map(|(s, test)| Condition::Kind(s, test)),
         slot().prop_map(Condition::Bound),
     ];
@@ -573,7 +573,7 @@ fn constants_must_have_an_order() {
         nested,
     ];
     for constant in bad {
-        let compare = Condition::Compare(1, Relation::Less, constant);
+        let compare = Condition::Compare(1, Relation::Less, constant.into());
         let inside = Condition::Not(Box::new(Condition::Or(vec![compare])));
         is_refused(with(vec![inside]), Flaw::Constant);
     }
@@ -582,10 +582,10 @@ fn constants_must_have_an_order() {
 #[test]
 fn expressions_stay() {
     let general = GeneralExpression {
-        expression: spargebra::algebra::Expression::Bound(
-            spargebra::term::Variable::new_unchecked("x"),
-        ),
-        variables: vec![],
+        expression: std::sync::Arc::new(jindou_syntax::algebra::Expression::Bound(
+            jindou_syntax::algebra::Variable::new_unchecked("x"),
+        )),
+        variables: [].into(),
         base_iri: None,
         functions: Functions::new(),
         per_row: false,
@@ -707,7 +707,7 @@ fn lengths_are_not_trusted() {
         list: list(GraphRef::Set(vec![2])),
         other: Operand::Const(7),
     };
-    let compare = Condition::Compare(1, Relation::Less, literal("5", "integer"));
+    let compare = Condition::Compare(1, Relation::Less, literal("5", "integer").into());
     let mut filtered = with(vec![Condition::And(vec![compare])]);
     filtered.live = vec![];
     for step in [of(restrict), of(set), filtered] {

@@ -3,12 +3,12 @@
 use super::query::{Case, MAX_ROWS, Term};
 use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::operator;
+use jindou_plan::sparql::Expression;
 use jindou_plan::{
     Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, JoinKind, Operand, Operator, Plan,
     PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use jindou_store::Snapshot;
-use spargebra::algebra::Expression;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A row: only live columns are in it, so that reading a dropped one is an error.
@@ -202,11 +202,11 @@ impl Data<'_> {
             }
             // A variable that a filter made the same as another.
             Operator::Extend(operator::Extend { input, to, value }) => {
-                let [(_, from)] = value.variables.as_slice() else {
+                let [(_, from)] = &value.variables[..] else {
                     panic!("not interpreted: {value:?}");
                 };
                 assert!(
-                    matches!(value.expression, Expression::Variable(_)),
+                    matches!(*value.expression, Expression::Variable(_)),
                     "not interpreted: {value:?}"
                 );
                 let mut rows = self.operator(input)?;
@@ -540,7 +540,7 @@ impl Data<'_> {
                 }
             }
             Condition::Not(c) => self.test(row, c).map(|b| !b),
-            Condition::General(g) => match &g.expression {
+            Condition::General(g) => match &*g.expression {
                 Expression::Equal(a, b) => {
                     let value = |e: &Expression| match e {
                         Expression::Variable(v) => {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) const BROTLI_WINDOW: u32 = 24;
 /// Largest window of `zstd`, as a power of two: the largest that RFC 9659 lets a content coding have.
 pub(super) const ZSTD_WINDOW: u32 = 23;
-/// What a decoder reads at a time.
+/// Bytes that a decoder reads at a time.
 const BUFFER: usize = 1 << 14;
 /// Bytes that the decoders of a body may make in a turn: a millisecond or two.
 const WORK: u64 = 1 << 18;
@@ -174,7 +174,9 @@ impl<R: BufRead, D: Decode> Read for Stepwise<R, D> {
             let text = self.source.fill_buf()?;
             match (self.ended, text.is_empty()) {
                 (true, true) => return Ok(0),
-                (true, false) => return Err(invalid("more follows the end of the compressed text")),
+                (true, false) => {
+                    return Err(invalid("more follows the end of the compressed text"));
+                }
                 (false, true) => {
                     // What it still holds has to come out before the end is missed.
                     let step = self.decoder.step(&[], out)?;
@@ -212,11 +214,7 @@ struct Inflate {
 }
 
 impl Inflate {
-    fn run(
-        inflate: &mut Decompress,
-        text: &[u8],
-        out: &mut [u8],
-    ) -> io::Result<Step> {
+    fn run(inflate: &mut Decompress, text: &[u8], out: &mut [u8]) -> io::Result<Step> {
         let (read, written) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(text, out, FlushDecompress::None)

@@ -45,13 +45,20 @@ fn brotli(text: &[u8]) -> Vec<u8> {
 
 /// The text that a body stands for, which comes in pieces of this length.
 fn undone(body: &[u8], codings: &[Content], pieces: usize) -> Result<Vec<u8>, Problem> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let queue: Vec<Bytes> = body.chunks(pieces.max(1)).map(Bytes::copy_from_slice).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let queue: Vec<Bytes> = body
+        .chunks(pieces.max(1))
+        .map(Bytes::copy_from_slice)
+        .collect();
     let memory = MemoryBudget::new(64 << 20);
     let source = Pieces(queue.into_iter().collect());
     let body = super::undone(Body::new(source), codings, &memory);
     let read = runtime.block_on(body.collect());
-    let text = read.map(|all| all.to_bytes().to_vec()).map_err(|e| broken(&e));
+    let text = read
+        .map(|all| all.to_bytes().to_vec())
+        .map_err(|e| broken(&e));
     assert_eq!(memory.used(), 0);
     text
 }
@@ -91,11 +98,17 @@ fn every_coding_and_chain_is_undone() {
         assert_eq!(undone(&encoded(a, b""), &[a], 1).unwrap(), b"", "{a:?}");
         for pieces in [1, 7, 4096, usize::MAX] {
             let body = encoded(a, &text);
-            assert!(undone(&body, &[a], pieces).unwrap() == text, "{a:?} {pieces}");
+            assert!(
+                undone(&body, &[a], pieces).unwrap() == text,
+                "{a:?} {pieces}"
+            );
         }
         for b in ALL {
             let body = encoded(b, &encoded(a, &text));
-            assert!(undone(&body, &[a, b], 1000).unwrap() == text, "{a:?}, {b:?}");
+            assert!(
+                undone(&body, &[a, b], 1000).unwrap() == text,
+                "{a:?}, {b:?}"
+            );
         }
     }
     let mut bare = flate2::write::DeflateEncoder::new(vec![], flate2::Compression::default());

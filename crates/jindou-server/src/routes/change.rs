@@ -202,7 +202,9 @@ impl Reading {
                     return Err(Problem::new(
                         StatusCode::BAD_REQUEST,
                         "query-limit",
-                        format!("the body has more than {MOST_DOCUMENTS} parts, the most that are read; send several requests, or longer documents"),
+                        format!(
+                            "the body has more than {MOST_DOCUMENTS} parts, the most that are read; send several requests, or longer documents"
+                        ),
                     ));
                 }
                 update.hold(part.content.len() as u64 + DOCUMENT)?;

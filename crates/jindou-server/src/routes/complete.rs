@@ -13,7 +13,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
 use jindou::QueryOptions;
-use jindou_complete::{Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Unfinished, Slot};
+use jindou_complete::{
+    Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Unfinished, Slot,
+};
 use jindou_scheduler::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;

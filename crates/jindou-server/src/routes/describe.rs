@@ -53,9 +53,7 @@ fn written(triples: &[Triple], format: RdfFormat) -> Result<Vec<u8>, String> {
     let mut writer = RdfSerializer::from_format(format);
     if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
         for (name, iri) in [("sd", SD), ("void", VOID), ("formats", FORMATS)] {
-            writer = writer
-                .with_prefix(name, iri)
-                .map_err(|e| e.to_string())?;
+            writer = writer.with_prefix(name, iri).map_err(|e| e.to_string())?;
         }
     }
     let mut writer = writer.for_writer(Vec::new());

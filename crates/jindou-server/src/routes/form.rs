@@ -114,6 +114,9 @@ mod tests {
     #[test]
     fn there_are_only_so_many() {
         assert!(read(&b"a&".repeat(MOST)).is_ok());
-        assert_eq!(read(&b"a&".repeat(MOST + 1)).unwrap_err().kind, "query-limit");
+        assert_eq!(
+            read(&b"a&".repeat(MOST + 1)).unwrap_err().kind,
+            "query-limit"
+        );
     }
 }

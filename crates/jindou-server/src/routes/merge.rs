@@ -53,7 +53,8 @@ async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
     let options = shared.options.merge.clone().with_cancel(CancelToken::new());
     let watch = Watch(options.cancel.clone());
     let work = Arc::clone(shared);
-    let job = tokio::task::spawn_blocking(move || work.upkeep.merge(&options, &Progress::default()));
+    let job =
+        tokio::task::spawn_blocking(move || work.upkeep.merge(&options, &Progress::default()));
     let done = job
         .await
         .unwrap_or_else(|_| Err(Error::Internal("the merge ended without an answer".into())));

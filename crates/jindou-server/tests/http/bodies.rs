@@ -57,7 +57,11 @@ fn forms_and_query_strings_that_are_not_utf8_are_refused() {
         "/admin/queries?tag=%E9",
     ] {
         let answer = get(target);
-        assert_eq!((answer.status, &*answer.problem()), (400, "bad-request"), "{target}");
+        assert_eq!(
+            (answer.status, &*answer.problem()),
+            (400, "bad-request"),
+            "{target}"
+        );
         assert!(answer.text().contains("is not UTF-8"), "{}", answer.text());
     }
     for (target, body) in [
@@ -66,12 +70,20 @@ fn forms_and_query_strings_that_are_not_utf8_are_refused() {
         ("/complete", "text=%E9"),
     ] {
         let answer = post(&server, target, &form, body.as_bytes());
-        assert_eq!((answer.status, &*answer.problem()), (400, "bad-request"), "{target}");
+        assert_eq!(
+            (answer.status, &*answer.problem()),
+            (400, "bad-request"),
+            "{target}"
+        );
     }
     // The same in UTF-8.
     let right = b"update=INSERT DATA {<urn:a> <urn:p> \"caf%C3%A9\"}";
     assert_eq!(post(&server, "/update", &form, right).status, 200);
-    let found = ask(&server, "ASK { ?s ?p \"caf\u{e9}\" }", &[("accept", "text/csv")]);
+    let found = ask(
+        &server,
+        "ASK { ?s ?p \"caf\u{e9}\" }",
+        &[("accept", "text/csv")],
+    );
     assert_eq!(found.text(), "true\n");
 }
 
@@ -81,17 +93,30 @@ fn an_empty_name_is_the_default_graph() {
     let server = writable(&store);
     let rows = |parameters: &str, query: &str| {
         let target = format!("/query?{parameters}query={}", crate::escape(query));
-        let answer = request(server.address(), "GET", &target, &[("accept", "text/csv")], b"");
+        let answer = request(
+            server.address(),
+            "GET",
+            &target,
+            &[("accept", "text/csv")],
+            b"",
+        );
         assert_eq!(answer.status, 200, "{parameters}: {}", answer.text());
         answer.text().lines().count() - 1
     };
-    let (default, named) = ("SELECT * { ?s ?p ?o }", "SELECT * { GRAPH ?g { ?s ?p ?o } }");
+    let (default, named) = (
+        "SELECT * { ?s ?p ?o }",
+        "SELECT * { GRAPH ?g { ?s ?p ?o } }",
+    );
     for empty in [
         "",
         "default-graph-uri=&",
         "default-graph-uri=&default-graph-uri=&named-graph-uri=&",
     ] {
-        assert_eq!((rows(empty, default), rows(empty, named)), (1, 2), "{empty}");
+        assert_eq!(
+            (rows(empty, default), rows(empty, named)),
+            (1, 2),
+            "{empty}"
+        );
     }
     let both = "default-graph-uri=&named-graph-uri=urn:g&";
     assert_eq!((rows(both, default), rows(both, named)), (1, 2));
@@ -105,7 +130,12 @@ fn an_empty_name_is_the_default_graph() {
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("default graph"), "{}", answer.text());
     let update = "using-graph-uri=&update=DELETE%20%7B%3Fs%20%3Fp%20%3Fo%7D%20WHERE%20%7B%3Fs%20%3Fp%20%3Fo%7D";
-    let answer = post(&server, "/update", &[("content-type", FORM)], update.as_bytes());
+    let answer = post(
+        &server,
+        "/update",
+        &[("content-type", FORM)],
+        update.as_bytes(),
+    );
     assert_eq!(answer.json()["removed"], 1, "{}", answer.text());
 }
 
@@ -153,23 +183,58 @@ fn bodies_that_say_how_they_are_compressed_are_read() {
     ] {
         for target in ["/store?graph=urn:g", "/store/g"] {
             let answer = send("PUT", target, "text/turtle", coding, &body);
-            assert!(matches!(answer.status, 200 | 201), "{coding}: {}", answer.text());
+            assert!(
+                matches!(answer.status, 200 | 201),
+                "{coding}: {}",
+                answer.text()
+            );
         }
     }
-    let last = ask(&server, "SELECT ?o { GRAPH <urn:g> { ?s ?p ?o } }", &[("accept", "text/csv")]);
+    let last = ask(
+        &server,
+        "SELECT ?o { GRAPH <urn:g> { ?s ?p ?o } }",
+        &[("accept", "text/csv")],
+    );
     assert_eq!(last.text(), "o\r\n8\r\n");
     let update = b"INSERT DATA { <urn:u> <urn:p> 1 }";
-    assert_eq!(send("POST", "/update", UPDATE, "zstd", &zstd(update)).status, 200);
+    assert_eq!(
+        send("POST", "/update", UPDATE, "zstd", &zstd(update)).status,
+        200
+    );
     let form = b"update=INSERT DATA { <urn:u> <urn:p> 2 }";
-    assert_eq!(send("POST", "/sparql", FORM, "deflate", &zlib(form)).status, 200);
-    assert_eq!(send("POST", "/update", FORM, "gzip", &gzip(form)).status, 200);
+    assert_eq!(
+        send("POST", "/sparql", FORM, "deflate", &zlib(form)).status,
+        200
+    );
+    assert_eq!(
+        send("POST", "/update", FORM, "gzip", &gzip(form)).status,
+        200
+    );
     let query = gzip(b"SELECT * { <urn:u> ?p ?o }");
     let answer = send("POST", "/query", "application/sparql-query", "gzip", &query);
-    assert_eq!(answer.json()["results"]["bindings"].as_array().unwrap().len(), 2);
-    let prepared = send("POST", "/prepared", "application/sparql-query", "gzip", &query);
+    assert_eq!(
+        answer.json()["results"]["bindings"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let prepared = send(
+        "POST",
+        "/prepared",
+        "application/sparql-query",
+        "gzip",
+        &query,
+    );
     assert_eq!(prepared.status, 201);
     let line = format!("{{\"id\": {}}}", prepared.json()["id"]);
-    let answer = send("POST", "/batch", "application/x-ndjson", "zstd", &zstd(line.as_bytes()));
+    let answer = send(
+        "POST",
+        "/batch",
+        "application/x-ndjson",
+        "zstd",
+        &zstd(line.as_bytes()),
+    );
     assert!(answer.text().contains("bindings"), "{}", answer.text());
 }
 
@@ -187,11 +252,20 @@ fn codings_that_are_not_known_are_refused_with_those_that_are() {
         ("POST", "/batch", "application/json"),
         ("POST", "/complete", FORM),
     ] {
-        for coding in ["compress", "gzip, aws-chunked", "utf-8", "gzip,gzip,gzip,gzip,gzip"] {
+        for coding in [
+            "compress",
+            "gzip, aws-chunked",
+            "utf-8",
+            "gzip,gzip,gzip,gzip,gzip",
+        ] {
             let headers = [("content-type", media), ("content-encoding", coding)];
             let body = b"<urn:a> <urn:p> 1 .";
             let answer = request(server.address(), method, target, &headers, body);
-            assert_eq!((answer.status, &*answer.problem()), (415, "content-encoding"), "{target}");
+            assert_eq!(
+                (answer.status, &*answer.problem()),
+                (415, "content-encoding"),
+                "{target}"
+            );
             assert_eq!(answer.header("accept-encoding"), "gzip, deflate, br, zstd");
         }
     }
@@ -200,7 +274,9 @@ fn codings_that_are_not_known_are_refused_with_those_that_are() {
 
 /// Compressed texts that are damaged, and the word for it.
 fn damaged() -> Vec<(&'static str, Vec<u8>)> {
-    let text: String = (0..2000).map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 7919)).collect();
+    let text: String = (0..2000)
+        .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 7919))
+        .collect();
     let text = text.as_bytes();
     let mut bz = bzip2::write::BzEncoder::new(vec![], bzip2::Compression::fast());
     bz.write_all(text).unwrap();
@@ -228,9 +304,19 @@ fn damaged_bodies_are_the_clients_fault() {
     for (name, body) in damaged() {
         for media in ["application/n-triples", "text/turtle"] {
             let headers = [("content-type", media)];
-            let answer = request(server.address(), "PUT", "/store?graph=urn:g", &headers, &body);
+            let answer = request(
+                server.address(),
+                "PUT",
+                "/store?graph=urn:g",
+                &headers,
+                &body,
+            );
             let told = answer.text().to_owned();
-            assert_eq!((answer.status, &*answer.problem()), (400, "syntax"), "{name}: {told}");
+            assert_eq!(
+                (answer.status, &*answer.problem()),
+                (400, "syntax"),
+                "{name}: {told}"
+            );
             assert!(told.contains(name) && told.contains("byte"), "{told}");
         }
         // The same, as the transport's compression.
@@ -244,7 +330,10 @@ fn damaged_bodies_are_the_clients_fault() {
     }
     assert_eq!(count(&server), 0);
     // A body that is not compressed at all.
-    let plain = [("content-type", "text/turtle"), ("content-encoding", "gzip")];
+    let plain = [
+        ("content-type", "text/turtle"),
+        ("content-encoding", "gzip"),
+    ];
     let answer = post(&server, "/store?default", &plain, b"<urn:a> <urn:p> 1 .");
     assert_eq!((answer.status, &*answer.problem()), (400, "bad-request"));
 }
@@ -272,7 +361,11 @@ fn little_that_stands_for_much_meets_the_limits() {
             let headers = [("content-type", media), ("content-encoding", coding)];
             let answer = post(&server, target, &headers, &body);
             let problem = answer.problem();
-            assert_eq!((answer.status, &*problem), (413, "request-size"), "{coding} {target}");
+            assert_eq!(
+                (answer.status, &*problem),
+                (413, "request-size"),
+                "{coding} {target}"
+            );
         }
     }
     until("nothing is left", || server.live_queries() == 0);
@@ -299,11 +392,19 @@ fn bodies_of_many_parts_are_bounded() {
         (multipart(2_000_000, "\r\n"), 415, "media-type"),
     ] {
         let answer = post(&server, "/store?default", &media, &body);
-        assert_eq!((answer.status, &*answer.problem()), (status, kind), "{}", answer.text());
+        assert_eq!(
+            (answer.status, &*answer.problem()),
+            (status, kind),
+            "{}",
+            answer.text()
+        );
     }
     assert_eq!(count(&server), 300);
     // Parts cost memory, whatever is in them.
-    let server = serve(&store, options().with_writable(true).with_query_memory(32 << 20));
+    let server = serve(
+        &store,
+        options().with_writable(true).with_query_memory(32 << 20),
+    );
     let answer = post(&server, "/store?default", &media, &multipart(60_000, typed));
     assert_eq!((answer.status, &*answer.problem()), (507, "limit"));
 }

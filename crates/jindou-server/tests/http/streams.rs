@@ -235,3 +235,42 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
         "true\n"
     );
 }
+
+/// The number of a metric.
+fn metric(server: &jindou_server::Server, name: &str) -> u64 {
+    let answer = request(server.address(), "GET", "/metrics", &[], b"");
+    let line = answer.text().lines().find(|l| l.starts_with(name));
+    line.map_or(0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+#[test]
+fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
+    let memory = 24 << 20;
+    let limited = options().with_memory(memory).with_query_memory(16 << 20);
+    let server = serve(thousand(), limited);
+    let target = format!("/query?query={}", escape(ENDLESS));
+    let mut readers = Vec::new();
+    let mut most = 0;
+    // More of them than there is memory for, not all at once: each has taken its buffers before the next comes.
+    for _ in 0..150 {
+        let mut stream = connect(server.address());
+        send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
+        readers.push(stream);
+        most = most.max(server.live_queries());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let used = metric(&server, "jindou_query_memory_bytes");
+    assert!(used > 4 << 20, "{used}");
+    assert!(used <= memory, "{used}");
+    assert!(most < 100, "{most} at once");
+    // Nobody is kept out for long.
+    until("there is room again", || {
+        ask(&server, MILLION, &[("accept", "text/csv")]).whole
+            && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200
+    });
+    drop(readers);
+    until("all are gone", || server.live_queries() == 0);
+    until("nothing is held", || {
+        metric(&server, "jindou_query_memory_bytes") == 0
+    });
+}

@@ -2,7 +2,9 @@ use super::*;
 use oxrdf::{BaseDirection, NamedNode, Term};
 
 fn document(head: &str, rows: &str) -> String {
-    format!("<?xml version='1.0'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head>{head}</head><results>{rows}</results></sparql>")
+    format!(
+        "<?xml version='1.0'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head>{head}</head><results>{rows}</results></sparql>"
+    )
 }
 
 fn one(term: &str) -> String {
@@ -38,23 +40,44 @@ fn terms_are_what_the_xml_says() {
         ("<literal> a </literal>", simple(" a ")),
         ("<literal/>", simple("")),
         ("<literal>x<!-- c -->y</literal>", simple("xy")),
-        ("<literal>a&amp;<![CDATA[<b> &amp;]]>&#13;\r\n</literal>", simple("a&<b> &amp;\r\n")),
+        (
+            "<literal>a&amp;<![CDATA[<b> &amp;]]>&#13;\r\n</literal>",
+            simple("a&<b> &amp;\r\n"),
+        ),
         ("<literal xml:lang=''>a</literal>", simple("a")),
-        ("<literal xml:lang='EN'>a</literal>", Literal::new_language_tagged_literal("a", "en").unwrap().into()),
+        (
+            "<literal xml:lang='EN'>a</literal>",
+            Literal::new_language_tagged_literal("a", "en")
+                .unwrap()
+                .into(),
+        ),
         (
             "<literal xml:lang='ar' its:dir='rtl' its:version='2.0' xmlns:its='http://www.w3.org/2005/11/its'>a</literal>",
-            Literal::new_directional_language_tagged_literal("a", "ar", BaseDirection::Rtl).unwrap().into(),
+            Literal::new_directional_language_tagged_literal("a", "ar", BaseDirection::Rtl)
+                .unwrap()
+                .into(),
         ),
         (
             "<literal datatype='http://www.w3.org/2001/XMLSchema#integer'>1</literal>",
             Literal::from(1).into(),
         ),
         ("<uri>\n http://e/a </uri>", iri("http://e/a").into()),
-        ("<bnode> b0 </bnode>", oxrdf::BlankNode::new("b0").unwrap().into()),
-        ("<bnode>nodeID://b1</bnode>", oxrdf::BlankNode::new("nodeID.b1").unwrap().into()),
+        (
+            "<bnode> b0 </bnode>",
+            oxrdf::BlankNode::new("b0").unwrap().into(),
+        ),
+        (
+            "<bnode>nodeID://b1</bnode>",
+            oxrdf::BlankNode::new("nodeID.b1").unwrap().into(),
+        ),
         (
             "<triple><object><literal> o </literal></object><subject><bnode>s</bnode></subject><predicate><uri>http://e/p</uri></predicate></triple>",
-            oxrdf::Triple::new(oxrdf::BlankNode::new("s").unwrap(), iri("http://e/p"), Literal::new_simple_literal(" o ")).into(),
+            oxrdf::Triple::new(
+                oxrdf::BlankNode::new("s").unwrap(),
+                iri("http://e/p"),
+                Literal::new_simple_literal(" o "),
+            )
+            .into(),
         ),
     ] {
         assert_eq!(value(xml), Ok(expected), "{xml}");
@@ -74,10 +97,15 @@ fn what_is_no_answer_is_an_error_with_its_place() {
         one("<triple><subject><literal>s</literal></subject></triple>"),
         one("<triple/>"),
         one("text<literal/>"),
-        document("<variable name='v'/>", "<result><binding name='w'><literal/></binding></result>"),
         document(
             "<variable name='v'/>",
-            &"<binding name='v'><literal/></binding>".repeat(2).replacen('<', "<result><", 1),
+            "<result><binding name='w'><literal/></binding></result>",
+        ),
+        document(
+            "<variable name='v'/>",
+            &"<binding name='v'><literal/></binding>"
+                .repeat(2)
+                .replacen('<', "<result><", 1),
         ),
         document("<variable name='v'/><variable name='v'/>", ""),
         document("<variable/>", ""),
@@ -92,16 +120,27 @@ fn what_is_no_answer_is_an_error_with_its_place() {
 
 #[test]
 fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
-    let row = |n: u32| format!("<result><binding name='v'><literal>{n} &lt;</literal></binding></result>\n");
-    let whole = document("<variable name='v'/><link href='x'/>", &format!("{}{}", row(1), row(2)));
+    let row = |n: u32| {
+        format!("<result><binding name='v'><literal>{n} &lt;</literal></binding></result>\n")
+    };
+    let whole = document(
+        "<variable name='v'/><link href='x'/>",
+        &format!("{}{}", row(1), row(2)),
+    );
     assert_eq!(read(whole.as_bytes()).unwrap().1.len(), 2);
     for cut in 0..whole.len() {
         assert!(read(&whole.as_bytes()[..cut]).is_err(), "{cut}");
     }
     let verdict = "<sparql xmlns='http://www.w3.org/2005/sparql-results#'><head/><boolean>true</boolean></sparql>";
-    assert_eq!(XmlAnswer::open(verdict.as_bytes(), "").unwrap().boolean(), Some(true));
+    assert_eq!(
+        XmlAnswer::open(verdict.as_bytes(), "").unwrap().boolean(),
+        Some(true)
+    );
     for cut in 0..verdict.len() {
-        assert!(XmlAnswer::open(&verdict.as_bytes()[..cut], "").is_err(), "{cut}");
+        assert!(
+            XmlAnswer::open(&verdict.as_bytes()[..cut], "").is_err(),
+            "{cut}"
+        );
     }
 }
 
@@ -112,10 +151,15 @@ fn json_and_tables_that_are_cut_off_are_errors() {
     use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
     let json = r#"{"head":{"vars":["a","b"]},"results":{"bindings":[{"a":{"type":"literal","value":"x"},"b":{"type":"uri","value":"http://e/b"}},{"b":{"type":"bnode","value":"c"}}]}}"#;
     let tsv = "?a\t?b\n\"x\"\t<http://e/b>\n12\t_:c\n";
-    for (format, whole) in [(QueryResultsFormat::Json, json), (QueryResultsFormat::Tsv, tsv)] {
+    for (format, whole) in [
+        (QueryResultsFormat::Json, json),
+        (QueryResultsFormat::Tsv, tsv),
+    ] {
         let rows = |text: &str| -> std::result::Result<usize, String> {
             let body = Labels::of(format, text.as_bytes());
-            let parser = QueryResultsParser::from_format(format).for_reader(body).map_err(|e| e.to_string())?;
+            let parser = QueryResultsParser::from_format(format)
+                .for_reader(body)
+                .map_err(|e| e.to_string())?;
             let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
                 panic!("no rows")
             };
@@ -132,7 +176,11 @@ fn json_and_tables_that_are_cut_off_are_errors() {
             if format == QueryResultsFormat::Tsv && cut > 0 && whole.as_bytes()[cut - 1] == b'\n' {
                 continue;
             }
-            assert!(rows(&whole[..cut]).is_err(), "{format:?}, {:?}", &whole[..cut]);
+            assert!(
+                rows(&whole[..cut]).is_err(),
+                "{format:?}, {:?}",
+                &whole[..cut]
+            );
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::{Deep, Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Variable;
+use crate::algebra::{AggregateExpression, AggregateFunction, Expression};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use rustc_hash::FxHashMap;
-use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
-use spargebra::term::Variable;
+use std::sync::Arc;
 
 /// Aggregates of one SELECT, CONSTRUCT, … and the deepest of them.
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl Frame {
         if self.index.is_empty() {
             self.index = (0..)
                 .zip(&self.list)
-                .map(|(i, a)| (a.1.clone(), i))
+                .map(|(i, a)| (a.1.shared(), i))
                 .collect();
         }
         self.index.get(aggregate).map(|i| &self.list[*i].0)
@@ -35,7 +36,7 @@ impl Frame {
 
     fn add(&mut self, variable: Variable, aggregate: AggregateExpression) {
         if self.list.len() >= MANY {
-            self.index.insert(aggregate.clone(), self.list.len());
+            self.index.insert(aggregate.shared(), self.list.len());
         }
         self.list.push((variable, aggregate));
     }
@@ -69,7 +70,6 @@ impl Parser<'_, '_> {
                 v
             }
         };
-        self.spend(200);
         self.deep(Expression::Variable(variable), 1)
     }
 
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         if word == K::GroupConcat && self.eat(Kind::Semicolon)? {
             self.expect_word(K::Separator, Place::Separator)?;
             self.expect(Kind::Equal, Place::Separator)?;
-            separator = Some(self.string(Place::Separator)?);
+            separator = Some(self.string(Place::Separator)?.into());
         }
         self.close(Kind::CloseParen, Place::AfterArgument)?;
         self.leave();
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         };
         let aggregate = AggregateExpression::FunctionCall {
             name,
-            expr: expr.it,
+            expr: Arc::new(expr.it),
             distinct,
         };
         Ok((aggregate, expr.depth + 1))

@@ -3,9 +3,10 @@
 use super::expression::Expr;
 use super::{Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::{Expression, Function};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use spargebra::algebra::{Expression, Function};
+use std::sync::Arc;
 
 /// The function of a name, with the fewest and the most arguments.
 pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
@@ -103,13 +104,13 @@ impl Parser<'_, '_> {
             K::Exists => {
                 self.bump()?;
                 let p = self.exists()?;
-                self.deep(Expression::Exists(Box::new(p.it)), p.depth + 1)
+                self.deep(Expression::Exists(Arc::new(p.it)), p.depth + 1)
             }
             K::Not => {
                 self.bump()?;
                 self.expect_word(K::Exists, Place::NotExists)?;
                 let p = self.exists()?;
-                let e = self.deep(Expression::Exists(Box::new(p.it)), p.depth + 1)?;
+                let e = self.deep(Expression::Exists(Arc::new(p.it)), p.depth + 1)?;
                 self.not(e)
             }
             K::Bound => {
@@ -134,7 +135,7 @@ impl Parser<'_, '_> {
                     return self.deep(Expression::Coalesce(vec![]), 1);
                 };
                 self.deep(
-                    Expression::If(Box::new(a), Box::new(b), Box::new(c)),
+                    Expression::If(Arc::new(a), Arc::new(b), Arc::new(c)),
                     depth + 1,
                 )
             }
@@ -143,7 +144,7 @@ impl Parser<'_, '_> {
                 let Ok([a, b]) = <[Expression; 2]>::try_from(list) else {
                     return self.deep(Expression::Coalesce(vec![]), 1);
                 };
-                self.deep(Expression::SameTerm(Box::new(a), Box::new(b)), depth + 1)
+                self.deep(Expression::SameTerm(Arc::new(a), Arc::new(b)), depth + 1)
             }
             _ => Err(self.unexpected(Place::Operand)),
         }

@@ -1,18 +1,18 @@
 //! Expressions, by precedence climbing: a level of brackets takes three frames of the stack, a chain of operators none.
 
+use super::intern::{Suffix, Word};
 use super::{Deep, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::{Expression, Function};
+use crate::algebra::{Literal, NamedNode};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use oxrdf::vocab::{rdf, xsd};
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::{Literal, NamedNode};
+use jindou_model::term;
+use oxrdf::vocab::xsd;
+use std::sync::Arc;
 
 pub(super) type Expr = Deep<Expression>;
-
-/// Bytes that an operator's place in the algebra takes.
-const NODE: usize = 2 * size_of::<Expression>() + 32;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -85,11 +85,10 @@ impl Parser<'_, '_> {
         &mut self,
         left: Expr,
         right: Expr,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
-        self.spend(NODE);
         let depth = left.depth.max(right.depth) + 1;
-        self.deep(to(Box::new(left.it), Box::new(right.it)), depth)
+        self.deep(to(Arc::new(left.it), Arc::new(right.it)), depth)
     }
 
     /// `a || b || c …`
@@ -98,12 +97,11 @@ impl Parser<'_, '_> {
         first: Expr,
         operator: Kind,
         next: Level,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
         let mut parts = vec![first];
         while self.eat(operator)? {
             parts.push(self.binary(next)?);
-            self.spend(NODE);
         }
         self.joined(parts, to)
     }
@@ -112,11 +110,11 @@ impl Parser<'_, '_> {
     pub(super) fn joined(
         &mut self,
         parts: Vec<Expr>,
-        to: fn(Box<Expression>, Box<Expression>) -> Expression,
+        to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
         let all = balance(parts, |a, b| Deep {
             depth: a.depth.max(b.depth) + 1,
-            it: to(Box::new(a.it), Box::new(b.it)),
+            it: to(Arc::new(a.it), Arc::new(b.it)),
         });
         match all {
             Some(e) => self.deep(e.it, e.depth),
@@ -133,7 +131,7 @@ impl Parser<'_, '_> {
                 }
                 let (list, depth) = self.expression_list(K::In)?;
                 let depth = depth.max(left.depth) + 1;
-                let is_in = self.deep(Expression::In(Box::new(left.it), list), depth)?;
+                let is_in = self.deep(Expression::In(Arc::new(left.it), list), depth)?;
                 if word == K::Not {
                     self.not(is_in)?
                 } else {
@@ -164,8 +162,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn not(&mut self, e: Expr) -> Parse<Expr> {
-        self.spend(NODE);
-        self.deep(Expression::Not(Box::new(e.it)), e.depth + 1)
+        self.deep(Expression::Not(Arc::new(e.it)), e.depth + 1)
     }
 
     fn unary(&mut self) -> Parse<Expr> {
@@ -174,16 +171,16 @@ impl Parser<'_, '_> {
             nots += 1;
         }
         let mut e = match self.kind() {
-            sign @ (Kind::Plus | Kind::Minus) => {
+            // A sign that touches its number is part of the literal, whose form is kept.
+            sign @ (Kind::Plus | Kind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
-                self.spend(NODE);
                 let to = if sign == Kind::Plus {
                     Expression::UnaryPlus
                 } else {
                     Expression::UnaryMinus
                 };
-                self.deep(to(Box::new(e.it)), e.depth + 1)?
+                self.deep(to(Arc::new(e.it)), e.depth + 1)?
             }
             _ => self.primary()?,
         };
@@ -208,7 +205,6 @@ impl Parser<'_, '_> {
                 let (id, token) = self.variable(Place::Operand)?;
                 if self.noting {
                     self.noted.push((id, token));
-                    self.spend(size_of::<(u32, crate::lexer::Token)>());
                 }
                 let v = self.variable_of(id);
                 self.deep(v.into(), 1)
@@ -243,8 +239,13 @@ impl Parser<'_, '_> {
         } else {
             "false"
         };
-        self.spend(140);
-        Ok(Literal::new_typed_literal(value, xsd::BOOLEAN))
+        let key = (value, Suffix::Nothing);
+        if let Some(known) = self.known_literal(&key) {
+            return Ok(known);
+        }
+        self.intern_literal(key, value.len(), |out| {
+            term::push_typed(value, xsd::BOOLEAN.as_str(), out);
+        })
     }
 
     /// `( expression )`
@@ -278,7 +279,6 @@ impl Parser<'_, '_> {
                 let e = self.expression()?;
                 depth = depth.max(e.depth);
                 list.push(e.it);
-                self.spend(NODE);
                 if !self.eat(Kind::Comma)? {
                     break;
                 }
@@ -300,7 +300,7 @@ impl Parser<'_, '_> {
         let predicate = match self.kind() {
             Kind::A => {
                 self.bump()?;
-                Expression::from(rdf::TYPE.into_owned())
+                Expression::from(self.word(Word::Type))
             }
             Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => {
                 self.triple_value()?.it
@@ -310,7 +310,6 @@ impl Parser<'_, '_> {
         let object = self.triple_value()?;
         self.close_triple()?;
         self.leave();
-        self.spend(3 * NODE);
         let depth = object.depth + 1;
         let parts = vec![subject.it, predicate, object.it];
         self.deep(Expression::FunctionCall(Function::Triple, parts), depth)

@@ -4,16 +4,14 @@ use super::expression::Expr;
 use super::triples::{Mode, Part, joined};
 use super::{Deep, Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::NamedNodePattern;
+use crate::algebra::{Expression, GraphPattern};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use spargebra::algebra::{Expression, GraphPattern};
-use spargebra::term::NamedNodePattern;
+use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
-
-/// Bytes that an operator takes.
-pub(super) const NODE: usize = 2 * size_of::<GraphPattern>() + 32;
 
 /// The one solution without variables.
 pub(super) fn unit() -> Pattern {
@@ -38,20 +36,13 @@ impl Run {
             return;
         }
         if let [only] = &mut self.parts[..] {
-            match (&mut only.it, p.it) {
-                (GraphPattern::Bgp { patterns }, other) if patterns.is_empty() => {
-                    *only = Deep {
-                        it: other,
-                        depth: p.depth,
-                    };
-                }
+            let mut p = p;
+            match (&mut only.it, &mut p.it) {
+                (GraphPattern::Bgp { patterns }, _) if patterns.is_empty() => *only = p,
                 (GraphPattern::Bgp { patterns }, GraphPattern::Bgp { patterns: more }) => {
-                    patterns.extend(more);
+                    patterns.append(more);
                 }
-                (_, other) => self.parts.push(Deep {
-                    it: other,
-                    depth: p.depth,
-                }),
+                _ => self.parts.push(p),
             }
         } else {
             self.parts.push(p);
@@ -70,8 +61,8 @@ fn join_all(parts: Vec<Pattern>) -> Pattern {
     balance(parts, |a, b| Deep {
         depth: a.depth.max(b.depth) + 1,
         it: GraphPattern::Join {
-            left: Box::new(a.it),
-            right: Box::new(b.it),
+            left: Arc::new(a.it),
+            right: Arc::new(b.it),
         },
     })
     .unwrap_or_else(unit)
@@ -88,12 +79,11 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn filtered(&mut self, p: Pattern, filter: Expr) -> Parse<Pattern> {
-        self.spend(NODE);
         let depth = p.depth.max(filter.depth) + 1;
-        let inner = Box::new(p.it);
+        let inner = Arc::new(p.it);
         self.deep(
             GraphPattern::Filter {
-                expr: filter.it,
+                expr: Arc::new(filter.it),
                 inner,
             },
             depth,
@@ -197,14 +187,12 @@ impl Parser<'_, '_> {
 
     fn block_of(&mut self, parts: Vec<Part>) -> Parse<Pattern> {
         let parts = joined(parts);
-        self.spend(parts.len() * NODE);
         let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
         self.deep(p.it, p.depth)
     }
 
     /// The run so far as one pattern, to go on from.
     fn so_far(&mut self, run: &mut Run) -> Parse<Pattern> {
-        self.spend(NODE);
         let parts = std::mem::take(&mut run.parts);
         self.joined_run(Run { parts })
     }
@@ -233,9 +221,9 @@ impl Parser<'_, '_> {
                     .max(right.depth)
                     .max(filter.as_ref().map_or(0, |f| f.depth));
                 let it = GraphPattern::LeftJoin {
-                    left: Box::new(left.it),
-                    right: Box::new(right.it),
-                    expression: filter.map(|f| f.it),
+                    left: Arc::new(left.it),
+                    right: Arc::new(right.it),
+                    expression: filter.map(|f| Arc::new(f.it)),
                 };
                 run.parts = vec![self.deep(it, depth + 1)?];
             }
@@ -246,7 +234,7 @@ impl Parser<'_, '_> {
                 self.scopes.forget(outer);
                 let left = self.so_far(run)?;
                 let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
                 run.parts = vec![self.deep(GraphPattern::Minus { left, right }, depth)?];
             }
             K::Lateral => {
@@ -259,7 +247,7 @@ impl Parser<'_, '_> {
                 self.scopes.merge(outer);
                 let left = self.so_far(run)?;
                 let depth = left.depth.max(right.depth) + 1;
-                let (left, right) = (Box::new(left.it), Box::new(right.it));
+                let (left, right) = (Arc::new(left.it), Arc::new(right.it));
                 run.parts = vec![self.deep(GraphPattern::Lateral { left, right }, depth)?];
             }
             K::Graph => {
@@ -271,8 +259,7 @@ impl Parser<'_, '_> {
                     self.scopes.see(*id);
                 }
                 let p = self.inner_group()?;
-                self.spend(NODE);
-                let inner = Box::new(p.it);
+                let inner = Arc::new(p.it);
                 let p = self.deep(GraphPattern::Graph { name, inner }, p.depth + 1)?;
                 run.push(p);
             }
@@ -281,10 +268,9 @@ impl Parser<'_, '_> {
                 let silent = self.eat_word(K::Silent)?;
                 let name = self.graph_name(Place::ServiceName)?;
                 let p = self.inner_group()?;
-                self.spend(NODE);
                 let it = GraphPattern::Service {
                     name,
-                    inner: Box::new(p.it),
+                    inner: Arc::new(p.it),
                     silent,
                 };
                 let p = self.deep(it, p.depth + 1)?;
@@ -316,14 +302,13 @@ impl Parser<'_, '_> {
         }
         let mut parts = vec![first];
         while self.eat_word(K::Union)? {
-            self.spend(NODE);
             parts.push(self.inner_group()?);
         }
         let p = balance(parts, |a, b| Deep {
             depth: a.depth.max(b.depth) + 1,
             it: GraphPattern::Union {
-                left: Box::new(a.it),
-                right: Box::new(b.it),
+                left: Arc::new(a.it),
+                right: Arc::new(b.it),
             },
         })
         .unwrap_or_else(unit);
@@ -354,15 +339,14 @@ impl Parser<'_, '_> {
     pub(super) fn extend(
         &mut self,
         p: Pattern,
-        variable: spargebra::term::Variable,
+        variable: crate::algebra::Variable,
         e: Expr,
     ) -> Parse<Pattern> {
-        self.spend(NODE);
         let depth = p.depth.max(e.depth) + 1;
         let it = GraphPattern::Extend {
-            inner: Box::new(p.it),
+            inner: Arc::new(p.it),
             variable,
-            expression: e.it,
+            expression: Arc::new(e.it),
         };
         self.deep(it, depth)
     }

@@ -2,14 +2,12 @@
 
 use super::{Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::{Base, NamedNode};
 use crate::lexer::{Kind, Token};
 use crate::prefixes::common;
 use oxiri::Iri;
 use rustc_hash::FxHashMap;
-use spargebra::term::NamedNode;
-
-/// Bytes that an IRI takes, without its text.
-const NODE: usize = 48;
+use std::borrow::Cow;
 
 /// Declared prefixes, and those known without a declaration that were met.
 #[derive(Default)]
@@ -19,20 +17,22 @@ pub(crate) struct Prefixes<'t> {
 
 #[derive(Clone)]
 struct Prefix {
-    iri: String,
+    /// With `<` in front.
+    iri: NamedNode,
     /// Whether letters, digits, `_` and `-` behind it surely give an IRI.
     open: bool,
 }
 
 impl Prefix {
-    fn new(iri: String) -> Self {
-        let open = is_plain(&iri) && iri.ends_with(['/', '#']) && iri.len() > 8;
+    fn new(iri: NamedNode) -> Self {
+        let text = iri.as_str();
+        let open = is_plain(text) && text.ends_with(['/', '#']) && text.len() > 8;
         Self { iri, open }
     }
 }
 
 impl<'t> Prefixes<'t> {
-    pub(super) fn declare(&mut self, name: &'t str, iri: String) {
+    pub(super) fn declare(&mut self, name: &'t str, iri: NamedNode) {
         self.known.insert(name, Prefix::new(iri));
     }
 
@@ -81,10 +81,13 @@ impl<'t> Parser<'t, '_> {
     /// Reads an IRI, written out or as a prefixed name. A fault in it is written down, and reading goes on.
     pub(super) fn iri(&mut self) -> Parse<NamedNode> {
         let token = self.bump()?;
-        Ok(match token.kind {
+        if let Some(known) = self.known_iri(self.slice(token)) {
+            return Ok(known);
+        }
+        match token.kind {
             Kind::Iri => self.written(token),
             _ => self.prefixed(token),
-        })
+        }
     }
 
     pub(super) fn is_iri(&self) -> bool {
@@ -99,46 +102,50 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    fn written(&mut self, token: Token) -> NamedNode {
-        let inside = &self.text[token.start + 1..token.end - 1];
-        if is_plain(inside) {
-            self.spend(NODE + inside.len());
-            return NamedNode::new_unchecked(inside);
+    /// The IRI of a token with `<` and `>`, under the base.
+    pub(super) fn written(&mut self, token: Token) -> Parse<NamedNode> {
+        let key = self.slice(token);
+        if let Some(known) = self.known_iri(key) {
+            return Ok(known);
         }
-        NamedNode::new_unchecked(self.resolved(token).into_inner())
-    }
-
-    /// The IRI between `<` and `>`, under the base.
-    pub(super) fn resolved(&mut self, token: Token) -> Iri<String> {
-        let inside = &self.text[token.start + 1..token.end - 1];
-        self.spend(NODE + inside.len());
+        let canonical = &key[..key.len() - 1];
+        let inside = &canonical[1..];
         if is_plain(inside) {
-            return Iri::parse_unchecked(inside.to_owned());
+            self.room(canonical.len())?;
+            return Ok(self.intern_iri(key, canonical));
         }
         let unescaped = if inside.contains('\\') {
-            self.unescaped(inside, token.start + 1, false)
+            self.room(inside.len())?;
+            Cow::Owned(self.unescaped(inside, token.start + 1, false))
         } else {
-            inside.to_owned()
+            Cow::Borrowed(inside)
         };
+        // What is made: the IRI, and it once more while it is put into the table.
+        let longest = self.base.as_ref().map_or(0, |b| b.len()) + unescaped.len();
+        self.room(2 * longest)?;
+        let mut text = String::with_capacity(longest + 2);
+        text.push('<');
         let read = match &self.base {
-            Some(base) => base.resolve(&unescaped),
-            None => Iri::parse(unescaped.clone()),
+            Some(base) => base.resolve(&unescaped).map(|iri| text.push_str(&iri)),
+            None => Iri::parse(&*unescaped).map(|iri| text.push_str(&iri)),
         };
-        match read {
-            Ok(iri) => {
-                self.spend(iri.as_str().len());
-                iri
-            }
-            Err(why) => {
-                self.bad_iri(token, &unescaped, &why.to_string());
-                Iri::parse_unchecked(String::from("http://e/"))
-            }
+        if let Err(why) = read {
+            self.bad_iri(token, &unescaped, &why.to_string());
+            return Ok(NamedNode::new_unchecked("http://e/"));
         }
+        Ok(self.intern_iri(key, &text))
     }
 
-    fn prefixed(&mut self, token: Token) -> NamedNode {
-        let text = self.slice(token);
-        let (name, local) = text.split_once(':').unwrap_or((text, ""));
+    /// The IRI of a token as a base.
+    pub(super) fn new_base(&mut self, token: Token) -> Parse<Base> {
+        let iri = self.written(token)?;
+        self.room(iri.as_str().len())?;
+        Ok(Iri::parse_unchecked(iri.as_str().into()))
+    }
+
+    fn prefixed(&mut self, token: Token) -> Parse<NamedNode> {
+        let key = self.slice(token);
+        let (name, local) = key.split_once(':').unwrap_or((key, ""));
         if !self.prefixes.known.contains_key(name) {
             let without = self
                 .options
@@ -148,18 +155,21 @@ impl<'t> Parser<'t, '_> {
                 .map(|p| p.1.as_str())
                 .or_else(|| common(name).filter(|_| self.options.common_prefixes));
             let iri = match without {
-                Some(iri) => iri.to_owned(),
+                Some(iri) => NamedNode::new_unchecked(iri),
                 None => {
                     self.unknown_prefix(token, name);
                     // Said once is enough.
-                    String::from("http://e/")
+                    NamedNode::new_unchecked("http://e/")
                 }
             };
             self.prefixes.declare(name, iri);
         }
+        let len = self.prefixes.known[name].iri.as_str().len() + local.len();
+        self.room(2 * len)?;
         let prefix = &self.prefixes.known[name];
-        let mut iri = String::with_capacity(prefix.iri.len() + local.len());
-        iri.push_str(&prefix.iri);
+        let mut iri = String::with_capacity(len + 1);
+        iri.push('<');
+        iri.push_str(prefix.iri.as_str());
         let simple = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
         let sure = prefix.open && local.bytes().all(simple);
         if local.contains('\\') {
@@ -167,11 +177,11 @@ impl<'t> Parser<'t, '_> {
         } else {
             iri.push_str(local);
         }
-        self.bytes += (NODE + iri.len()) as u64;
-        if !sure && let Err(why) = Iri::parse(iri.as_str()) {
+        if !sure && let Err(why) = Iri::parse(&iri[1..]) {
             let why = why.to_string();
-            self.bad_iri(token, &iri, &why);
+            self.bad_iri(token, &iri[1..], &why);
+            return Ok(NamedNode::new_unchecked("http://e/"));
         }
-        NamedNode::new_unchecked(iri)
+        Ok(self.intern_iri(key, &iri))
     }
 }

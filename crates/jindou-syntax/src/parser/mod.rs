@@ -6,6 +6,7 @@ mod calls;
 mod expression;
 mod fault;
 mod group;
+mod intern;
 mod iri;
 mod path;
 mod query;
@@ -21,17 +22,18 @@ mod values;
 mod words;
 
 use crate::advice::Place;
+use crate::algebra::{Base, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexer, Token};
-use crate::options::{Meter, Options};
+use crate::options::Options;
 use crate::source::Source;
 use aggregates::Frame;
+use intern::Interned;
 use iri::Prefixes;
 use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use scope::Scopes;
-use spargebra::term::{BlankNode, Variable};
 
 /// Why a rule did not end. What is wrong is written down in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,16 +53,15 @@ pub(crate) struct Deep<T> {
     pub depth: u32,
 }
 
-/// Bytes that are not kept from the meter for longer, whatever the tokens.
-const LARGE: u64 = 1 << 16;
-/// Tokens between two looks at the meter.
+/// Bytes of a piece for which there must be room before it is made.
+const LARGE: usize = 1 << 16;
+/// Tokens between two looks at the clock.
 const BETWEEN: u32 = 512;
 
 pub(crate) struct Parser<'t, 'o> {
     text: &'t str,
     source: &'t Source<'t>,
     options: &'o Options,
-    meter: &'o mut dyn Meter,
     lexer: Lexer<'t>,
     /// The next token to read, and the one behind it where somebody looked.
     token: Token,
@@ -71,16 +72,15 @@ pub(crate) struct Parser<'t, 'o> {
     open: Open,
     nesting: u32,
     tokens: u32,
-    /// Bytes not yet charged.
-    bytes: u64,
 
-    base: Option<Iri<String>>,
+    base: Option<Base>,
     prefixes: Prefixes<'t>,
+    interned: Interned<'t>,
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
-    variables: Vec<&'t str>,
+    variables: Vec<Variable>,
     /// Blank nodes' labels: the block of each one, and where it stands.
-    labels: FxHashMap<&'t str, (u32, Token)>,
+    labels: FxHashMap<&'t str, (u32, Token, BlankNode)>,
     block: u32,
     blank: Option<u128>,
     stem: Option<String>,
@@ -88,6 +88,8 @@ pub(crate) struct Parser<'t, 'o> {
     frames: Vec<Frame>,
     /// Why no aggregate can stand here.
     no_aggregate: Option<&'static str>,
+    /// The graph that the ADD, COPY or MOVE at hand reads.
+    copied_from: Option<crate::CopiedFrom>,
     /// Variables of the expression under way that must be grouped, with their places.
     noted: Vec<(u32, Token)>,
     noting: bool,
@@ -141,11 +143,7 @@ impl Open {
 }
 
 impl<'t, 'o> Parser<'t, 'o> {
-    pub(crate) fn new(
-        source: &'t Source<'t>,
-        options: &'o Options,
-        meter: &'o mut dyn Meter,
-    ) -> Self {
+    pub(crate) fn new(source: &'t Source<'t>, options: &'o Options) -> Self {
         let text = source.text();
         let mut lexer = Lexer::new(text);
         let token = lexer.next();
@@ -153,7 +151,6 @@ impl<'t, 'o> Parser<'t, 'o> {
             text,
             source,
             options,
-            meter,
             lexer,
             token,
             ahead: None,
@@ -161,9 +158,12 @@ impl<'t, 'o> Parser<'t, 'o> {
             open: Open::default(),
             nesting: 0,
             tokens: 0,
-            bytes: 0,
-            base: options.base.clone(),
+            base: options
+                .base
+                .as_ref()
+                .map(|base| Iri::parse_unchecked(base.as_str().into())),
             prefixes: Prefixes::default(),
+            interned: Interned::default(),
             scopes: Scopes::default(),
             names: FxHashMap::with_capacity_and_hasher(14, Default::default()),
             variables: Vec::with_capacity(14),
@@ -174,6 +174,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             generated: 0,
             frames: vec![],
             no_aggregate: None,
+            copied_from: None,
             noted: vec![],
             noting: false,
             faults: vec![],
@@ -238,35 +239,37 @@ impl<'t, 'o> Parser<'t, 'o> {
             return Err(Halt::Stop);
         }
         if self.tokens >= BETWEEN || limits::was_over() {
-            self.settle()?;
+            self.look_at_limits()?;
         }
         Ok(token)
     }
 
-    /// Asks the meter.
-    fn settle(&mut self) -> Parse<()> {
-        self.tokens = 0;
-        let bytes = std::mem::take(&mut self.bytes);
-        let asked = self.meter.check().and_then(|()| self.meter.charge(bytes));
-        asked.map_err(|e| self.stop(e))
-    }
-
-    /// Asks the meter if there is much to say.
-    fn settle_large(&mut self) -> Parse<()> {
-        if self.bytes >= LARGE {
-            self.settle()?;
+    /// Ends the parse if there is no memory left, or was no time at the last look.
+    fn look(&mut self) -> Parse<()> {
+        if limits::was_over() {
+            self.look_at_limits()?;
         }
         Ok(())
+    }
+
+    /// Asks for room before something is made that may be large.
+    fn room(&mut self, bytes: usize) -> Parse<()> {
+        if bytes >= LARGE {
+            return limits::look_for(bytes as u64).map_err(|e| self.stop(e));
+        }
+        self.look()
+    }
+
+    /// Ends the parse if its memory or time is over.
+    #[cold]
+    fn look_at_limits(&mut self) -> Parse<()> {
+        self.tokens = 0;
+        limits::look().map_err(|e| self.stop(e))
     }
 
     fn stop(&mut self, error: Error) -> Halt {
         self.stopped.get_or_insert(error);
         Halt::Stop
-    }
-
-    /// Counts bytes of the algebra.
-    fn spend(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
     }
 
     fn eat(&mut self, kind: Kind) -> Parse<bool> {
@@ -345,17 +348,14 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = self.variables.len() as u32;
         let id = *self.names.entry(name).or_insert(next);
         if id == next {
-            self.variables.push(name);
+            self.variables.push(Variable::new_unchecked(name));
             self.scopes.grow();
-            self.bytes += 96 + 2 * name.len() as u64;
         }
         id
     }
 
-    fn variable_of(&mut self, id: u32) -> Variable {
-        let name = self.variables[id as usize];
-        self.bytes += 24 + name.len() as u64;
-        Variable::new_unchecked(name)
+    fn variable_of(&self, id: u32) -> Variable {
+        self.variables[id as usize].clone()
     }
 
     /// Reads a variable.
@@ -367,26 +367,18 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// A variable that the text does not have.
     fn fresh_variable(&mut self) -> Variable {
         let text = self.text;
-        let stem = self.stem.get_or_insert_with(|| {
-            let mut stem = String::from("_gen");
-            while memchr::memmem::find(text.as_bytes(), stem.as_bytes()).is_some() {
-                stem.push('_');
-            }
-            stem
-        });
+        let stem = self.stem.get_or_insert_with(|| free_stem(text));
         self.generated += 1;
-        self.bytes += 48;
         Variable::new_unchecked(format!("{stem}{}", self.generated))
     }
 
     /// A blank node that no other text has.
     fn fresh_blank(&mut self) -> BlankNode {
-        self.bytes += 64;
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
                 // Random, and as a label it begins with a letter.
-                let random = BlankNode::default();
+                let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }
         };
@@ -399,12 +391,42 @@ impl<'t, 'o> Parser<'t, 'o> {
         let token = self.bump()?;
         let label = &self.text[token.start + 2..token.end];
         let block = self.block;
-        let known = self.labels.entry(label).or_insert((block, token));
-        if known.0 != block {
-            let before = known.1;
-            self.shared_label(label, before, token);
+        if let Some((there, before, node)) = self.labels.get(label) {
+            let (there, before, node) = (*there, *before, node.clone());
+            if there != block {
+                self.shared_label(label, before, token);
+            }
+            return Ok(node);
         }
-        self.spend(48 + 2 * label.len());
-        Ok(BlankNode::new_unchecked(label))
+        self.room(160 + label.len())?;
+        let node = BlankNode::new_unchecked(label);
+        self.labels.insert(label, (block, token, node.clone()));
+        Ok(node)
     }
+}
+
+/// A beginning of variable names that the text does not contain. O(text).
+fn free_stem(text: &str) -> String {
+    const STEM: &str = "_gen";
+    let text = text.as_bytes();
+    // Numbers behind the stem in the text, with `_` behind them.
+    let mut taken = FxHashSet::default();
+    let mut any = false;
+    for at in memchr::memmem::find_iter(text, STEM) {
+        any = true;
+        let behind = &text[at + STEM.len()..];
+        let digits = behind.iter().take(10).take_while(|b| b.is_ascii_digit());
+        let digits = &behind[..digits.count()];
+        if let Some(n) = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|d| d.parse::<u64>().ok())
+        {
+            taken.insert(n);
+        }
+    }
+    if !any {
+        return STEM.to_owned();
+    }
+    let free = (0..).find(|n| !taken.contains(n)).unwrap_or(u64::MAX);
+    format!("{STEM}{free}_")
 }

@@ -1,15 +1,13 @@
 //! Property paths.
 
+use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::NamedNode;
+use crate::algebra::PropertyPathExpression as Path;
 use crate::balance::balance;
 use crate::lexer::Kind;
-use oxrdf::vocab::rdf;
-use spargebra::algebra::PropertyPathExpression as Path;
-use spargebra::term::NamedNode;
-
-/// Bytes that a step takes.
-const STEP: usize = 2 * size_of::<Path>() + 32;
+use std::sync::Arc;
 
 impl Parser<'_, '_> {
     pub(super) fn path(&mut self) -> Parse<Path> {
@@ -37,26 +35,25 @@ impl Parser<'_, '_> {
     }
 
     fn path_step(&mut self) -> Parse<Path> {
-        self.spend(STEP);
         let inverse = self.eat(Kind::Caret)?;
         let step = self.path_primary()?;
         let step = match self.kind() {
             Kind::Question => {
                 self.bump()?;
-                Path::ZeroOrOne(Box::new(step))
+                Path::ZeroOrOne(Arc::new(step))
             }
             Kind::Star => {
                 self.bump()?;
-                Path::ZeroOrMore(Box::new(step))
+                Path::ZeroOrMore(Arc::new(step))
             }
             Kind::Plus => {
                 self.bump()?;
-                Path::OneOrMore(Box::new(step))
+                Path::OneOrMore(Arc::new(step))
             }
             _ => step,
         };
         Ok(if inverse {
-            Path::Reverse(Box::new(step))
+            Path::Reverse(Arc::new(step))
         } else {
             step
         })
@@ -67,7 +64,7 @@ impl Parser<'_, '_> {
             Kind::Iri | Kind::Prefixed | Kind::Namespace => Ok(self.iri()?.into()),
             Kind::A => {
                 self.bump()?;
-                Ok(rdf::TYPE.into_owned().into())
+                Ok(self.word(Word::Type).into())
             }
             Kind::OpenParen => {
                 self.enter()?;
@@ -111,24 +108,23 @@ impl Parser<'_, '_> {
             }
             .push(iri);
         }
-        let backwards = |set| Path::Reverse(Box::new(Path::NegatedPropertySet(set)));
+        let set = |list: Vec<NamedNode>| Path::NegatedPropertySet(list.into());
+        let backwards = |list| Path::Reverse(Arc::new(set(list)));
         Ok(match (direct.is_empty(), inverse.is_empty()) {
-            (_, true) => Path::NegatedPropertySet(direct),
+            (_, true) => set(direct),
             (true, false) => backwards(inverse),
-            (false, false) => Path::Alternative(
-                Box::new(Path::NegatedPropertySet(direct)),
-                Box::new(backwards(inverse)),
-            ),
+            (false, false) => {
+                Path::Alternative(Arc::new(set(direct)), Arc::new(backwards(inverse)))
+            }
         })
     }
 
     fn negated_one(&mut self) -> Parse<(bool, NamedNode)> {
-        self.spend(STEP);
         let inverse = self.eat(Kind::Caret)?;
         let iri = match self.kind() {
             Kind::A => {
                 self.bump()?;
-                rdf::TYPE.into_owned()
+                self.word(Word::Type)
             }
             _ => self.expect_iri(Place::NegatedStep)?,
         };
@@ -136,7 +132,7 @@ impl Parser<'_, '_> {
     }
 }
 
-fn joined(parts: Vec<Path>, to: fn(Box<Path>, Box<Path>) -> Path) -> Path {
-    balance(parts, |a, b| to(Box::new(a), Box::new(b)))
-        .unwrap_or_else(|| Path::NegatedPropertySet(vec![]))
+fn joined(parts: Vec<Path>, to: fn(Arc<Path>, Arc<Path>) -> Path) -> Path {
+    balance(parts, |a, b| to(Arc::new(a), Arc::new(b)))
+        .unwrap_or_else(|| Path::NegatedPropertySet(Arc::new([])))
 }

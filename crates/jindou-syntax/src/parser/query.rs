@@ -5,12 +5,12 @@ use super::select::{Duplicates, Item, Items, Selection};
 use super::triples::{Mode, Part};
 use super::{Deep, Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Query;
+use crate::algebra::{GraphPattern, QueryDataset};
+use crate::algebra::{GroundTerm, NamedNode, TriplePattern, Variable};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use oxiri::Iri;
-use spargebra::Query;
-use spargebra::algebra::{GraphPattern, QueryDataset};
-use spargebra::term::{GroundTerm, NamedNode, TriplePattern, Variable};
+use std::sync::Arc;
 
 /// Things to describe up to which each gets an operator of its own.
 const FEW: usize = 32;
@@ -19,7 +19,7 @@ impl Parser<'_, '_> {
     /// Reads a whole query. `None` if faults were written down or a limit was met.
     pub(crate) fn query(&mut self) -> Option<Query> {
         let read = self.query_unit();
-        let settled = self.settle();
+        let settled = self.look_at_limits();
         match (read, settled) {
             (Ok(query), Ok(())) if self.faults.is_empty() => Some(query),
             _ => None,
@@ -63,9 +63,10 @@ impl Parser<'_, '_> {
         self.bump()?;
         let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
         let faults = self.faults.len();
-        let base: Iri<String> = self.resolved(token);
+        let base = self.new_base(token)?;
         if faults == self.faults.len() {
             self.base = Some(base);
+            self.interned.bases += 1;
         }
         Ok(())
     }
@@ -84,8 +85,10 @@ impl Parser<'_, '_> {
             }
         };
         let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
-        let iri = self.resolved(token).into_inner();
+        let iri = self.written(token)?;
+        self.room(name.len() + 200)?;
         self.prefixes.declare(name, iri);
+        self.interned.prefixes += 1;
         Ok(())
     }
 
@@ -120,17 +123,17 @@ impl Parser<'_, '_> {
         let (p, _) = self.solution(selection, p)?;
         Ok(Query::Select {
             dataset,
-            pattern: p.it,
+            pattern: Arc::new(p.it),
             base_iri: self.base.clone(),
         })
     }
 
-    fn everything(&mut self, p: Pattern) -> Parse<GraphPattern> {
+    fn everything(&mut self, p: Pattern) -> Parse<Arc<GraphPattern>> {
         let selection = Selection {
             duplicates: Duplicates::Keep,
             items: Items::Everything,
         };
-        Ok(self.solution(selection, p)?.0.it)
+        Ok(Arc::new(self.solution(selection, p)?.0.it))
     }
 
     fn ask(&mut self) -> Parse<Query> {
@@ -154,7 +157,7 @@ impl Parser<'_, '_> {
             self.eat_word(K::Where)?;
             let p = self.group(Place::Where)?;
             return Ok(Query::Construct {
-                template,
+                template: template.into(),
                 dataset,
                 pattern: self.everything(p)?,
                 base_iri: self.base.clone(),
@@ -167,13 +170,12 @@ impl Parser<'_, '_> {
         }
         let template = self.template(Kind::CloseBrace)?;
         let patterns = template.clone();
-        self.spend(template.len() * 2 * size_of::<TriplePattern>());
         let p = Deep {
             it: GraphPattern::Bgp { patterns },
             depth: 2,
         };
         Ok(Query::Construct {
-            template,
+            template: template.into(),
             dataset,
             pattern: self.everything(p)?,
             base_iri: self.base.clone(),
@@ -239,7 +241,6 @@ impl Parser<'_, '_> {
                 }
                 _ => break,
             }
-            self.spend(size_of::<Item>() * 3);
         }
         let dataset = self.dataset()?;
         let there = self.eat_word(K::Where)? || self.is(Kind::OpenBrace);
@@ -259,7 +260,7 @@ impl Parser<'_, '_> {
         let (p, _) = self.solution(selection, p)?;
         Ok(Query::Describe {
             dataset,
-            pattern: self.described(p.it, iris),
+            pattern: Arc::new(self.described(p.it, iris)),
             base_iri: self.base.clone(),
         })
     }
@@ -270,23 +271,34 @@ impl Parser<'_, '_> {
             return p;
         }
         // Below the projection; a slice may stand around it.
-        let (slice, p) = match p {
-            GraphPattern::Slice {
-                inner,
-                start,
-                length,
-            } => (Some((start, length)), *inner),
-            other => (None, other),
+        if let GraphPattern::Slice {
+            inner,
+            start,
+            length,
+        } = &p
+        {
+            return GraphPattern::Slice {
+                inner: Arc::new(self.chosen(inner, iris)),
+                start: *start,
+                length: *length,
+            };
+        }
+        self.chosen(&Arc::new(p), iris)
+    }
+
+    fn chosen(&mut self, p: &Arc<GraphPattern>, iris: Vec<(usize, NamedNode)>) -> GraphPattern {
+        let unit = Arc::default();
+        let (inner, variables) = match &**p {
+            GraphPattern::Project { inner, variables } => (inner, &variables[..]),
+            // A solution always has its projection.
+            _ => (&unit, &[][..]),
         };
-        let GraphPattern::Project { inner, variables } = p else {
-            return p;
-        };
-        let (order, mut p) = match *inner {
-            GraphPattern::OrderBy { inner, expression } => (Some(expression), *inner),
-            other => (None, other),
+        let (order, mut p) = match &**inner {
+            GraphPattern::OrderBy { inner, expression } => (Some(expression), Arc::clone(inner)),
+            _ => (None, Arc::clone(inner)),
         };
         let mut all: Vec<Variable> = Vec::with_capacity(variables.len() + iris.len());
-        let mut known = variables.into_iter();
+        let mut known = variables.iter().cloned();
         let mut taken = 0;
         let mut values = (vec![], vec![]);
         let many = iris.len() > FEW;
@@ -295,46 +307,43 @@ impl Parser<'_, '_> {
             taken = before;
             let v = self.fresh_variable();
             all.push(v.clone());
-            self.spend(2 * size_of::<GraphPattern>() + 64);
             if many {
                 values.0.push(v);
                 values.1.push(Some(GroundTerm::from(iri)));
             } else {
-                p = GraphPattern::Extend {
-                    inner: Box::new(p),
+                p = Arc::new(GraphPattern::Extend {
+                    inner: p,
                     variable: v,
-                    expression: iri.into(),
-                };
+                    expression: Arc::new(iri.into()),
+                });
             }
         }
         all.extend(known);
         if many {
-            let values = Deep {
-                it: GraphPattern::Values {
-                    variables: values.0,
-                    bindings: vec![values.1],
-                },
-                depth: 1,
+            let values = GraphPattern::Values {
+                variables: values.0,
+                bindings: vec![values.1],
             };
-            p = group::join(Deep { it: p, depth: 1 }, values).it;
+            let is_unit = matches!(&*p, GraphPattern::Bgp { patterns } if patterns.is_empty());
+            p = Arc::new(if is_unit {
+                values
+            } else {
+                GraphPattern::Join {
+                    left: p,
+                    right: Arc::new(values),
+                }
+            });
         }
-        if let Some(expression) = order {
-            p = GraphPattern::OrderBy {
-                inner: Box::new(p),
-                expression,
-            };
+        if let Some(keys) = order {
+            let expression = keys.iter().map(|k| k.with(Arc::clone(k.expression())));
+            p = Arc::new(GraphPattern::OrderBy {
+                expression: expression.collect(),
+                inner: p,
+            });
         }
-        p = GraphPattern::Project {
-            inner: Box::new(p),
+        GraphPattern::Project {
+            inner: p,
             variables: all,
-        };
-        match slice {
-            Some((start, length)) => GraphPattern::Slice {
-                inner: Box::new(p),
-                start,
-                length,
-            },
-            None => p,
         }
     }
 

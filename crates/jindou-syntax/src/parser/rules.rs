@@ -229,7 +229,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn redefined_in_lateral(&mut self, token: Token, v: u32) {
-        let name = format!("?{}", self.variables[v as usize]);
+        let name = self.variables[v as usize].to_string();
         let d = self.diagnostic(
             token.range(),
             D::Redefined,

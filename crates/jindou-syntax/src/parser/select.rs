@@ -1,15 +1,18 @@
 //! The selection behind SELECT, and the modifiers behind WHERE.
 
 use super::expression::Expr;
-use super::group::{NODE, Pattern, join};
+use super::group::{Pattern, join};
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Variable;
+use crate::algebra::{
+    AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
+};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use rustc_hash::FxHashSet;
-use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
-use spargebra::term::Variable;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
@@ -66,9 +69,92 @@ struct Group {
     variables: Vec<Variable>,
     ids: Vec<u32>,
     binds: Vec<(Expr, Variable)>,
+    /// Variables in scope before the grouping.
+    before: Vec<u32>,
+}
+
+/// Variables that a grouped query's HAVING and ORDER BY use outside of aggregates.
+struct Samples<'f> {
+    frame: &'f mut super::aggregates::Frame,
+    grouped: FxHashSet<u32>,
+    before: FxHashSet<u32>,
+    chosen: FxHashSet<u32>,
+    taken: FxHashMap<u32, Variable>,
+}
+
+/// The expression, to be changed. What was just read is shared by nobody; else a handle of it is.
+fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
+    if Arc::get_mut(e).is_none() {
+        *e = Arc::new(e.shared());
+    }
+    Arc::get_mut(e)
 }
 
 impl Parser<'_, '_> {
+    /// Puts Sample(?v) in place of each variable of the pattern that is not grouped (SPARQL 1.1 §18.2.4.1).
+    fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
+        let mut left = vec![e];
+        while let Some(e) = left.pop() {
+            match e {
+                Expression::Variable(v) => {
+                    let Some(&id) = self.names.get(v.as_str()) else {
+                        continue;
+                    };
+                    let hidden = samples.before.contains(&id)
+                        && !samples.grouped.contains(&id)
+                        && !samples.chosen.contains(&id);
+                    if !hidden {
+                        continue;
+                    }
+                    if let Some(taken) = samples.taken.get(&id) {
+                        *v = taken.clone();
+                        continue;
+                    }
+                    let to = self.fresh_variable();
+                    let sample = AggregateExpression::FunctionCall {
+                        name: AggregateFunction::Sample,
+                        expr: Arc::new(v.clone().into()),
+                        distinct: false,
+                    };
+                    samples.frame.list.push((to.clone(), sample));
+                    samples.frame.depth = samples.frame.depth.max(2);
+                    samples.taken.insert(id, to.clone());
+                    *v = to;
+                }
+                Expression::Or(a, b)
+                | Expression::And(a, b)
+                | Expression::Equal(a, b)
+                | Expression::SameTerm(a, b)
+                | Expression::Greater(a, b)
+                | Expression::GreaterOrEqual(a, b)
+                | Expression::Less(a, b)
+                | Expression::LessOrEqual(a, b)
+                | Expression::Add(a, b)
+                | Expression::Subtract(a, b)
+                | Expression::Multiply(a, b)
+                | Expression::Divide(a, b) => {
+                    left.extend([owned(a), owned(b)].into_iter().flatten())
+                }
+                Expression::UnaryPlus(a) | Expression::UnaryMinus(a) | Expression::Not(a) => {
+                    left.extend(owned(a));
+                }
+                Expression::In(a, list) => {
+                    left.extend(owned(a));
+                    left.extend(list);
+                }
+                Expression::If(a, b, c) => {
+                    left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
+                }
+                Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
+                // The variables of a pattern are its own; `BOUND` takes a variable, and of a sample it would be another.
+                Expression::NamedNode(_)
+                | Expression::Literal(_)
+                | Expression::Bound(_)
+                | Expression::Exists(_) => {}
+            }
+        }
+    }
+
     /// Reads SELECT and what it chooses.
     pub(super) fn select_clause(&mut self) -> Parse<Selection> {
         self.bump()?;
@@ -103,7 +189,6 @@ impl Parser<'_, '_> {
                 _ if items.is_empty() => return Err(self.unexpected(Place::Projection)),
                 _ => break,
             }
-            self.spend(size_of::<Item>() * 3 / 2);
         }
         Ok(Selection {
             duplicates,
@@ -233,7 +318,8 @@ impl Parser<'_, '_> {
         if all.group.is_none() && aggregates {
             all.group = Some(Group::default());
         }
-        if let Some(group) = &all.group {
+        if let Some(group) = &mut all.group {
+            group.before = self.scopes.all();
             self.scopes.clear();
             for v in &group.ids {
                 self.scopes.see(*v);
@@ -263,9 +349,14 @@ impl Parser<'_, '_> {
                     self.bump()?;
                     let e = self.expression()?;
                     if self.eat_word(K::As)? {
-                        let (id, _) = self.variable(Place::AsVariable)?;
+                        let (id, at) = self.variable(Place::AsVariable)?;
                         self.close(Kind::CloseParen, Place::AfterAs)?;
                         self.leave();
+                        if self.scopes.contains(id) || group.ids.contains(&id) {
+                            self.redefined(at, "GROUP BY");
+                        }
+                        self.scopes.see(id);
+                        self.scopes.define(id);
                         let v = self.variable_of(id);
                         group.variables.push(v.clone());
                         group.ids.push(id);
@@ -287,12 +378,12 @@ impl Parser<'_, '_> {
                 }
                 _ => return Ok(group),
             };
-            match e.it {
+            match &e.it {
                 Expression::Variable(v) => {
                     if let Some(id) = self.names.get(v.as_str()) {
                         group.ids.push(*id);
                     }
-                    group.variables.push(v);
+                    group.variables.push(v.clone());
                 }
                 _ => {
                     let v = self.fresh_variable();
@@ -332,8 +423,8 @@ impl Parser<'_, '_> {
                     let e = self.bracketed()?;
                     depth = depth.max(e.depth);
                     list.push(match word {
-                        K::Asc => OrderExpression::Asc(e.it),
-                        _ => OrderExpression::Desc(e.it),
+                        K::Asc => OrderExpression::Asc(Arc::new(e.it)),
+                        _ => OrderExpression::Desc(Arc::new(e.it)),
                     });
                     continue;
                 }
@@ -346,9 +437,8 @@ impl Parser<'_, '_> {
                 _ if list.is_empty() => return Err(self.unexpected(Place::OrderCondition)),
                 _ => return Ok((list, depth)),
             };
-            self.spend(NODE);
             depth = depth.max(e.depth);
-            list.push(OrderExpression::Asc(e.it));
+            list.push(OrderExpression::Asc(Arc::new(e.it)));
         }
     }
 
@@ -370,15 +460,41 @@ impl Parser<'_, '_> {
         modifiers: Modifiers,
     ) -> Parse<(Pattern, Vec<u32>)> {
         let frame = self.frames.pop().ok_or(Halt::Fault)?;
+        let mut frame = frame;
+        let mut modifiers = modifiers;
         let grouped = modifiers.group.is_some();
-        if let Some(group) = modifiers.group {
+        if let Some(group) = &modifiers.group {
+            let mut samples = Samples {
+                frame: &mut frame,
+                grouped: group.ids.iter().copied().collect(),
+                before: group.before.iter().copied().collect(),
+                chosen: FxHashSet::default(),
+                taken: FxHashMap::default(),
+            };
+            if let Some(having) = &mut modifiers.having {
+                self.sample(&mut having.it, &mut samples);
+            }
+            if let Some((order, _)) = &mut modifiers.order {
+                // ORDER BY sees what SELECT gives a name, and HAVING does not.
+                if let Items::List(items) = &selection.items {
+                    let named = items.iter().filter(|i| i.expression.is_some());
+                    samples.chosen = named.map(|i| i.id).collect();
+                }
+                for key in order {
+                    let (OrderExpression::Asc(e) | OrderExpression::Desc(e)) = key;
+                    if let Some(e) = owned(e) {
+                        self.sample(e, &mut samples);
+                    }
+                }
+            }
+        }
+        if let Some(group) = modifiers.group.take() {
             for (e, v) in group.binds {
                 p = self.extend(p, v, e)?;
             }
-            self.spend(NODE);
             let depth = p.depth.max(frame.depth) + 1;
             let it = GraphPattern::Group {
-                inner: Box::new(p.it),
+                inner: Arc::new(p.it),
                 variables: group.variables,
                 aggregates: frame.list,
             };
@@ -433,32 +549,31 @@ impl Parser<'_, '_> {
         if let Some((expression, depth)) = modifiers.order {
             deepest = deepest.max(depth);
             it = GraphPattern::OrderBy {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 expression,
             };
         }
         let variables = chosen.iter().map(|v| self.variable_of(*v)).collect();
         it = GraphPattern::Project {
-            inner: Box::new(it),
+            inner: Arc::new(it),
             variables,
         };
         it = match selection.duplicates {
             Duplicates::Keep => it,
             Duplicates::Distinct => GraphPattern::Distinct {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
             Duplicates::Reduced => GraphPattern::Reduced {
-                inner: Box::new(it),
+                inner: Arc::new(it),
             },
         };
         if modifiers.limit.is_some() || modifiers.offset.is_some() {
             it = GraphPattern::Slice {
-                inner: Box::new(it),
+                inner: Arc::new(it),
                 start: modifiers.offset.unwrap_or(0),
                 length: modifiers.limit,
             };
         }
-        self.spend(4 * NODE);
         Ok((self.deep(it, deepest + 4)?, chosen))
     }
 

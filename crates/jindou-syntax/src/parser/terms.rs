@@ -1,50 +1,75 @@
 //! Literals and numbers.
 
+use super::intern::Suffix;
 use super::{Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::Literal;
 use crate::lexer::{Kind, Token};
-use jindou_model::DiagnosticKind as D;
+use jindou_model::{DiagnosticKind as D, term};
 use oxilangtag::LanguageTag;
-use oxrdf::BaseDirection;
 use oxrdf::vocab::xsd;
-use spargebra::term::Literal;
+use std::borrow::Cow;
 
-/// Bytes that a literal takes, without its text.
-const LITERAL: usize = 120;
-
-impl Parser<'_, '_> {
+impl<'t> Parser<'t, '_> {
     /// Reads a string with its language or datatype.
     pub(super) fn literal(&mut self) -> Parse<Literal> {
-        let value = self.string(Place::Operand)?;
-        match self.kind() {
+        let token = self.expect(Kind::String, Place::Operand)?;
+        let mut language = None;
+        let suffix = match self.kind() {
             Kind::DoubleCaret => {
                 self.bump()?;
                 match self.kind() {
-                    Kind::Iri | Kind::Prefixed | Kind::Namespace => {
-                        let datatype = self.iri()?;
-                        Ok(Literal::new_typed_literal(value, datatype))
-                    }
-                    _ => Err(self.unexpected(Place::Datatype)),
+                    Kind::Iri | Kind::Prefixed | Kind::Namespace => Suffix::Datatype(self.iri()?),
+                    _ => return Err(self.unexpected(Place::Datatype)),
                 }
             }
             Kind::Language => {
                 let token = self.bump()?;
-                Ok(self.tagged(value, token))
+                language = Some(token);
+                Suffix::Language(self.slice(token))
             }
-            _ => Ok(Literal::new_simple_literal(value)),
+            _ => Suffix::Nothing,
+        };
+        let key = (self.slice(token), suffix);
+        if let Some(known) = self.known_literal(&key) {
+            return Ok(known);
         }
+        let faults = self.faults.len();
+        let value = self.string_of(token)?;
+        let tag = match language {
+            Some(token) => self.tag(token)?,
+            None => String::new(),
+        };
+        if self.faults.len() > faults {
+            return Ok(Literal::new_simple_literal(""));
+        }
+        let datatype = match &key.1 {
+            Suffix::Datatype(iri) => Some(iri.clone()),
+            Suffix::Nothing | Suffix::Language(_) => None,
+        };
+        let suffix = datatype.as_ref().map_or(tag.len(), |d| d.as_str().len());
+        self.intern_literal(key, value.len() + suffix, |out| {
+            if let Some(datatype) = &datatype {
+                term::push_typed(&value, datatype.as_str(), out);
+            } else if language.is_some() {
+                term::push_lang(&value, &tag, out);
+            } else {
+                term::push_typed(&value, xsd::STRING.as_str(), out);
+            }
+        })
     }
 
-    fn tagged(&mut self, value: String, token: Token) -> Literal {
+    /// The tag of a language, in lower case, with its direction.
+    fn tag(&mut self, token: Token) -> Parse<String> {
         let tag = &self.text[token.start + 1..token.end];
         let (language, direction) = match tag.split_once("--") {
             Some((language, direction)) => (language, Some(direction)),
             None => (tag, None),
         };
         let direction = match direction {
-            None => None,
-            Some("ltr") => Some(BaseDirection::Ltr),
-            Some("rtl") => Some(BaseDirection::Rtl),
+            None => "",
+            Some("ltr") => "--ltr",
+            Some("rtl") => "--rtl",
             Some(other) => {
                 let end = token.end;
                 let d = self
@@ -57,11 +82,11 @@ impl Parser<'_, '_> {
                         "a language's direction is --ltr (left to right) or --rtl (right to left)",
                     );
                 self.fault(d);
-                None
+                ""
             }
         };
-        self.spend(language.len() + 16);
-        let language = match LanguageTag::parse(language.to_ascii_lowercase()) {
+        self.room(language.len() + 16)?;
+        let mut tag = match LanguageTag::parse(language.to_ascii_lowercase()) {
             Ok(language) => language.into_inner(),
             Err(why) => {
                 let d = self
@@ -78,18 +103,18 @@ impl Parser<'_, '_> {
                 String::from("en")
             }
         };
-        match direction {
-            Some(d) => {
-                Literal::new_directional_language_tagged_literal_unchecked(value, language, d)
-            }
-            None => Literal::new_language_tagged_literal_unchecked(value, language),
-        }
+        tag.push_str(direction);
+        Ok(tag)
     }
 
     /// Reads a string; without its quotes, and escapes replaced.
     pub(super) fn string(&mut self, place: Place) -> Parse<String> {
         let token = self.expect(Kind::String, place)?;
-        self.spend(LITERAL + token.end - token.start);
+        self.room(token.end - token.start)?;
+        Ok(self.string_of(token)?.into_owned())
+    }
+
+    fn string_of(&mut self, token: Token) -> Parse<Cow<'t, str>> {
         let text = self.slice(token);
         let quotes = match &text.as_bytes()[..3.min(text.len())] {
             [a, b, c] if a == b && b == c && text.len() >= 6 => 3,
@@ -97,9 +122,14 @@ impl Parser<'_, '_> {
         };
         let inside = &text[quotes..text.len() - quotes];
         if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
-            return Ok(inside.to_owned());
+            return Ok(Cow::Borrowed(inside));
         }
-        Ok(self.unescaped(inside, token.start + quotes, true))
+        self.room(inside.len())?;
+        Ok(Cow::Owned(self.unescaped(
+            inside,
+            token.start + quotes,
+            true,
+        )))
     }
 
     /// The text with its escapes replaced; `at` is its place. Faults are written down.
@@ -160,11 +190,14 @@ impl Parser<'_, '_> {
             Kind::Decimal => xsd::DECIMAL,
             _ => xsd::DOUBLE,
         };
-        self.spend(LITERAL + 40 + token.end - from);
-        Ok(Literal::new_typed_literal(
-            &self.text[from..token.end],
-            datatype,
-        ))
+        let text = &self.text[from..token.end];
+        let key = (text, Suffix::Nothing);
+        if let Some(known) = self.known_literal(&key) {
+            return Ok(known);
+        }
+        self.intern_literal(key, text.len(), |out| {
+            term::push_typed(text, datatype.as_str(), out);
+        })
     }
 }
 

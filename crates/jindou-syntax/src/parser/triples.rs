@@ -1,12 +1,14 @@
 //! Triples, in patterns and in templates: property lists, collections, reified triples, annotations.
 
+use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::{GraphPattern, PropertyPathExpression};
+use crate::algebra::{NamedNodePattern, TermPattern, TriplePattern};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use oxrdf::vocab::rdf;
-use spargebra::algebra::{GraphPattern, PropertyPathExpression};
-use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+
+use std::sync::Arc;
 
 /// One pattern.
 #[derive(Debug)]
@@ -34,11 +36,6 @@ struct Object {
     reifiers: Vec<TermPattern>,
     at: Token,
 }
-
-/// Bytes that a fresh blank node takes.
-const BLANK: usize = 48;
-/// Bytes that a pattern takes; lists grow by doubling.
-const TRIPLE: usize = size_of::<Part>() * 3 / 2;
 
 impl Parser<'_, '_> {
     pub(super) fn starts_subject(&self) -> bool {
@@ -212,8 +209,7 @@ impl Parser<'_, '_> {
             }
             Kind::A => {
                 self.bump()?;
-                self.spend(90);
-                Ok(rdf::TYPE.into_owned().into())
+                Ok(self.word(Word::Type).into())
             }
             _ => Ok(self.expect_iri(Place::VerbOfTemplate)?.into()),
         }
@@ -303,19 +299,18 @@ impl Parser<'_, '_> {
         while !self.is(Kind::CloseParen) {
             let mut inner = vec![];
             let member = self.node(mode, &mut inner, Place::Member)?;
-            self.spend(2 * TRIPLE + size_of::<(TermPattern, Vec<Part>)>());
             members.push((member, inner));
         }
         self.close(Kind::CloseParen, Place::Member)?;
         self.leave();
-        let mut rest = TermPattern::from(rdf::NIL.into_owned());
+        let mut rest = TermPattern::from(self.word(Word::Nil));
         for (member, mut inner) in members.into_iter().rev() {
             let node = TermPattern::from(self.fresh_blank());
-            for (predicate, object) in [(rdf::FIRST, member), (rdf::REST, rest)] {
-                self.spend(100);
+            self.look()?;
+            for (word, object) in [(Word::First, member), (Word::Rest, rest)] {
                 out.push(Part::Triple(TriplePattern {
                     subject: node.clone(),
-                    predicate: predicate.into_owned().into(),
+                    predicate: self.word(word).into(),
                     object,
                 }));
             }
@@ -345,7 +340,8 @@ impl Parser<'_, '_> {
             predicate,
             object,
         };
-        out.push(self.reifies(reifier.clone(), triple));
+        let triple = Arc::new(triple);
+        out.push(self.reifies(reifier.clone(), &triple));
         out.append(&mut inner);
         Ok(reifier)
     }
@@ -361,12 +357,11 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn reifies(&mut self, reifier: TermPattern, triple: TriplePattern) -> Part {
-        self.spend(TRIPLE + size_of::<TriplePattern>() + 100);
+    fn reifies(&mut self, reifier: TermPattern, triple: &Arc<TriplePattern>) -> Part {
         Part::Triple(TriplePattern {
             subject: reifier,
-            predicate: rdf::REIFIES.into_owned().into(),
-            object: triple.into(),
+            predicate: self.word(Word::Reifies).into(),
+            object: TermPattern::Triple(Arc::clone(triple)),
         })
     }
 
@@ -383,7 +378,6 @@ impl Parser<'_, '_> {
         let object = part(self)?;
         self.close_triple()?;
         self.leave();
-        self.spend(size_of::<TriplePattern>() + 16);
         Ok(TriplePattern {
             subject,
             predicate,
@@ -430,7 +424,7 @@ impl Parser<'_, '_> {
             Kind::OpenParen if self.ahead().kind == Kind::CloseParen => {
                 self.bump()?;
                 self.bump()?;
-                rdf::NIL.into_owned().into()
+                self.word(Word::Nil).into()
             }
             _ => return Err(self.unexpected(place)),
         })
@@ -450,9 +444,9 @@ impl Parser<'_, '_> {
                     predicate,
                     object: object.term,
                 };
-                self.add_triple(triple, object.reifiers, out);
+                self.add_triple(triple, object.reifiers, out)?;
             }
-            Verb::Path(path) => self.add_path(subject, path, object, out)?,
+            Verb::Path(path) => self.add_path(subject, &path, object, out)?,
         }
         Ok(())
     }
@@ -462,20 +456,24 @@ impl Parser<'_, '_> {
         triple: TriplePattern,
         reifiers: Vec<TermPattern>,
         out: &mut Vec<Part>,
-    ) {
-        self.spend(TRIPLE + 60);
-        for reifier in reifiers {
-            let part = self.reifies(reifier, triple.clone());
-            out.push(part);
+    ) -> Parse<()> {
+        if !reifiers.is_empty() {
+            let shared = Arc::new(triple.clone());
+            for reifier in reifiers {
+                let part = self.reifies(reifier, &shared);
+                out.push(part);
+                self.look()?;
+            }
         }
         out.push(Part::Triple(triple));
+        Ok(())
     }
 
     /// A path without alternatives and repetitions is triples. Recurses as deep as the path nests.
     fn add_path(
         &mut self,
         subject: TermPattern,
-        path: PropertyPathExpression,
+        path: &PropertyPathExpression,
         object: Object,
         out: &mut Vec<Part>,
     ) -> Parse<()> {
@@ -483,39 +481,36 @@ impl Parser<'_, '_> {
         match path {
             P::NamedNode(p) => {
                 // A path of one token after the other becomes patterns all at once.
-                self.spend(TRIPLE);
-                self.settle_large()?;
+                self.look()?;
                 let triple = TriplePattern {
                     subject,
-                    predicate: p.into(),
+                    predicate: p.clone().into(),
                     object: object.term,
                 };
-                self.add_triple(triple, object.reifiers, out);
+                self.add_triple(triple, object.reifiers, out)?;
             }
             P::Reverse(p) => {
                 let turned = Object {
                     term: subject,
                     ..object
                 };
-                return self.add_path(object.term, *p, turned, out);
+                return self.add_path(object.term, &p, turned, out);
             }
             _ if !object.reifiers.is_empty() => {
                 return Err(self.annotated_path(object.at));
             }
             P::Sequence(a, b) => {
                 let middle = TermPattern::from(self.fresh_blank());
-                self.spend(2 * BLANK);
                 let to = |term, at| Object {
                     term,
                     reifiers: vec![],
                     at,
                 };
-                self.add_path(subject, *a, to(middle.clone(), object.at), out)?;
-                self.add_path(middle, *b, to(object.term, object.at), out)?;
+                self.add_path(subject, &a, to(middle.clone(), object.at), out)?;
+                self.add_path(middle, &b, to(object.term, object.at), out)?;
             }
             path => {
-                self.spend(TRIPLE);
-                out.push(Part::Path(subject, path, object.term));
+                out.push(Part::Path(subject, path.clone(), object.term));
             }
         }
         Ok(())

@@ -3,22 +3,31 @@
 use super::query::only_triples;
 use super::triples::Part;
 use super::{Halt, Parse, Parser};
+use crate::CopiedFrom;
 use crate::advice::Place;
+use crate::algebra::GraphUpdateOperation as Op;
+use crate::algebra::{
+    Base, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
+    NamedNode, NamedNodePattern, Quad, QuadPattern, QueryDataset, TermPattern, TriplePattern,
+    Variable,
+};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
-use oxiri::Iri;
 use rustc_hash::FxHashMap;
-use spargebra::GraphUpdateOperation as Op;
-use spargebra::algebra::{GraphPattern, GraphTarget, QueryDataset};
-use spargebra::term::{
-    GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, NamedNode, NamedNodePattern, Quad,
-    QuadPattern, TermPattern, TriplePattern, Variable,
-};
+use std::sync::Arc;
 
-/// Operations with the offset of each one's first word, and whether it is ADD, COPY or MOVE; and the last base.
+/// The operations of a request, and the last base.
 pub(crate) struct Operations {
-    pub list: Vec<(Op, usize, bool)>,
-    pub base: Option<Iri<String>>,
+    pub list: Vec<ReadOperation>,
+    pub base: Option<Base>,
+}
+
+/// One operation as it is read, with the offset of its first word.
+pub(crate) struct ReadOperation {
+    pub operation: Op,
+    pub at: usize,
+    pub whole_graph: bool,
+    pub copied_from: Option<CopiedFrom>,
 }
 
 /// A quad of a template, with the place of its triples' first token.
@@ -27,14 +36,12 @@ struct Written {
     at: Token,
 }
 
-const QUAD: usize = size_of::<QuadPattern>() * 3 + 64;
-
 impl<'t> Parser<'t, '_> {
     /// Reads a whole request. `None` if faults were written down or a limit was met.
     pub(crate) fn update(&mut self) -> Option<Operations> {
         let mut list = vec![];
         let read = self.operations(&mut list);
-        let settled = self.settle();
+        let settled = self.look_at_limits();
         match (read, settled) {
             (Ok(()), Ok(())) if self.faults.is_empty() => Some(Operations {
                 list,
@@ -44,7 +51,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    fn operations(&mut self, list: &mut Vec<(Op, usize, bool)>) -> Parse<()> {
+    fn operations(&mut self, list: &mut Vec<ReadOperation>) -> Parse<()> {
         // Labels of INSERT DATA, which no other INSERT DATA may have.
         let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
         self.no_aggregate = Some("here");
@@ -55,10 +62,20 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
-            self.spend(2 * size_of::<(Op, usize, bool)>());
             let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
-            let read = self.operation(&mut |op| list.push((op, first.start, whole)));
+            let read = self.operation(&mut |operation| {
+                list.push(ReadOperation {
+                    operation,
+                    at: first.start,
+                    whole_graph: whole,
+                    copied_from: None,
+                });
+            });
+            if let (Some(copied_from), Some(first)) = (self.copied_from.take(), list.get_mut(from))
+            {
+                first.copied_from = Some(copied_from);
+            }
             let read = match read {
                 Ok(()) if !self.is(Kind::Semicolon) && !self.is(Kind::End) => {
                     Err(self.unexpected(Place::AfterOperation))
@@ -69,9 +86,12 @@ impl<'t> Parser<'t, '_> {
                 Err(Halt::Fault) => self.recover_to_operation(&before)?,
                 other => other?,
             }
-            if matches!(list.get(from), Some((Op::InsertData { .. }, ..))) {
+            if matches!(
+                list.get(from).map(|o| &o.operation),
+                Some(Op::InsertData { .. })
+            ) {
                 let labels: Vec<_> = self.labels.drain().collect();
-                for (label, (_, token)) in labels {
+                for (label, (_, token, _)) in labels {
                     if let Some(before) = data.insert(label, token) {
                         self.shared_label(label, before, token);
                     }
@@ -138,7 +158,12 @@ impl<'t> Parser<'t, '_> {
         if from == to {
             return Ok(());
         }
-        self.spend(COPIED);
+        if let GraphName::NamedNode(graph) = &from {
+            self.copied_from = Some(CopiedFrom {
+                graph: graph.clone(),
+                silent,
+            });
+        }
         let target = |g: &GraphName| match g {
             GraphName::NamedNode(n) => GraphTarget::NamedNode(n.clone()),
             GraphName::DefaultGraph => GraphTarget::DefaultGraph,
@@ -220,7 +245,7 @@ impl<'t> Parser<'t, '_> {
         let mut insert: Vec<_> = insert.into_iter().map(|w| w.quad).collect();
         let mut using = self.graphs_behind(K::Using)?;
         self.expect_word(K::Where, Place::ChangeWhere)?;
-        let pattern = Box::new(self.group(Place::Where)?.it);
+        let pattern = Arc::new(self.group(Place::Where)?.it);
         if let Some(with) = with {
             let named = |g: &mut GraphNamePattern| {
                 if *g == GraphNamePattern::DefaultGraph {
@@ -260,12 +285,11 @@ impl<'t> Parser<'t, '_> {
                     GraphNamePattern::NamedNode(n) => n.clone().into(),
                     GraphNamePattern::Variable(v) => v.clone().into(),
                 };
-                let inner = Box::new(bgp);
+                let inner = Arc::new(bgp);
                 (GraphPattern::Graph { name, inner }, 2)
             })
             .map(|(it, depth)| super::Deep { it, depth })
             .collect();
-        self.spend(quads.len() * 2 * QUAD);
         let pattern = super::group::join_in_order(parts);
         let pattern = self.deep(pattern.it, pattern.depth)?;
         let delete = self.each(quads, |p, q| p.without_blanks(q))?;
@@ -273,7 +297,7 @@ impl<'t> Parser<'t, '_> {
             delete,
             insert: vec![],
             using: None,
-            pattern: Box::new(pattern.it),
+            pattern: Arc::new(pattern.it),
         })
     }
 
@@ -331,7 +355,6 @@ impl<'t> Parser<'t, '_> {
                 other => other,
             };
             for t in only_triples(std::mem::take(&mut parts)) {
-                self.spend(QUAD);
                 let quad = QuadPattern {
                     subject: t.subject,
                     predicate: t.predicate,
@@ -407,13 +430,6 @@ impl<'t> Parser<'t, '_> {
     }
 }
 
-/// Bytes of a [`copied`] graph with the removals around it, its variables and its names.
-const COPIED: usize = 2 * size_of::<TriplePattern>()
-    + 2 * size_of::<QuadPattern>()
-    + 2 * size_of::<GraphPattern>()
-    + 4 * size_of::<(Op, usize, bool)>()
-    + 512;
-
 /// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {
     let v = Variable::new_unchecked;
@@ -433,10 +449,10 @@ fn copied(from: GraphName, to: GraphName) -> Op {
             graph_name: to.into(),
         }],
         using: None,
-        pattern: Box::new(match from {
+        pattern: Arc::new(match from {
             GraphName::NamedNode(from) => GraphPattern::Graph {
                 name: from.into(),
-                inner: Box::new(bgp),
+                inner: Arc::new(bgp),
             },
             GraphName::DefaultGraph => bgp,
         }),

@@ -1,19 +1,14 @@
 //! Inline data: VALUES.
 
 use super::group::Pattern;
+use super::intern::Word;
 use super::{Deep, Parse, Parser};
 use crate::advice::Place;
+use crate::algebra::GraphPattern;
+use crate::algebra::{GroundTerm, GroundTriple, Variable};
 use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
-use oxrdf::vocab::rdf;
 use rustc_hash::FxHashSet;
-use spargebra::algebra::GraphPattern;
-use spargebra::term::{GroundTerm, GroundTriple, Variable};
-
-/// Bytes that a value takes, without its text.
-const VALUE: usize = size_of::<Option<GroundTerm>>() * 3 / 2;
-/// Bytes that a row takes, without its values.
-const ROW: usize = 64;
 
 impl Parser<'_, '_> {
     /// Reads what stands behind VALUES.
@@ -26,7 +21,6 @@ impl Parser<'_, '_> {
             let mut bindings = vec![];
             while !self.is(Kind::CloseBrace) {
                 let value = self.data_value()?;
-                self.spend(ROW + VALUE);
                 bindings.push(vec![value]);
             }
             (variables, bindings)
@@ -71,14 +65,12 @@ impl Parser<'_, '_> {
             let mut row = Vec::with_capacity(variables.len().min(64));
             while !self.is(Kind::CloseParen) {
                 let value = self.data_value()?;
-                self.spend(VALUE);
                 row.push(value);
             }
             let close = self.close(Kind::CloseParen, Place::DataValue)?;
             if row.len() != variables.len() {
                 self.wrong_row(open.start..close.end, row.len(), variables.len());
             }
-            self.spend(ROW);
             bindings.push(row);
         }
         Ok((variables, bindings))
@@ -103,14 +95,13 @@ impl Parser<'_, '_> {
                 self.bump()?;
                 let subject = self.expect_iri(Place::TripleSubjectData)?;
                 let predicate = if self.eat(Kind::A)? {
-                    rdf::TYPE.into_owned()
+                    self.word(Word::Type)
                 } else {
                     self.expect_iri(Place::TriplePredicateData)?
                 };
                 let object = self.ground_term()?;
                 self.close_triple()?;
                 self.leave();
-                self.spend(size_of::<GroundTriple>() + 16);
                 GroundTriple {
                     subject,
                     predicate,

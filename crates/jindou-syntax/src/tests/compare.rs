@@ -3,10 +3,10 @@
 use super::canonical::canonical;
 use super::files::texts;
 use super::normal::Normal;
-use crate::{Failure, Options, Unlimited};
+use crate::{Failure, Options};
 use jindou_model::DiagnosticKind as D;
 use oxiri::Iri;
-use spargebra::algebra::{Expression, GraphPattern};
+use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
 use spargebra::{Query, SparqlParser};
 use std::collections::BTreeMap;
 
@@ -32,11 +32,12 @@ fn ours(text: &str, update: bool) -> Result<Read, Failure> {
         ..Options::default()
     };
     if update {
-        let u = crate::parse_update(text, &options, &mut Unlimited)?;
-        let ops = u.operations.into_iter().map(|o| o.operation).collect();
-        Ok(Read::Update(ops, format!("{:?}", u.base)))
+        let u = crate::parse_update(text, &options)?;
+        let ops = u.operations.iter().map(|o| (&o.operation).into());
+        let base = u.base.map(|b| Iri::parse_unchecked(b.as_str().to_owned()));
+        Ok(Read::Update(ops.collect(), format!("{base:?}")))
     } else {
-        crate::parse_query(text, &options, &mut Unlimited).map(|q| Read::Query(Box::new(q)))
+        crate::parse_query(text, &options).map(|q| Read::Query(Box::new((&q).into())))
     }
 }
 
@@ -110,6 +111,9 @@ fn known(
             {
                 return Some("an aggregate where none can stand");
             }
+            if first.kind == D::Redefined && first.message.contains("GROUP BY cannot") {
+                return Some("a variable that GROUP BY gives another value");
+            }
             if first.kind == D::Iri && first.message.starts_with('<') {
                 return Some("a prefixed name that is no IRI, read as two");
             }
@@ -160,7 +164,18 @@ fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     let select = matches!(q, Query::Select { .. });
     let mut found = None;
     visit(pattern, &mut |p| match p {
-        GraphPattern::Group { inner, .. } => {
+        GraphPattern::Group {
+            inner, aggregates, ..
+        } => {
+            let sampled = |(_, a): &(_, AggregateExpression)| {
+                let AggregateExpression::FunctionCall { name, expr, .. } = a else {
+                    return false;
+                };
+                *name == AggregateFunction::Sample && matches!(expr, Expression::Variable(_))
+            };
+            if aggregates.iter().any(sampled) {
+                found = Some("a sample of what is not grouped");
+            }
             if !select && refused {
                 found = Some("groups of CONSTRUCT, ASK and DESCRIBE");
             }

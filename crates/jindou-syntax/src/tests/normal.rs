@@ -6,6 +6,8 @@ use spargebra::term::*;
 use spargebra::{GraphUpdateOperation as Op, Query};
 use std::fmt::Write;
 
+const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
 #[derive(Default)]
 pub(super) struct Normal {
     out: String,
@@ -351,6 +353,18 @@ impl Normal {
         self.put("[");
         match e {
             E::NamedNode(n) => self.put(n),
+            // `spargebra` takes the sign of a number for an operator.
+            E::Literal(l)
+                if l.value().starts_with(['+', '-']) && l.datatype().as_str().starts_with(XSD) =>
+            {
+                let sign = if l.value().starts_with('+') {
+                    "plus"
+                } else {
+                    "minus"
+                };
+                let rest = Literal::new_typed_literal(&l.value()[1..], l.datatype());
+                self.put(format_args!("{sign} [{rest}]"));
+            }
             E::Literal(l) => self.put(l),
             E::Variable(v) => self.variable(v),
             E::Bound(v) => {

@@ -165,7 +165,7 @@ pub(super) fn replace(args: &[Value]) -> Option<Value> {
     Some(Value::tagged(out + &s[last..], tag.as_ref()))
 }
 
-/// `$n` takes as many digits as there are groups for; `\` stands before `\` and `$` only.
+/// fn:replace's rules 1 to 4 for `$N`; `\` stands before `\` and `$` only.
 fn expanded(
     with: &str,
     pattern: &Regex,
@@ -177,24 +177,29 @@ fn expanded(
     }
     let groups = pattern.captures_len() - 1;
     let mut out = String::new();
-    let mut rest = with.chars().peekable();
-    while let Some(c) = rest.next() {
+    let mut rest = with;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
         match c {
-            '\\' => match rest.next()? {
-                c @ ('\\' | '$') => out.push(c),
-                _ => return None,
-            },
+            '\\' => {
+                let next = rest.chars().next().filter(|c| "\\$".contains(*c))?;
+                out.push(next);
+                rest = &rest[1..];
+            }
             '$' => {
-                let mut n = rest.next()?.to_digit(10)? as usize;
-                while let Some(d) = rest.peek().and_then(|c| c.to_digit(10)) {
-                    if n * 10 + d as usize > groups {
-                        break;
-                    }
-                    n = n * 10 + d as usize;
-                    rest.next();
+                let digits =
+                    rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+                let number = |long: usize| rest[..long].parse::<u128>().unwrap_or(u128::MAX);
+                if digits == 0 {
+                    return None;
                 }
-                let group = found.and_then(|f| f.get(n));
+                let mut long = digits;
+                while number(long) > groups as u128 && number(long) > 9 {
+                    long -= 1;
+                }
+                let group = found.and_then(|f| f.get(number(long) as usize));
                 out += group.map_or("", |g| g.as_str());
+                rest = &rest[long..];
             }
             c => out.push(c),
         }

@@ -238,6 +238,9 @@ fn strings_are_as_sparql_has_them() {
         REPLACE("abracadabra", ".*?", "$1") => error
         REPLACE("AAAA", "A+?", "b") => "bbbb"
         REPLACE("darted", "^(.*?)d(.*)$", "$1c$2") => "carted"
+        REPLACE("abcde", "(a)(b)(c)(d)(e)", "$23") => "b3"
+        REPLACE("abc", "b", "[$12]") => "a[2]c"
+        REPLACE("abc", "b", "[$01]") => "a[]c"
         REPLACE("abc", "b", "$") => error
         REPLACE("abc", "b", "\\n") => error
         REGEX("foobar"@en, "^FOO", "i") => true

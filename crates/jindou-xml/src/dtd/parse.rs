@@ -125,11 +125,15 @@ impl Parser<'_> {
                     } else if text.rest().starts_with("<![") {
                         return text.bad_at(start, "a conditional section is only allowed in external parts of a document type");
                     } else {
-                        return text.bad_at(start, "expected a declaration, a comment or a processing instruction");
+                        return text.bad_at(
+                            start,
+                            "expected a declaration, a comment or a processing instruction",
+                        );
                     }
                 }
                 _ => {
-                    return text.bad("expected a declaration or `]` in the document type declaration");
+                    return text
+                        .bad("expected a declaration or `]` in the document type declaration");
                 }
             }
         }
@@ -148,18 +152,26 @@ impl Parser<'_> {
                 self.not_read();
                 return Ok(());
             }
-            None if self.dtd.is_partial => {
+            None if self.standalone => {
+                return refused(format!(
+                    "the parameter entity `{name}` is not declared before its reference"
+                ));
+            }
+            // That it should be declared is a matter of validity otherwise: what follows may be overridden by it.
+            None => {
                 self.not_read();
                 return Ok(());
             }
-            None => return refused(format!("the parameter entity `{name}` is not declared before its reference")),
         };
         self.dtd.is_partial |= !self.standalone;
         if self.open.iter().any(|open| **open == *name) {
             return refused(format!("the parameter entity `{name}` contains itself"));
         }
         if self.open.len() >= self.options.entities {
-            return refused(format!("parameter entities nest deeper than {} levels, the most that is read", self.options.entities));
+            return refused(format!(
+                "parameter entities nest deeper than {} levels, the most that is read",
+                self.options.entities
+            ));
         }
         self.expanded += value.len() as u64;
         if self.expanded > self.options.expansion {
@@ -191,7 +203,11 @@ impl Parser<'_> {
     }
 
     /// `SYSTEM "…"` or `PUBLIC "…" "…"`; of a notation the second part may be missing.
-    fn external_id(&self, text: &mut Text<'_>, of_notation: bool) -> Result<(Option<String>, Option<String>)> {
+    fn external_id(
+        &self,
+        text: &mut Text<'_>,
+        of_notation: bool,
+    ) -> Result<(Option<String>, Option<String>)> {
         if text.take("SYSTEM") {
             text.need_spaces()?;
             let (_, system) = text.quoted()?;
@@ -201,9 +217,15 @@ impl Parser<'_> {
         text.need_spaces()?;
         let (from, public) = text.quoted()?;
         if let Some(at) = public.bytes().position(|b| !chars::is_public(b)) {
-            return text.bad_at(from + at, "a character is not allowed in a public identifier");
+            return text.bad_at(
+                from + at,
+                "a character is not allowed in a public identifier",
+            );
         }
-        let public = public.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let public = public
+            .split_ascii_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let spaced = text.spaces();
         let is_quote = matches!(text.peek(), Some(b'"' | b'\''));
         if of_notation && !is_quote {
@@ -315,7 +337,8 @@ impl Parser<'_> {
             return Ok(());
         }
         let of_element = self.dtd.attributes.entry(element.into()).or_default();
-        let mut known: std::collections::HashSet<Box<str>> = of_element.iter().map(|a| a.name.clone()).collect();
+        let mut known: std::collections::HashSet<Box<str>> =
+            of_element.iter().map(|a| a.name.clone()).collect();
         for attribute in declared {
             // The first declaration is binding.
             if known.insert(attribute.name.clone()) {
@@ -331,7 +354,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn default_value(&mut self, text: &Text<'_>, from: usize, literal: &str, is_text: bool) -> Result<Box<str>> {
+    fn default_value(
+        &mut self,
+        text: &Text<'_>,
+        from: usize,
+        literal: &str,
+        is_text: bool,
+    ) -> Result<Box<str>> {
         let mut normal = String::new();
         let mut expansion = value::Expansion {
             entities: &mut self.dtd.entities,
@@ -391,7 +420,9 @@ fn attribute_type(text: &mut Text<'_>) -> Result<bool> {
         return Ok(true);
     }
     // Longer names first: one is the beginning of another.
-    let named = ["IDREFS", "IDREF", "ID", "ENTITIES", "ENTITY", "NMTOKENS", "NMTOKEN"];
+    let named = [
+        "IDREFS", "IDREF", "ID", "ENTITIES", "ENTITY", "NMTOKENS", "NMTOKEN",
+    ];
     if named.into_iter().any(|name| text.take(name)) {
         return Ok(false);
     }
@@ -423,7 +454,8 @@ fn element(text: &mut Text<'_>) -> Result<()> {
     text.need_spaces()?;
     if !(text.take("EMPTY") || text.take("ANY")) {
         if !text.take("(") {
-            return text.bad("expected the content of an element: EMPTY, ANY or a list in parentheses");
+            return text
+                .bad("expected the content of an element: EMPTY, ANY or a list in parentheses");
         }
         text.spaces();
         match text.take("#PCDATA") {

@@ -57,7 +57,9 @@ impl<'t> Text<'t> {
             false if self.rest().is_empty() => self.bad(format!(
                 "the document ends in its document type declaration, expected `{piece}`"
             )),
-            false => self.bad(format!("expected `{piece}` in the document type declaration")),
+            false => self.bad(format!(
+                "expected `{piece}` in the document type declaration"
+            )),
         }
     }
 
@@ -116,7 +118,10 @@ impl<'t> Text<'t> {
         let quote = match self.peek() {
             Some(b'"') => '"',
             Some(b'\'') => '\'',
-            _ => return self.bad("expected a value in quotation marks in the document type declaration"),
+            _ => {
+                return self
+                    .bad("expected a value in quotation marks in the document type declaration");
+            }
         };
         let inside = self.rest().get(1..).unwrap_or_default();
         match inside.split_once(quote) {

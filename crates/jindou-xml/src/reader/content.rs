@@ -9,6 +9,9 @@ use crate::options::Options;
 use crate::value::{self, Meaning};
 use std::ops::Range;
 
+/// Bytes of an entity that are worth charging.
+const LARGE: usize = 4 << 10;
+
 impl Reader<'_> {
     /// The next token in an element; `None` to look again.
     pub(super) fn content(&mut self) -> Result<Option<Token>> {
@@ -27,7 +30,10 @@ impl Reader<'_> {
                         self.in_cdata = true;
                         Ok(None)
                     } else {
-                        Err(self.bad(self.input.start, "expected a comment or a CDATA section behind `<!`"))
+                        Err(self.bad(
+                            self.input.start,
+                            "expected a comment or a CDATA section behind `<!`",
+                        ))
                     }
                 }
                 Some(b'?') => self.instruction().map(Some),
@@ -56,12 +62,14 @@ impl Reader<'_> {
         match depth {
             None => {
                 let name = self.innermost();
-                let message = format!("the document ends in the element `{name}`, expected `</{name}>`");
+                let message =
+                    format!("the document ends in the element `{name}`, expected `</{name}>`");
                 Err(self.bad(self.input.at, message))
             }
-            Some(depth) if depth != self.elements.len() => {
-                Err(self.bad(self.input.at, "an element does not end in the entity in which it begins"))
-            }
+            Some(depth) if depth != self.elements.len() => Err(self.bad(
+                self.input.at,
+                "an element does not end in the entity in which it begins",
+            )),
             Some(_) => {
                 if let Some(frame) = self.outer.pop() {
                     if let Some(entity) = self.dtd.entities.get_mut(&frame.entity) {
@@ -69,7 +77,7 @@ impl Reader<'_> {
                     }
                     self.input = frame.input;
                 }
-                self.charge()
+                Ok(())
             }
         }
     }
@@ -116,7 +124,8 @@ impl Reader<'_> {
         if self.input.has_returns {
             let text = self.input.rest().as_bytes();
             // A line feed may follow.
-            if text.get(..length).is_some_and(|t| t.last() == Some(&b'\r')) && text.len() == length {
+            if text.get(..length).is_some_and(|t| t.last() == Some(&b'\r')) && text.len() == length
+            {
                 if length > 1 {
                     to -= 1;
                 } else if self.more()? {
@@ -169,7 +178,10 @@ impl Reader<'_> {
                 }
                 match self.more()? {
                     true => Ok(None),
-                    false => Err(self.bad(self.input.at, "a CDATA section does not end, expected `]]>`")),
+                    false => Err(self.bad(
+                        self.input.at,
+                        "a CDATA section does not end, expected `]]>`",
+                    )),
                 }
             }
         }
@@ -239,7 +251,7 @@ impl Reader<'_> {
                 ));
             }
         };
-        self.expanded += 1 + text.len() as u64;
+        self.expanded += value::REFERENCE + text.len() as u64;
         if self.expanded > most {
             return Err(self.bad(start, value::too_much(most)));
         }
@@ -256,23 +268,27 @@ impl Reader<'_> {
             entity: name.into(),
         };
         self.outer.push(frame);
-        self.charge()?;
+        if self.input.rest().len() > LARGE {
+            self.charge()?;
+        }
         Ok(None)
     }
 
     /// Bytes that entities may become by now.
     pub(super) fn most_expanded(&self) -> u64 {
         let read = self.document().bytes_read();
-        self.options.expansion.max(read.saturating_mul(Options::AMPLIFICATION))
+        self.options
+            .expansion
+            .max(read.saturating_mul(Options::AMPLIFICATION))
     }
 
     pub(super) fn comment(&mut self) -> Result<Token> {
         let Some(end) = self.find("--", 4)? else {
             return Err(self.bad(self.input.start, "a comment does not end, expected `-->`"));
         };
-        while self.input.from_start().len() < end + 3 && self.more()? {}
+        while self.input.since_start().len() < end + 3 && self.more()? {}
         let (from, to) = (self.input.start + 4, self.input.start + end);
-        if !self.input.from_start()[end..].starts_with("-->") {
+        if !self.input.since_start()[end..].starts_with("-->") {
             return Err(self.bad(to, "`--` in a comment, expected `-->`"));
         }
         self.input.at = to + 3;
@@ -284,14 +300,20 @@ impl Reader<'_> {
 
     pub(super) fn instruction(&mut self) -> Result<Token> {
         let Some(end) = self.find("?>", 2)? else {
-            return Err(self.bad(self.input.start, "a processing instruction does not end, expected `?>`"));
+            return Err(self.bad(
+                self.input.start,
+                "a processing instruction does not end, expected `?>`",
+            ));
         };
         let (from, end) = (self.input.start + 2, self.input.start + end);
         let inside = self.input.part(from..end);
         let length = chars::name(inside);
         let target = inside.get(..length).unwrap_or_default();
         if length == 0 {
-            return Err(self.bad(from, "expected the target of a processing instruction behind `<?`"));
+            return Err(self.bad(
+                from,
+                "expected the target of a processing instruction behind `<?`",
+            ));
         }
         if target.eq_ignore_ascii_case("xml") {
             return Err(self.bad(
@@ -300,11 +322,17 @@ impl Reader<'_> {
             ));
         }
         if self.options.namespaces && target.contains(':') {
-            return Err(self.bad(from, "the target of a processing instruction may not have a colon"));
+            return Err(self.bad(
+                from,
+                "the target of a processing instruction may not have a colon",
+            ));
         }
         let spaces = chars::spaces(inside.as_bytes().get(length..).unwrap_or_default());
         if spaces == 0 && length < inside.len() {
-            return Err(self.bad(from + length, "expected white space or `?>` behind the target of a processing instruction"));
+            return Err(self.bad(
+                from + length,
+                "expected white space or `?>` behind the target of a processing instruction",
+            ));
         }
         let target = from..from + length;
         let data = from + length + spaces..end;
@@ -331,7 +359,9 @@ impl Reader<'_> {
                     if let Some(frame) = self.outer.last()
                         && frame.depth == self.elements.len()
                     {
-                        let message = format!("the element `{name}` ends in an entity in which it did not begin");
+                        let message = format!(
+                            "the element `{name}` ends in an entity in which it did not begin"
+                        );
                         return Err(self.bad(self.input.start, message));
                     }
                     self.input.at += 3 + name.len() + spaces;
@@ -342,7 +372,7 @@ impl Reader<'_> {
             let length = chars::name(rest);
             let spaces = chars::spaces(rest.as_bytes().get(length..).unwrap_or_default());
             if rest.len() == length + spaces {
-                let seen = self.input.from_start().len();
+                let seen = self.input.since_start().len();
                 if self.more_markup(seen)? {
                     continue;
                 }
@@ -351,7 +381,9 @@ impl Reader<'_> {
             let rest = self.input.rest().get(2..).unwrap_or_default();
             let message = match rest.get(..length) {
                 Some(other) if length > 0 && other != name => {
-                    format!("the element `{name}` is open, expected `</{name}>` before `</{other}>`")
+                    format!(
+                        "the element `{name}` is open, expected `</{name}>` before `</{other}>`"
+                    )
                 }
                 _ => format!("expected `</{name}>`"),
             };

@@ -70,7 +70,9 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
     if all.is_empty() {
         return Err(none(match &from.only {
-            Some(name) => format!("there is no backup {name}; `jindou backup --list` names those that there are"),
+            Some(name) => format!(
+                "there is no backup {name}; `jindou backup --list` names those that there are"
+            ),
             None => "there are no backups".into(),
         }));
     }

@@ -389,13 +389,19 @@ mod tests {
             term::push_term(&Literal::new_simple_literal(text).into(), &mut rows.bytes);
             rows.end_cell();
             rows.rows = 1;
-            let made = writer.row_text().unwrap().push(rows.row(0), &mut Vec::new());
+            let made = writer
+                .row_text()
+                .unwrap()
+                .push(rows.row(0), &mut Vec::new());
             (writer.rows(&rows).map_err(|e| e.to_string()), made.is_ok())
         };
         for text in ["a\u{1}b", "\u{0}", "\u{1F}", "a\u{FFFE}", "\u{FFFF}b"] {
             let (rows, made) = tried(text);
             let e = rows.unwrap_err();
-            assert!(e.contains("XML cannot express the character U+") && !made, "{e}");
+            assert!(
+                e.contains("XML cannot express the character U+") && !made,
+                "{e}"
+            );
         }
         for text in ["\u{FFFD}", "\u{FEFF}", "\u{F000}", "\u{7F}\u{85}", "\t\r\n"] {
             assert_eq!(tried(text), (Ok(()), true), "{text:?}");

@@ -2,11 +2,10 @@
 //! other graph is touched.
 
 use super::transaction::Transaction;
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result, term};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
+use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::segment::{EdgeView, Scope};
 use jindou_store::{ChangeTerm, Snapshot};
-use oxrdf::NamedNode;
-use spargebra::algebra::GraphTarget;
 
 /// Changes between looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
@@ -15,15 +14,15 @@ const LOOK: usize = 1 << 12;
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Default,
-    /// Canonical bytes of its name.
-    Named(Vec<u8>),
+    /// Its name.
+    Named(Canonical),
     AllNamed,
     All,
 }
 
 impl Target {
     pub(super) fn named(name: &NamedNode) -> Self {
-        Self::Named(term::encode(&name.clone().into()))
+        Self::Named(name.canonical())
     }
 }
 

@@ -9,17 +9,19 @@ use crate::blank_nodes;
 use crate::runtime::{Computing, Settled};
 use jindou_engine::{ExecOptions, QueryTerms, execute_streaming};
 use jindou_model::{CancelToken, Error, Holder, Result, Scope, term};
+use jindou_plan::sparql::{
+    BlankNode, GraphName, GraphPattern, GraphUpdateOperation as Op, GroundQuad, GroundQuadPattern,
+    Quad, QuadPattern, Query, QueryDataset, Term, Variable,
+};
 use jindou_plan::{Operation, Parsed, PlanOptions, Request, Weight};
 use jindou_store::ChangeTerm;
-use oxrdf::{NamedOrBlankNode, Term, Variable};
 use rustc_hash::FxHashMap;
-use spargebra::algebra::{GraphPattern, QueryDataset};
-use spargebra::term::{GraphName, GroundQuad, GroundQuadPattern, Quad, QuadPattern};
-use spargebra::{GraphUpdateOperation as Op, Query};
 use std::sync::Arc;
 
 /// Quads between looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
+/// Bytes of terms after which there is a look at them, too.
+const LOOK_BYTES: usize = 8 << 20;
 
 /// Documents of LOADs, by the numbers of their operations.
 pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
@@ -135,6 +137,18 @@ struct Evaluation<'a> {
 impl Evaluation<'_> {
     fn run(&self, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
         tx.cancel.check()?;
+        if let Some(from) = &self.operation.copied_from
+            && !graphs::is_there(&tx.current()?, &Target::named(&from.graph))
+        {
+            // The standard lets it fail (§3.2.3). Nothing is changed: a graph's name misspelt must not empty another graph.
+            if from.silent {
+                return Ok(());
+            }
+            return Err(Error::Conflict(format!(
+                "the graph {} is not there, so there is nothing to add, copy or move; with SILENT that is no error, and changes nothing",
+                from.graph
+            )));
+        }
         match &self.operation.operation {
             Op::InsertData { data } => insert_data(data, tx),
             Op::DeleteData { data } => delete_data(data, tx),
@@ -163,7 +177,7 @@ impl Evaluation<'_> {
         delete: &[GroundQuadPattern],
         insert: &[QuadPattern],
         using: Option<&QueryDataset>,
-        pattern: &GraphPattern,
+        pattern: &Arc<GraphPattern>,
         tx: &mut Transaction,
     ) -> Result<()> {
         let snapshot = tx.current()?;
@@ -183,10 +197,10 @@ impl Evaluation<'_> {
             let insert = Quads::to_insert(insert, &snapshot, &mut variables);
             let mut query = Query::Select {
                 dataset: using.or(self.using.filter(|_| !whole)).cloned(),
-                pattern: GraphPattern::Project {
-                    inner: Box::new(pattern.clone()),
+                pattern: Arc::new(GraphPattern::Project {
+                    inner: Arc::clone(pattern),
                     variables: variables.clone(),
-                },
+                }),
                 base_iri: self.request.base.clone(),
             };
             // A text without BNODE is left alone by this.
@@ -256,19 +270,22 @@ impl Encoded {
 
 fn delete_data(data: &[GroundQuad], tx: &mut Transaction) -> Result<()> {
     let mut quad = Encoded::default();
+    let mut bytes = 0;
     for (i, q) in data.iter().enumerate() {
         quad.bytes.clear();
         term::push_iri(q.subject.as_str(), &mut quad.bytes);
         quad.ends[0] = quad.bytes.len();
         term::push_iri(q.predicate.as_str(), &mut quad.bytes);
         quad.ends[1] = quad.bytes.len();
-        term::push_term(&q.object.clone().into(), &mut quad.bytes);
+        q.object.push(&mut quad.bytes);
         quad.ends[2] = quad.bytes.len();
         graph_name(&q.graph_name, &mut quad.bytes);
         quad.ends[3] = quad.bytes.len();
         let ([s, p, o], g) = quad.terms();
         tx.changes.remove(s, p, o, g);
-        if i % LOOK == LOOK - 1 {
+        bytes += quad.bytes.len();
+        if i % LOOK == LOOK - 1 || bytes >= LOOK_BYTES {
+            bytes = 0;
             tx.check()?;
         }
     }
@@ -277,15 +294,13 @@ fn delete_data(data: &[GroundQuad], tx: &mut Transaction) -> Result<()> {
 
 fn insert_data(data: &[Quad], tx: &mut Transaction) -> Result<()> {
     let mut quad = Encoded::default();
+    let mut bytes = 0;
     let mut blanks = FxHashMap::default();
     let snapshot = tx.unsettled().clone();
     for (i, q) in data.iter().enumerate() {
         quad.bytes.clear();
-        let subject: Term = match &q.subject {
-            NamedOrBlankNode::NamedNode(n) => n.clone().into(),
-            NamedOrBlankNode::BlankNode(b) => b.clone().into(),
-        };
-        let mut fresh = |label: &oxrdf::BlankNode, out: &mut Vec<u8>| {
+        let subject: Term = q.subject.clone().into();
+        let mut fresh = |label: &BlankNode, out: &mut Vec<u8>| {
             let bytes = blanks.entry(label.clone()).or_insert_with(|| {
                 let mut bytes = Vec::new();
                 tx.labels.push(&snapshot, &mut bytes);
@@ -303,7 +318,9 @@ fn insert_data(data: &[Quad], tx: &mut Transaction) -> Result<()> {
         quad.ends[3] = quad.bytes.len();
         let ([s, p, o], g) = quad.terms();
         tx.changes.insert(s, p, o, g);
-        if i % LOOK == LOOK - 1 {
+        bytes += quad.bytes.len();
+        if i % LOOK == LOOK - 1 || bytes >= LOOK_BYTES {
+            bytes = 0;
             tx.check()?;
         }
     }

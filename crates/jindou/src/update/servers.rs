@@ -56,7 +56,9 @@ pub(crate) fn open_server(
     let home = entry.shards.first().copied().unwrap_or(0);
     let hub = hub_of(own.clone(), home, options);
     let posts = Arc::new(hub.0.clone());
-    let servers = Servers::start(file, name, &cluster, own, Some(posts))?;
+    let runtime = options.runtime.clone().unwrap_or_default();
+    let memory = runtime.memory();
+    let servers = Servers::start(file, name, &cluster, own, Some(posts), memory)?;
     servers.serve_reads(dir);
     let far: Arc<dyn Far> = Arc::new(servers);
     hub.connect(&far);

@@ -3,10 +3,10 @@
 use super::graphs::Target;
 use jindou_model::{Error, Result};
 use jindou_plan::Request;
-use oxrdf::NamedNode;
-use spargebra::GraphUpdateOperation as Op;
-use spargebra::algebra::{GraphTarget, QueryDataset};
-use spargebra::term::{GraphName as Name, GraphNamePattern};
+use jindou_plan::sparql::{
+    GraphName as Name, GraphNamePattern, GraphTarget, GraphUpdateOperation as Op, NamedNode,
+    QueryDataset,
+};
 
 /// One graph of the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +30,8 @@ impl GraphName {
     fn node(&self) -> Result<Option<NamedNode>> {
         match self {
             Self::Default => Ok(None),
-            Self::Named(iri) => NamedNode::new(iri)
-                .map(Some)
+            Self::Named(iri) => oxrdf::NamedNode::new(iri)
+                .map(|n| Some(n.into()))
                 .map_err(|e| Error::Query(format!("the graph <{iri}> is not an IRI: {e}"))),
         }
     }

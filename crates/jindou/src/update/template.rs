@@ -6,20 +6,20 @@ use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{
     Direction, Error, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
 };
-use jindou_store::{ChangeTerm, Snapshot};
-use oxrdf::{BlankNode, NamedOrBlankNode, Term, Variable};
-use spargebra::term::{
-    GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern, QuadPattern,
-    TermPattern, TriplePattern,
+use jindou_plan::sparql::{
+    BlankNode, Canonical, GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern,
+    QuadPattern, Term, TermPattern, TriplePattern, Variable,
 };
+use jindou_store::{ChangeTerm, Snapshot};
+use rustc_hash::FxHashMap;
 use std::mem::swap;
 
 /// A template's term.
 enum Part {
     /// The store has it.
     Id(u32),
-    /// The store does not have it: canonical bytes.
-    New(Vec<u8>),
+    /// The store does not have it.
+    New(Canonical),
     /// Number of a variable.
     Variable(usize),
     /// Number of a blank node: another one in every row.
@@ -37,29 +37,44 @@ pub(super) struct Quads {
 struct Compiler<'a> {
     snapshot: &'a Snapshot,
     variables: &'a mut Vec<Variable>,
-    blanks: Vec<BlankNode>,
+    /// Numbers of the variables.
+    numbers: FxHashMap<Variable, usize>,
+    blanks: FxHashMap<BlankNode, usize>,
+    known: FxHashMap<Canonical, Option<u32>>,
 }
 
-impl Compiler<'_> {
-    fn known(&self, t: &Term) -> Part {
-        let bytes = term::encode(t);
-        match self.snapshot.lookup(&bytes) {
-            Some(id) => Part::Id(id.0),
-            None => Part::New(bytes),
+impl<'a> Compiler<'a> {
+    fn new(snapshot: &'a Snapshot, variables: &'a mut Vec<Variable>) -> Self {
+        Self {
+            snapshot,
+            numbers: variables.iter().cloned().zip(0..).collect(),
+            variables,
+            blanks: FxHashMap::default(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    fn known(&mut self, term: Canonical) -> Part {
+        let snapshot = self.snapshot;
+        let known = self.known.entry(term.clone());
+        match known.or_insert_with(|| snapshot.lookup(&term).map(|id| id.0)) {
+            Some(id) => Part::Id(*id),
+            None => Part::New(term),
         }
     }
 
     fn variable(&mut self, v: &Variable) -> Part {
-        let found = self.variables.iter().position(|x| x == v);
-        Part::Variable(found.unwrap_or_else(|| {
+        let next = self.variables.len();
+        let number = *self.numbers.entry(v.clone()).or_insert(next);
+        if number == next {
             self.variables.push(v.clone());
-            self.variables.len() - 1
-        }))
+        }
+        Part::Variable(number)
     }
 
     fn predicate(&mut self, p: &NamedNodePattern) -> Part {
         match p {
-            NamedNodePattern::NamedNode(n) => self.known(&n.clone().into()),
+            NamedNodePattern::NamedNode(n) => self.known(n.canonical()),
             NamedNodePattern::Variable(v) => self.variable(v),
         }
     }
@@ -67,22 +82,19 @@ impl Compiler<'_> {
     fn graph(&mut self, g: &GraphNamePattern) -> Option<Part> {
         match g {
             GraphNamePattern::DefaultGraph => None,
-            GraphNamePattern::NamedNode(n) => Some(self.known(&n.clone().into())),
+            GraphNamePattern::NamedNode(n) => Some(self.known(n.canonical())),
             GraphNamePattern::Variable(v) => Some(self.variable(v)),
         }
     }
 
     fn term(&mut self, t: &TermPattern) -> Part {
         match t {
-            TermPattern::NamedNode(n) => self.known(&n.clone().into()),
-            TermPattern::Literal(l) => self.known(&l.clone().into()),
+            TermPattern::NamedNode(n) => self.known(n.canonical()),
+            TermPattern::Literal(l) => self.known(l.canonical().clone()),
             TermPattern::Variable(v) => self.variable(v),
             TermPattern::BlankNode(b) => {
-                let found = self.blanks.iter().position(|x| x == b);
-                Part::Blank(found.unwrap_or_else(|| {
-                    self.blanks.push(b.clone());
-                    self.blanks.len() - 1
-                }))
+                let next = self.blanks.len();
+                Part::Blank(*self.blanks.entry(b.clone()).or_insert(next))
             }
             TermPattern::Triple(t) => {
                 let TriplePattern {
@@ -101,8 +113,8 @@ impl Compiler<'_> {
 
     fn ground(&mut self, t: &GroundTermPattern) -> Part {
         match t {
-            GroundTermPattern::NamedNode(n) => self.known(&n.clone().into()),
-            GroundTermPattern::Literal(l) => self.known(&l.clone().into()),
+            GroundTermPattern::NamedNode(n) => self.known(n.canonical()),
+            GroundTermPattern::Literal(l) => self.known(l.canonical().clone()),
             GroundTermPattern::Variable(v) => self.variable(v),
             GroundTermPattern::Triple(t) => Part::Triple(Box::new([
                 self.ground(&t.subject),
@@ -120,11 +132,7 @@ impl Quads {
         snapshot: &Snapshot,
         variables: &mut Vec<Variable>,
     ) -> Self {
-        let mut c = Compiler {
-            snapshot,
-            variables,
-            blanks: vec![],
-        };
+        let mut c = Compiler::new(snapshot, variables);
         let quads = quads
             .iter()
             .map(|q| {
@@ -145,11 +153,7 @@ impl Quads {
         snapshot: &Snapshot,
         variables: &mut Vec<Variable>,
     ) -> Self {
-        let mut c = Compiler {
-            snapshot,
-            variables,
-            blanks: vec![],
-        };
+        let mut c = Compiler::new(snapshot, variables);
         let quads = quads
             .iter()
             .map(|q| {
@@ -462,10 +466,7 @@ pub(super) fn push_renamed(
         Term::BlankNode(b) => blank(b, out),
         Term::Triple(t) => {
             out.push(term::TRIPLE);
-            let subject: Term = match &t.subject {
-                NamedOrBlankNode::NamedNode(n) => n.clone().into(),
-                NamedOrBlankNode::BlankNode(b) => b.clone().into(),
-            };
+            let subject = t.subject.clone().into();
             for part in [&subject, &t.predicate.clone().into(), &t.object] {
                 let at = out.len();
                 out.extend_from_slice(&[0; 4]);
@@ -474,6 +475,7 @@ pub(super) fn push_renamed(
                 out[at..at + 4].copy_from_slice(&len.to_le_bytes());
             }
         }
-        t => term::push_term(t, out),
+        Term::NamedNode(n) => out.extend_from_slice(&n.canonical()),
+        Term::Literal(l) => out.extend_from_slice(l.canonical()),
     }
 }

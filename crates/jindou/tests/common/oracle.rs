@@ -1,10 +1,10 @@
 //! `spareval` over `oxrdf`'s own dataset: an answer that owes nothing to the store, the planner or the engine.
 
 use jindou::Answer;
+use jindou::algebra::Query;
 use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
 use spareval::{QueryEvaluator, QueryResults};
-use spargebra::Query;
 use std::path::{Path, PathBuf};
 
 /// Files in a dataset: those of the default graph, and those of named graphs.
@@ -53,7 +53,7 @@ pub fn lower_tags(mut quad: Quad) -> Quad {
 pub fn answer(data: &Dataset, query: &Query) -> Result<Answer, String> {
     let evaluator = QueryEvaluator::new();
     let results = evaluator
-        .prepare(query)
+        .prepare(&query.into())
         .execute(data)
         .map_err(|e| e.to_string())?;
     Ok(match results {

@@ -132,7 +132,7 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
     let query = jindou::parse_query(text).map_err(|e| format!("answered, but: {e}"))?;
     let is_graph = matches!(
         query,
-        spargebra::Query::Construct { .. } | spargebra::Query::Describe { .. }
+        jindou::algebra::Query::Construct { .. } | jindou::algebra::Query::Describe { .. }
     );
     if is_graph {
         let format = match format {
@@ -157,7 +157,7 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
     let format = match format {
         ResultFormat::Json => QueryResultsFormat::Json,
         ResultFormat::Xml => QueryResultsFormat::Xml,
-        ResultFormat::Tsv if !matches!(query, spargebra::Query::Ask { .. }) => {
+        ResultFormat::Tsv if !matches!(query, jindou::algebra::Query::Ask { .. }) => {
             QueryResultsFormat::Tsv
         }
         _ => return Ok(()),

@@ -1,14 +1,13 @@
 //! Expected answers, and comparing answers up to the names of blank nodes.
 
 use jindou::Answer;
+use jindou::algebra::{GraphPattern, Query};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, Graph, Literal, NamedNode, NamedNodeRef, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use oxsdatatypes::{Decimal, Double, Float, Integer};
 use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
-use spargebra::Query;
-use spargebra::algebra::GraphPattern;
 use std::collections::HashSet;
 use std::path::Path;
 use std::str::FromStr;
@@ -156,13 +155,8 @@ pub fn computed(query: &Query) -> Vec<String> {
 
 /// Whether a query is SELECT REDUCED.
 pub fn is_reduced(query: &Query) -> bool {
-    matches!(
-        query,
-        Query::Select {
-            pattern: GraphPattern::Reduced { .. },
-            ..
-        }
-    )
+    let is_select = matches!(query, Query::Select { .. });
+    is_select && matches!(**query.pattern(), GraphPattern::Reduced { .. })
 }
 
 /// Keeps each row once.

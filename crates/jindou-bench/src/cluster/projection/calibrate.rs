@@ -3,7 +3,7 @@
 use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
 use jindou::cluster::servers::{ClusterFile, Servers};
-use jindou::{CancelToken, Error, Result};
+use jindou::{CancelToken, Error, MemoryBudget, Result};
 use jindou_model::Direction;
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, Far, Graphs, Reply, Request, answer, open_shard};
@@ -36,7 +36,9 @@ impl Joined {
         let other = open_shard(store, &cluster, 1)?;
         let own = vec![Some(Arc::clone(&base)), None];
         let name = file.servers.first().map(|s| s.name.clone());
-        let far = Servers::start(&file, &name.unwrap_or_default(), &cluster, own, None)?;
+        let memory = MemoryBudget::unlimited();
+        let name = name.unwrap_or_default();
+        let far = Servers::start(&file, &name, &cluster, own, None, &memory)?;
         let joined = Self {
             far,
             base,

@@ -9,13 +9,14 @@ use crate::explore::Run;
 use crate::terms::{QueryTerms, TermDecoder};
 use crate::tree::Layout;
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
-use jindou_plan::{GeneralExpression, expression_parts};
+use jindou_plan::GeneralExpression;
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Variable};
 use spareval::QueryEvaluator;
 use spargebra::algebra::{Expression, Function, GraphPattern};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 struct Random(u64);
@@ -294,7 +295,27 @@ fn read(run: &Run<'_>, id: u32) -> Option<Term> {
 /// An expression, and all that it is made of.
 fn with_parts(e: &Expression) -> Vec<&Expression> {
     let mut all = vec![e];
-    all.extend(expression_parts(e).into_iter().flat_map(with_parts));
+    use Expression as E;
+    let parts: Vec<&Expression> = match e {
+        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => vec![],
+        E::Or(a, b)
+        | E::And(a, b)
+        | E::Equal(a, b)
+        | E::SameTerm(a, b)
+        | E::Greater(a, b)
+        | E::GreaterOrEqual(a, b)
+        | E::Less(a, b)
+        | E::LessOrEqual(a, b)
+        | E::Add(a, b)
+        | E::Subtract(a, b)
+        | E::Multiply(a, b)
+        | E::Divide(a, b) => vec![a, b],
+        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => vec![a],
+        E::In(a, list) => std::iter::once(&**a).chain(list).collect(),
+        E::If(a, b, c) => vec![a, b, c],
+        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().collect(),
+    };
+    all.extend(parts.into_iter().flat_map(with_parts));
     all
 }
 
@@ -439,8 +460,8 @@ fn many_digits(l: &Literal) -> bool {
 fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec<u32>]) -> usize {
     let (rows, mut values) = (columns[0].len(), 0);
     let g = GeneralExpression {
-        expression: e.clone(),
-        variables: (0..3).map(|n| (x(n), n as u16)).collect(),
+        expression: Arc::new(e.into()),
+        variables: (0..3).map(|n| (x(n).into(), n as u16)).collect(),
         base_iri: None,
         functions: jindou_plan::Functions::new(),
         per_row: false,
@@ -559,8 +580,8 @@ fn casts_agree_with_spareval() {
         for text in &texts {
             let e = parse(text).expect("a cast");
             let g = GeneralExpression {
-                expression: e.clone(),
-                variables: vec![(x(0), 0)],
+                expression: Arc::new((&e).into()),
+                variables: [(x(0).into(), 0)].into(),
                 base_iri: None,
                 functions: jindou_plan::Functions::new(),
                 per_row: false,
@@ -622,8 +643,8 @@ fn growing_string_hits_the_budget(call: &str) {
         };
         let e = parse(call).unwrap();
         let g = GeneralExpression {
-            expression: e,
-            variables: vec![(x(0), 0)],
+            expression: Arc::new((&e).into()),
+            variables: [(x(0).into(), 0)].into(),
             base_iri: None,
             functions: jindou_plan::Functions::new(),
             per_row: false,

@@ -2,34 +2,41 @@
 
 use super::{Data, Row};
 use jindou_model::term;
+use jindou_plan::sparql::{self, Expression, Query, Variable};
 use jindou_plan::{Condition, GeneralExpression, Relation, Slot, TermTest};
 use oxrdf::Term;
 use spargebra::algebra::GraphPattern as Pattern;
 use sparopt::algebra::GraphPattern;
+use std::sync::Arc;
 
 impl Data<'_> {
     pub(super) fn value(&self, row: &Row, g: &GeneralExpression) -> Option<Vec<u8>> {
         let mut pattern = Pattern::Extend {
             inner: Box::new(Pattern::Bgp { patterns: vec![] }),
             variable: spargebra::term::Variable::new_unchecked("value"),
-            expression: g.expression.clone(),
+            expression: (&*g.expression).into(),
         };
         jindou_testing::pattern_as_specified(&mut pattern);
         let GraphPattern::Extend { expression, .. } = GraphPattern::from(&pattern) else {
             panic!("an expression did not translate");
         };
-        let known = g
-            .variables
-            .iter()
-            .filter_map(|(v, s)| Some((v, self.term(*row.get(s)?))));
+        let known = self.known(row, g);
+        let known = known.iter().map(|(v, t)| (v, t.clone()));
         let value = self.evaluator.evaluate_expression(&expression, known)?;
         Some(term::encode(&value))
+    }
+
+    fn known(&self, row: &Row, g: &GeneralExpression) -> Vec<(oxrdf::Variable, Term)> {
+        let known = g.variables.iter();
+        known
+            .filter_map(|(v, s)| Some((v.into(), self.term(*row.get(s)?))))
+            .collect()
     }
 
     pub(super) fn truth(&self, row: &Row, g: &GeneralExpression) -> Option<bool> {
         let mut filter = Pattern::Filter {
             inner: Box::new(Pattern::Bgp { patterns: vec![] }),
-            expr: g.expression.clone(),
+            expr: (&*g.expression).into(),
         };
         jindou_testing::pattern_as_specified(&mut filter);
         let Pattern::Filter {
@@ -47,27 +54,19 @@ impl Data<'_> {
         let GraphPattern::Extend { expression, .. } = GraphPattern::from(&pattern) else {
             panic!("an expression did not translate");
         };
-        let known = g
-            .variables
-            .iter()
-            .filter_map(|(v, s)| Some((v, self.term(*row.get(s)?))));
+        let known = self.known(row, g);
+        let known = known.iter().map(|(v, t)| (v, t.clone()));
         self.evaluator
             .evaluate_effective_boolean_value_expression(&expression, known)
     }
 
     /// The cheap conditions are only for slots that are bound.
     pub(super) fn equal(&self, row: &Row, (a, b): (Slot, Slot)) -> bool {
-        let (x, y) = (
-            spargebra::term::Variable::new_unchecked("x"),
-            spargebra::term::Variable::new_unchecked("y"),
-        );
-        let expression = spargebra::algebra::Expression::Equal(
-            Box::new(x.clone().into()),
-            Box::new(y.clone().into()),
-        );
+        let (x, y) = (Variable::new_unchecked("x"), Variable::new_unchecked("y"));
+        let expression = Expression::Equal(Arc::new(x.clone().into()), Arc::new(y.clone().into()));
         let g = GeneralExpression {
-            expression,
-            variables: vec![(x, a), (y, b)],
+            expression: Arc::new(expression),
+            variables: [(x, a), (y, b)].into(),
             per_row: false,
             asked: None,
             base_iri: None,
@@ -95,7 +94,7 @@ impl Data<'_> {
                 let expression = expression_of(&text);
                 let g = GeneralExpression {
                     expression,
-                    variables: vec![(spargebra::term::Variable::new_unchecked("x"), *s)],
+                    variables: [(Variable::new_unchecked("x"), *s)].into(),
                     base_iri: None,
                     functions: jindou_plan::Functions::new(),
                     per_row: false,
@@ -144,16 +143,16 @@ impl Data<'_> {
     // ---- exploration ----
 }
 
-fn expression_of(text: &str) -> spargebra::algebra::Expression {
+fn expression_of(text: &str) -> Arc<Expression> {
     let query = jindou_plan::parse(text).expect("an expression");
-    let spargebra::Query::Select { pattern, .. } = query else {
+    let Query::Select { pattern, .. } = query else {
         panic!("SELECT")
     };
-    let Pattern::Project { inner, .. } = pattern else {
+    let sparql::GraphPattern::Project { inner, .. } = &*pattern else {
         panic!("a projection")
     };
-    let Pattern::Extend { expression, .. } = *inner else {
+    let sparql::GraphPattern::Extend { expression, .. } = &**inner else {
         panic!("BIND")
     };
-    expression
+    Arc::clone(expression)
 }

@@ -1,0 +1,199 @@
+//! Files that are not what they should be, the permissions of those that are made, and the base of a query.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn jindou(folder: &Path) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    c.current_dir(folder).env("HOME", folder);
+    c
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    jindou(folder).args(args).output().unwrap()
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let o = run(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(o.status.success(), "{args:?}: {err}");
+    String::from_utf8_lossy(&o.stdout).into_owned()
+}
+
+fn bad(folder: &Path, args: &[&str]) -> String {
+    let o = run(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert!(
+        !o.status.success() && err.starts_with("jindou: "),
+        "{args:?}: {err}"
+    );
+    assert!(!err.contains("panicked"), "{err}");
+    err
+}
+
+fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn a_query_stands_under_the_base_that_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("d.ttl"), "<http://e/dir/a> <http://e/p> 1 .").unwrap();
+    good(folder, &["load", "--quiet", "--store", "s", "d.ttl"]);
+    let ask = |more: &[&str], query: &str| {
+        let args = ["query", "--store", "s", "--format", "csv", query];
+        good(folder, &[&args[..], more].concat())
+    };
+    let query = "SELECT ?o { <a> </p> ?o }";
+    assert_eq!(ask(&["--base", "http://e/dir/x"], query), "o\r\n1\r\n");
+    assert_eq!(ask(&["--base", "http://other/"], query), "o\r\n");
+    let own = "BASE <http://e/dir/> SELECT ?o { <a> </p> ?o }";
+    assert_eq!(ask(&["--base", "http://other/"], own), "o\r\n1\r\n");
+    let made = "SELECT (IRI('b') AS ?i) {}";
+    assert_eq!(
+        ask(&["--base", "http://e/dir/"], made),
+        "i\r\nhttp://e/dir/b\r\n"
+    );
+    bad(folder, &["query", "--store", "s", query]);
+    let o = run(folder, &["query", "--store", "s", "--base", "dir/", query]);
+    assert!(String::from_utf8_lossy(&o.stderr).contains("not an absolute IRI"));
+}
+
+#[test]
+fn compressed_files_that_are_cut_are_named_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text: String = (0..3000)
+        .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 31))
+        .collect();
+    let mut gz = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    gz.write_all(text.as_bytes()).unwrap();
+    let whole = gz.finish().unwrap();
+    let length = whole.len() - 9;
+    fs::write(folder.join("cut.nt.gz"), &whole[..length]).unwrap();
+    fs::write(folder.join("long.nt.gz"), [&whole[..], b"more"].concat()).unwrap();
+    for command in [
+        &["load", "--quiet", "--store", "s"][..],
+        &["convert", "--check"],
+    ] {
+        let told = bad(folder, &[command, &["cut.nt.gz"]].concat());
+        let place = format!("byte {length}");
+        assert!(
+            told.contains("cut.nt.gz") && told.contains(&place),
+            "{told}"
+        );
+        let told = bad(folder, &[command, &["long.nt.gz"]].concat());
+        assert!(
+            told.contains("long.nt.gz") && told.contains("byte "),
+            "{told}"
+        );
+    }
+    assert!(!folder.join("s").exists());
+}
+
+#[test]
+fn an_older_backup_is_restored_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("d.ttl"), "<urn:a> <urn:p> 1 .").unwrap();
+    good(folder, &["load", "--quiet", "--store", "s", "d.ttl"]);
+    let backup = || {
+        let line = good(folder, &["backup", "--store", "s", "--to", "backups"]);
+        line.split(" of ").next().unwrap().to_owned()
+    };
+    let older = backup();
+    good(
+        folder,
+        &[
+            "update",
+            "--store",
+            "s",
+            "INSERT DATA { <urn:b> <urn:p> 2 }",
+        ],
+    );
+    let newest = backup();
+    let list = folder.join("backups").join(&newest);
+    fs::remove_file(&list).unwrap();
+    pipe(&list);
+    let begun = Instant::now();
+    let told = bad(folder, &["restore", "--from", "backups", "--store", "r"]);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(
+        told.contains(&newest) && told.contains(&format!("--backup {older}")),
+        "{told}"
+    );
+    good(
+        folder,
+        &[
+            "restore", "--from", "backups", "--store", "r", "--backup", &older,
+        ],
+    );
+    let count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
+    let rows = good(folder, &["query", "--store", "r", "--format", "csv", count]);
+    assert_eq!(rows, "n\r\n1\r\n");
+}
+
+#[test]
+fn what_a_cluster_needs_is_its_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines: String = (0..50)
+        .map(|i| format!("<urn:s{i}> <urn:p> <urn:o{i}> .\n"))
+        .collect();
+    fs::write(folder.join("d.nt"), lines).unwrap();
+    good(
+        folder,
+        &["load", "--quiet", "--shards", "2", "--store", "s", "d.nt"],
+    );
+    let mut command = jindou(folder);
+    command.args([
+        "cluster",
+        "start",
+        "--store",
+        "s",
+        "--servers",
+        "2",
+        "--port",
+        "0",
+    ]);
+    command.args(["--files", "new/cluster"]);
+    // SAFETY: the call sets a number of the process that is about to become the command.
+    unsafe {
+        command.pre_exec(|| {
+            libc::umask(0);
+            Ok(())
+        })
+    };
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let made = folder.join("new/cluster");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !made.join("cluster.toml").exists() {
+        assert!(Instant::now() < end, "no cluster file");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let modes: Vec<_> = fs::read_dir(&made)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|p| (mode(&p), p))
+        .collect();
+    // SAFETY: the process is a child that was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    child.wait().unwrap();
+    assert_eq!(mode(&made), 0o700);
+    assert!(modes.len() > 5);
+    for (mode, path) in modes {
+        assert_eq!(mode, 0o600, "{}", path.display());
+    }
+}

@@ -1,0 +1,214 @@
+//! The gate before the handshakes: who may wait there, and who has to go when it is full.
+//!
+//! Anybody can open connections and say nothing. So newcomers are always let in, and somebody else is sent away for them: at first one
+//! that comes from no server's address and has said nothing yet, and of those the one that came first. A server says its first word as
+//! soon as it is connected, and is through with its handshake some milliseconds later.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Connections before the end of their handshakes.
+const WAITING: usize = 512;
+/// Of those, handshakes that are under way.
+const GREETING: usize = 64;
+/// Connections and handshakes from one address that is no server's.
+const FROM_ONE: usize = 16;
+/// Time between looks at what the servers' names lead to.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// The connections that are not let in yet.
+#[derive(Default)]
+pub struct Gate {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By number, in the order of their coming.
+    all: BTreeMap<u64, Waiting>,
+    last: u64,
+    /// Addresses of the cluster's servers.
+    known: HashSet<IpAddr>,
+}
+
+struct Waiting {
+    from: IpAddr,
+    /// Whether its first byte has come.
+    greeting: bool,
+    /// Told when it has to go.
+    away: Arc<Notify>,
+}
+
+/// A connection before its handshake ends.
+pub struct Newcomer {
+    gate: Arc<Gate>,
+    number: u64,
+    away: Arc<Notify>,
+}
+
+impl Newcomer {
+    /// Ends when the connection has to make room for another one.
+    pub async fn sent_away(&self) {
+        self.away.notified().await;
+    }
+
+    /// The connection's first byte has come.
+    pub fn greets(&self) {
+        let mut inner = self.gate.lock();
+        let Some(waiting) = inner.all.get_mut(&self.number) else {
+            return;
+        };
+        waiting.greeting = true;
+        let from = waiting.from;
+        let own = |w: &Waiting| w.greeting && w.from == from;
+        if !inner.known.contains(&from) && inner.count(own) > FROM_ONE {
+            inner.send_away(self.number, own);
+        }
+        if inner.count(|w| w.greeting) > GREETING {
+            inner.send_away(self.number, |w| w.greeting);
+        }
+    }
+}
+
+impl Drop for Newcomer {
+    fn drop(&mut self) {
+        self.gate.lock().all.remove(&self.number);
+    }
+}
+
+impl Inner {
+    fn count(&self, which: impl Fn(&Waiting) -> bool) -> usize {
+        self.all.values().filter(|w| which(w)).count()
+    }
+
+    /// Sends one of these away, but not the one that has just come.
+    fn send_away(&mut self, but: u64, which: impl Fn(&Waiting) -> bool) {
+        let rank =
+            |(number, w): (&u64, &Waiting)| (self.known.contains(&w.from), w.greeting, *number);
+        let those = self.all.iter().filter(|(n, w)| **n != but && which(w));
+        let Some((_, _, number)) = those.map(rank).min() else {
+            return;
+        };
+        if let Some(waiting) = self.all.remove(&number) {
+            waiting.away.notify_one();
+        }
+    }
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a connection from this address in. O(connections that wait).
+    pub fn enter(self: &Arc<Self>, from: IpAddr) -> Newcomer {
+        let from = from.to_canonical();
+        let away = Arc::new(Notify::new());
+        let mut inner = self.lock();
+        inner.last += 1;
+        let number = inner.last;
+        inner.all.insert(
+            number,
+            Waiting {
+                from,
+                greeting: false,
+                away: Arc::clone(&away),
+            },
+        );
+        let own = |w: &Waiting| w.from == from;
+        if !inner.known.contains(&from) && inner.count(own) > FROM_ONE {
+            inner.send_away(number, own);
+        }
+        if inner.all.len() > WAITING {
+            inner.send_away(number, |_| true);
+        }
+        drop(inner);
+        Newcomer {
+            gate: Arc::clone(self),
+            number,
+            away,
+        }
+    }
+
+    fn know(&self, addresses: HashSet<IpAddr>) {
+        self.lock().known = addresses;
+    }
+
+    /// Keeps itself told where the cluster's servers are, for ever.
+    pub async fn look_up(self: Arc<Self>, servers: Vec<String>) {
+        loop {
+            let mut known = HashSet::new();
+            for server in &servers {
+                // A name that leads nowhere now may do so later.
+                if let Ok(found) = tokio::net::lookup_host(server).await {
+                    known.extend(found.map(|a| a.ip().to_canonical()));
+                }
+            }
+            self.know(known);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u32) -> IpAddr {
+        IpAddr::from((0x0a00_0000 + n).to_be_bytes())
+    }
+
+    fn waits(n: &Newcomer) -> bool {
+        n.gate.lock().all.contains_key(&n.number)
+    }
+
+    #[test]
+    fn servers_stay_and_strangers_go() {
+        let gate = Arc::new(Gate::default());
+        gate.know([address(1)].into());
+        let server = gate.enter(address(1));
+        let strangers: Vec<_> = (0..2 * WAITING as u32)
+            .map(|i| gate.enter(address(100 + i)))
+            .collect();
+        assert!(waits(&server));
+        assert!(!waits(&strangers[0]) && strangers.last().is_some_and(waits));
+        assert_eq!(gate.lock().all.len(), WAITING);
+        // Handshakes that stall go before the server's, too.
+        server.greets();
+        for stranger in &strangers {
+            stranger.greets();
+        }
+        assert!(waits(&server));
+        assert_eq!(gate.lock().count(|w| w.greeting), GREETING);
+        drop((server, strangers));
+        assert!(gate.lock().all.is_empty());
+    }
+
+    #[test]
+    fn one_address_takes_no_others_room() {
+        let gate = Arc::new(Gate::default());
+        let quiet = gate.enter(address(1));
+        let many: Vec<_> = (0..WAITING).map(|_| gate.enter(address(2))).collect();
+        assert!(waits(&quiet));
+        assert_eq!(many.iter().filter(|n| waits(n)).count(), FROM_ONE);
+        assert!(many.last().is_some_and(waits), "the newest stays");
+        // The same address, written as IPv6.
+        let mapped = gate.enter("::ffff:10.0.0.2".parse().unwrap());
+        assert!(waits(&mapped));
+        assert_eq!(gate.lock().count(|w| w.from == address(2)), FROM_ONE);
+    }
+
+    #[test]
+    fn who_has_spoken_stays_longer_than_who_has_not() {
+        let gate = Arc::new(Gate::default());
+        let speaking = gate.enter(address(1));
+        speaking.greets();
+        let silent: Vec<_> = (0..WAITING as u32)
+            .map(|i| gate.enter(address(10 + i)))
+            .collect();
+        assert!(waits(&speaking) && !waits(&silent[0]));
+    }
+}

@@ -1,0 +1,189 @@
+//! Connections whose readers take nothing: what waits to be sent to them is charged to all queries' memory, and where that is short
+//! they are cut.
+
+use crate::listen::MAX_HEAD;
+use jindou::{Charge, Holder, MemoryBudget};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Bytes that a connection holds for its reader at most: what was taken of an answer, and the piece that comes next.
+const HELD: u64 = MAX_HEAD as u64 + (64 << 10);
+/// How long a reader may take nothing while memory is short.
+pub(crate) const SLOW: Duration = Duration::from_secs(2);
+
+/// True while so much is held that slow readers have to go.
+pub(crate) fn is_short(memory: &MemoryBudget) -> bool {
+    memory.used() > memory.limit() / 4 * 3
+}
+
+/// A connection that pays for what it has not sent yet.
+pub(crate) struct Stalling<S> {
+    stream: S,
+    memory: MemoryBudget,
+    /// While something waits to be sent.
+    charge: Option<Charge>,
+    patience: Pin<Box<Sleep>>,
+}
+
+impl<S> Stalling<S> {
+    pub(crate) fn new(stream: S, memory: &MemoryBudget) -> Self {
+        Self {
+            stream,
+            memory: memory.clone(),
+            charge: None,
+            patience: Box::pin(sleep(SLOW)),
+        }
+    }
+
+    /// The outcome of a write, which may be the end of a connection that waits.
+    fn written<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            // It goes on. The charge stays until all is sent.
+            if self.charge.is_some() {
+                self.patience.as_mut().reset(Instant::now() + SLOW);
+            }
+            return written;
+        }
+        if self.charge.is_none() {
+            let mut charge = Charge::new(Holder::Rest, &self.memory);
+            if charge.set(HELD).is_err() {
+                return Poll::Ready(Err(Self::cut()));
+            }
+            self.charge = Some(charge);
+            self.patience.as_mut().reset(Instant::now() + SLOW);
+        }
+        while self.patience.as_mut().poll(context).is_ready() {
+            if is_short(&self.memory) {
+                return Poll::Ready(Err(Self::cut()));
+            }
+            self.patience.as_mut().reset(Instant::now() + SLOW);
+        }
+        Poll::Pending
+    }
+
+    #[cold]
+    fn cut() -> io::Error {
+        tracing::debug!("cut a connection that is read too slowly: memory is short");
+        io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the answer was read too slowly while memory was short",
+        )
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.written(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if let Poll::Ready(Ok(())) = flushed {
+            // Called when nothing waits any more.
+            self.charge = None;
+        }
+        self.written(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(test);
+    }
+
+    #[test]
+    fn what_waits_is_charged_until_it_is_sent() {
+        run(async {
+            let memory = MemoryBudget::new(16 << 20);
+            let (here, mut there) = duplex(1000);
+            let mut here = Stalling::new(here, &memory);
+            here.write_all(&[1; 1000]).await.unwrap();
+            assert_eq!(memory.used(), 0, "nothing waits");
+            let writing = tokio::time::timeout(Duration::from_millis(50), here.write_all(&[2; 10]));
+            assert!(writing.await.is_err());
+            assert_eq!(memory.used(), HELD);
+            let mut read = [0; 1000];
+            there.read_exact(&mut read).await.unwrap();
+            here.write_all(&[2; 10]).await.unwrap();
+            here.flush().await.unwrap();
+            assert_eq!(memory.used(), 0);
+        });
+    }
+
+    #[test]
+    fn slow_readers_go_when_memory_is_short() {
+        run(async {
+            let memory = MemoryBudget::new(16 << 20);
+            let (here, _there) = duplex(1000);
+            let mut here = Stalling::new(here, &memory);
+            let begun = std::time::Instant::now();
+            {
+                let writing = here.write_all(&[1; 2000]);
+                assert!(
+                    tokio::time::timeout(SLOW + SLOW / 2, writing)
+                        .await
+                        .is_err()
+                );
+            }
+            let others = memory.part(u64::MAX);
+            others.charge(13 << 20).unwrap();
+            let e = here.write_all(&[1; 2000]).await.unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+            assert!(begun.elapsed() < 4 * SLOW);
+            // Where there is no room at all, at once.
+            others.charge((3 << 20) - HELD).unwrap();
+            let (here, _there) = duplex(1000);
+            let mut here = Stalling::new(here, &memory);
+            let e = here.write_all(&[1; 2000]).await.unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+}

@@ -1,0 +1,724 @@
+//! To and from `spargebra`'s algebra: for programs that make queries of their own, and for tests against other engines.
+//! Recurses as deep as the algebra nests.
+
+use super::*;
+use oxiri::Iri;
+use spargebra::algebra as from;
+use spargebra::term as t;
+use std::sync::Arc;
+
+// --- terms ---
+
+impl From<&oxrdf::NamedNode> for NamedNode {
+    fn from(n: &oxrdf::NamedNode) -> Self {
+        Self::new_unchecked(n.as_str())
+    }
+}
+
+impl From<oxrdf::NamedNode> for NamedNode {
+    fn from(n: oxrdf::NamedNode) -> Self {
+        Self::from(&n)
+    }
+}
+
+impl From<&NamedNode> for oxrdf::NamedNode {
+    fn from(n: &NamedNode) -> Self {
+        Self::new_unchecked(n.as_str())
+    }
+}
+
+impl From<&oxrdf::Variable> for Variable {
+    fn from(v: &oxrdf::Variable) -> Self {
+        Self::new_unchecked(v.as_str())
+    }
+}
+
+impl From<oxrdf::Variable> for Variable {
+    fn from(v: oxrdf::Variable) -> Self {
+        Self::from(&v)
+    }
+}
+
+impl From<&Variable> for oxrdf::Variable {
+    fn from(v: &Variable) -> Self {
+        Self::new_unchecked(v.as_str())
+    }
+}
+
+impl From<&oxrdf::BlankNode> for BlankNode {
+    fn from(b: &oxrdf::BlankNode) -> Self {
+        Self::new_unchecked(b.as_str())
+    }
+}
+
+impl From<&BlankNode> for oxrdf::BlankNode {
+    fn from(b: &BlankNode) -> Self {
+        Self::new_unchecked(b.label())
+    }
+}
+
+impl From<&oxrdf::Literal> for Literal {
+    fn from(l: &oxrdf::Literal) -> Self {
+        let mut bytes = vec![];
+        jindou_model::term::push_literal(l, &mut bytes);
+        Self::of_canonical(bytes.into())
+    }
+}
+
+impl From<oxrdf::Literal> for Literal {
+    fn from(l: oxrdf::Literal) -> Self {
+        Self::from(&l)
+    }
+}
+
+impl From<&Literal> for oxrdf::Literal {
+    fn from(l: &Literal) -> Self {
+        match jindou_model::term::decode(l.canonical()) {
+            Some(oxrdf::Term::Literal(l)) => l,
+            _ => Self::new_simple_literal(""),
+        }
+    }
+}
+
+impl From<&oxrdf::NamedOrBlankNode> for NamedOrBlankNode {
+    fn from(n: &oxrdf::NamedOrBlankNode) -> Self {
+        match n {
+            oxrdf::NamedOrBlankNode::NamedNode(n) => Self::NamedNode(n.into()),
+            oxrdf::NamedOrBlankNode::BlankNode(b) => Self::BlankNode(b.into()),
+        }
+    }
+}
+
+impl From<&NamedOrBlankNode> for oxrdf::NamedOrBlankNode {
+    fn from(n: &NamedOrBlankNode) -> Self {
+        match n {
+            NamedOrBlankNode::NamedNode(n) => Self::NamedNode(n.into()),
+            NamedOrBlankNode::BlankNode(b) => Self::BlankNode(b.into()),
+        }
+    }
+}
+
+impl From<&oxrdf::Term> for Term {
+    fn from(t: &oxrdf::Term) -> Self {
+        match t {
+            oxrdf::Term::NamedNode(n) => Self::NamedNode(n.into()),
+            oxrdf::Term::BlankNode(b) => Self::BlankNode(b.into()),
+            oxrdf::Term::Literal(l) => Self::Literal(l.into()),
+            oxrdf::Term::Triple(t) => Triple {
+                subject: (&t.subject).into(),
+                predicate: (&t.predicate).into(),
+                object: (&t.object).into(),
+            }
+            .into(),
+        }
+    }
+}
+
+impl From<&Term> for oxrdf::Term {
+    fn from(t: &Term) -> Self {
+        match t {
+            Term::NamedNode(n) => Self::NamedNode(n.into()),
+            Term::BlankNode(b) => Self::BlankNode(b.into()),
+            Term::Literal(l) => Self::Literal(l.into()),
+            Term::Triple(t) => oxrdf::Triple {
+                subject: (&t.subject).into(),
+                predicate: (&t.predicate).into(),
+                object: (&t.object).into(),
+            }
+            .into(),
+        }
+    }
+}
+
+impl From<&t::GroundTerm> for GroundTerm {
+    fn from(g: &t::GroundTerm) -> Self {
+        match g {
+            t::GroundTerm::NamedNode(n) => Self::NamedNode(n.into()),
+            t::GroundTerm::Literal(l) => Self::Literal(l.into()),
+            t::GroundTerm::Triple(t) => GroundTriple {
+                subject: (&t.subject).into(),
+                predicate: (&t.predicate).into(),
+                object: (&t.object).into(),
+            }
+            .into(),
+        }
+    }
+}
+
+impl From<&GroundTerm> for t::GroundTerm {
+    fn from(g: &GroundTerm) -> Self {
+        match g {
+            GroundTerm::NamedNode(n) => Self::NamedNode(n.into()),
+            GroundTerm::Literal(l) => Self::Literal(l.into()),
+            GroundTerm::Triple(t) => t::GroundTriple {
+                subject: (&t.subject).into(),
+                predicate: (&t.predicate).into(),
+                object: (&t.object).into(),
+            }
+            .into(),
+        }
+    }
+}
+
+/// Types of the same variants on both sides.
+macro_rules! alike {
+    ($($ours:ident, $theirs:ty { $($variant:ident),* } $({ $($unit:ident),* })?)*) => {$(
+        impl From<&$theirs> for $ours {
+            fn from(x: &$theirs) -> Self {
+                type Theirs = $theirs;
+                match x {
+                    $(Theirs::$variant(x) => Self::$variant(x.into()),)*
+                    $($(Theirs::$unit => Self::$unit,)*)?
+                }
+            }
+        }
+
+        impl From<&$ours> for $theirs {
+            fn from(x: &$ours) -> Self {
+                match x {
+                    $($ours::$variant(x) => Self::$variant(x.into()),)*
+                    $($($ours::$unit => Self::$unit,)*)?
+                }
+            }
+        }
+    )*};
+}
+
+alike! {
+    NamedNodePattern, t::NamedNodePattern { NamedNode, Variable }
+    GraphName, t::GraphName { NamedNode } { DefaultGraph }
+    GraphNamePattern, t::GraphNamePattern { NamedNode, Variable } { DefaultGraph }
+    GraphTarget, from::GraphTarget { NamedNode } { DefaultGraph, NamedGraphs, AllGraphs }
+}
+
+/// Structures of the same fields on both sides.
+macro_rules! fields {
+    ($($ours:ident, $theirs:ty { $($field:ident),* })*) => {$(
+        impl From<&$theirs> for $ours {
+            fn from(x: &$theirs) -> Self {
+                Self { $($field: (&x.$field).into()),* }
+            }
+        }
+
+        impl From<&$ours> for $theirs {
+            fn from(x: &$ours) -> Self {
+                Self { $($field: (&x.$field).into()),* }
+            }
+        }
+    )*};
+}
+
+fields! {
+    TriplePattern, t::TriplePattern { subject, predicate, object }
+    GroundTriplePattern, t::GroundTriplePattern { subject, predicate, object }
+    QuadPattern, t::QuadPattern { subject, predicate, object, graph_name }
+    GroundQuadPattern, t::GroundQuadPattern { subject, predicate, object, graph_name }
+    Quad, t::Quad { subject, predicate, object, graph_name }
+    GroundQuad, t::GroundQuad { subject, predicate, object, graph_name }
+}
+
+impl From<&t::TermPattern> for TermPattern {
+    fn from(p: &t::TermPattern) -> Self {
+        match p {
+            t::TermPattern::NamedNode(n) => Self::NamedNode(n.into()),
+            t::TermPattern::BlankNode(b) => Self::BlankNode(b.into()),
+            t::TermPattern::Literal(l) => Self::Literal(l.into()),
+            t::TermPattern::Variable(v) => Self::Variable(v.into()),
+            t::TermPattern::Triple(t) => TriplePattern::from(&**t).into(),
+        }
+    }
+}
+
+impl From<&TermPattern> for t::TermPattern {
+    fn from(p: &TermPattern) -> Self {
+        match p {
+            TermPattern::NamedNode(n) => Self::NamedNode(n.into()),
+            TermPattern::BlankNode(b) => Self::BlankNode(b.into()),
+            TermPattern::Literal(l) => Self::Literal(l.into()),
+            TermPattern::Variable(v) => Self::Variable(v.into()),
+            TermPattern::Triple(t) => t::TriplePattern::from(&**t).into(),
+        }
+    }
+}
+
+impl From<&t::GroundTermPattern> for GroundTermPattern {
+    fn from(p: &t::GroundTermPattern) -> Self {
+        match p {
+            t::GroundTermPattern::NamedNode(n) => Self::NamedNode(n.into()),
+            t::GroundTermPattern::Literal(l) => Self::Literal(l.into()),
+            t::GroundTermPattern::Variable(v) => Self::Variable(v.into()),
+            t::GroundTermPattern::Triple(t) => GroundTriplePattern::from(&**t).into(),
+        }
+    }
+}
+
+impl From<&GroundTermPattern> for t::GroundTermPattern {
+    fn from(p: &GroundTermPattern) -> Self {
+        match p {
+            GroundTermPattern::NamedNode(n) => Self::NamedNode(n.into()),
+            GroundTermPattern::Literal(l) => Self::Literal(l.into()),
+            GroundTermPattern::Variable(v) => Self::Variable(v.into()),
+            GroundTermPattern::Triple(t) => Self::Triple(Box::new((&**t).into())),
+        }
+    }
+}
+
+// --- paths and expressions ---
+
+impl From<&from::PropertyPathExpression> for PropertyPathExpression {
+    fn from(p: &from::PropertyPathExpression) -> Self {
+        use from::PropertyPathExpression as P;
+        let to = |p: &P| Arc::new(Self::from(p));
+        match p {
+            P::NamedNode(n) => Self::NamedNode(n.into()),
+            P::Reverse(p) => Self::Reverse(to(p)),
+            P::Sequence(a, b) => Self::Sequence(to(a), to(b)),
+            P::Alternative(a, b) => Self::Alternative(to(a), to(b)),
+            P::ZeroOrMore(p) => Self::ZeroOrMore(to(p)),
+            P::OneOrMore(p) => Self::OneOrMore(to(p)),
+            P::ZeroOrOne(p) => Self::ZeroOrOne(to(p)),
+            P::NegatedPropertySet(set) => {
+                Self::NegatedPropertySet(set.iter().map(Into::into).collect())
+            }
+        }
+    }
+}
+
+impl From<&PropertyPathExpression> for from::PropertyPathExpression {
+    fn from(p: &PropertyPathExpression) -> Self {
+        use PropertyPathExpression as P;
+        let to = |p: &P| Box::new(Self::from(p));
+        match p {
+            P::NamedNode(n) => Self::NamedNode(n.into()),
+            P::Reverse(p) => Self::Reverse(to(p)),
+            P::Sequence(a, b) => Self::Sequence(to(a), to(b)),
+            P::Alternative(a, b) => Self::Alternative(to(a), to(b)),
+            P::ZeroOrMore(p) => Self::ZeroOrMore(to(p)),
+            P::OneOrMore(p) => Self::OneOrMore(to(p)),
+            P::ZeroOrOne(p) => Self::ZeroOrOne(to(p)),
+            P::NegatedPropertySet(set) => {
+                Self::NegatedPropertySet(set.iter().map(Into::into).collect())
+            }
+        }
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident)*) => {
+        impl From<&from::Function> for Function {
+            fn from(f: &from::Function) -> Self {
+                match f {
+                    $(from::Function::$name => Self::$name,)*
+                    from::Function::Custom(iri) => Self::Custom(iri.into()),
+                }
+            }
+        }
+
+        impl From<&Function> for from::Function {
+            fn from(f: &Function) -> Self {
+                match f {
+                    $(Function::$name => Self::$name,)*
+                    Function::Custom(iri) => Self::Custom(iri.into()),
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    Str Lang LangMatches Datatype Iri BNode Rand Abs Ceil Floor Round Concat SubStr StrLen Replace UCase LCase EncodeForUri
+    Contains StrStarts StrEnds StrBefore StrAfter Year Month Day Hours Minutes Seconds Timezone Tz Now Uuid StrUuid Md5 Sha1
+    Sha256 Sha384 Sha512 StrLang StrDt IsIri IsBlank IsLiteral IsNumeric Regex Triple Subject Predicate Object IsTriple LangDir
+    HasLang HasLangDir StrLangDir Adjust
+}
+
+macro_rules! expressions {
+    ($to:ident, $from:path, $new:path) => {
+        impl From<&$from> for $to {
+            fn from(e: &$from) -> Self {
+                use $from as E;
+                let to = |e: &E| $new(Self::from(e));
+                let all = |list: &[E]| list.iter().map(Self::from).collect();
+                match e {
+                    E::NamedNode(n) => Self::NamedNode(n.into()),
+                    E::Literal(l) => Self::Literal(l.into()),
+                    E::Variable(v) => Self::Variable(v.into()),
+                    E::Bound(v) => Self::Bound(v.into()),
+                    E::Or(a, b) => Self::Or(to(a), to(b)),
+                    E::And(a, b) => Self::And(to(a), to(b)),
+                    E::Equal(a, b) => Self::Equal(to(a), to(b)),
+                    E::SameTerm(a, b) => Self::SameTerm(to(a), to(b)),
+                    E::Greater(a, b) => Self::Greater(to(a), to(b)),
+                    E::GreaterOrEqual(a, b) => Self::GreaterOrEqual(to(a), to(b)),
+                    E::Less(a, b) => Self::Less(to(a), to(b)),
+                    E::LessOrEqual(a, b) => Self::LessOrEqual(to(a), to(b)),
+                    E::Add(a, b) => Self::Add(to(a), to(b)),
+                    E::Subtract(a, b) => Self::Subtract(to(a), to(b)),
+                    E::Multiply(a, b) => Self::Multiply(to(a), to(b)),
+                    E::Divide(a, b) => Self::Divide(to(a), to(b)),
+                    E::UnaryPlus(a) => Self::UnaryPlus(to(a)),
+                    E::UnaryMinus(a) => Self::UnaryMinus(to(a)),
+                    E::Not(a) => Self::Not(to(a)),
+                    E::In(a, list) => Self::In(to(a), all(list)),
+                    E::Exists(p) => Self::Exists($new((&**p).into())),
+                    E::If(a, b, c) => Self::If(to(a), to(b), to(c)),
+                    E::Coalesce(list) => Self::Coalesce(all(list)),
+                    E::FunctionCall(f, list) => Self::FunctionCall(f.into(), all(list)),
+                }
+            }
+        }
+    };
+}
+
+type Theirs = from::Expression;
+expressions!(Expression, spargebra::algebra::Expression, Arc::new);
+expressions!(Theirs, super::Expression, Box::new);
+
+impl From<&from::AggregateExpression> for AggregateExpression {
+    fn from(a: &from::AggregateExpression) -> Self {
+        use from::AggregateFunction as F;
+        match a {
+            from::AggregateExpression::CountSolutions { distinct } => Self::CountSolutions {
+                distinct: *distinct,
+            },
+            from::AggregateExpression::FunctionCall {
+                name,
+                expr,
+                distinct,
+            } => Self::FunctionCall {
+                name: match name {
+                    F::Count => AggregateFunction::Count,
+                    F::Sum => AggregateFunction::Sum,
+                    F::Avg => AggregateFunction::Avg,
+                    F::Min => AggregateFunction::Min,
+                    F::Max => AggregateFunction::Max,
+                    F::Sample => AggregateFunction::Sample,
+                    F::GroupConcat { separator } => AggregateFunction::GroupConcat {
+                        separator: separator.as_deref().map(Text::new),
+                    },
+                    F::Custom(iri) => AggregateFunction::Custom(iri.into()),
+                },
+                expr: Arc::new(expr.into()),
+                distinct: *distinct,
+            },
+        }
+    }
+}
+
+impl From<&AggregateExpression> for from::AggregateExpression {
+    fn from(a: &AggregateExpression) -> Self {
+        use AggregateFunction as F;
+        match a {
+            AggregateExpression::CountSolutions { distinct } => Self::CountSolutions {
+                distinct: *distinct,
+            },
+            AggregateExpression::FunctionCall {
+                name,
+                expr,
+                distinct,
+            } => Self::FunctionCall {
+                name: match name {
+                    F::Count => from::AggregateFunction::Count,
+                    F::Sum => from::AggregateFunction::Sum,
+                    F::Avg => from::AggregateFunction::Avg,
+                    F::Min => from::AggregateFunction::Min,
+                    F::Max => from::AggregateFunction::Max,
+                    F::Sample => from::AggregateFunction::Sample,
+                    F::GroupConcat { separator } => from::AggregateFunction::GroupConcat {
+                        separator: separator.as_ref().map(|s| s.as_str().to_owned()),
+                    },
+                    F::Custom(iri) => from::AggregateFunction::Custom(iri.into()),
+                },
+                expr: (&**expr).into(),
+                distinct: *distinct,
+            },
+        }
+    }
+}
+
+// --- patterns ---
+
+macro_rules! patterns {
+    ($to:ident, $from:path, $new:path, $expression:expr, $order:path, $order_from:path) => {
+        impl From<&$from> for $to {
+            fn from(p: &$from) -> Self {
+                use $from as P;
+                use $order as To;
+                use $order_from as Key;
+                let to = |p: &P| $new(Self::from(p));
+                let value = $expression;
+                match p {
+                    P::Bgp { patterns } => Self::Bgp {
+                        patterns: patterns.iter().map(Into::into).collect(),
+                    },
+                    P::Path {
+                        subject,
+                        path,
+                        object,
+                    } => Self::Path {
+                        subject: subject.into(),
+                        path: path.into(),
+                        object: object.into(),
+                    },
+                    P::Join { left, right } => Self::Join {
+                        left: to(left),
+                        right: to(right),
+                    },
+                    P::LeftJoin {
+                        left,
+                        right,
+                        expression,
+                    } => Self::LeftJoin {
+                        left: to(left),
+                        right: to(right),
+                        expression: expression.as_ref().map(|e| value(e)),
+                    },
+                    P::Lateral { left, right } => Self::Lateral {
+                        left: to(left),
+                        right: to(right),
+                    },
+                    P::Filter { expr, inner } => Self::Filter {
+                        expr: value(expr),
+                        inner: to(inner),
+                    },
+                    P::Union { left, right } => Self::Union {
+                        left: to(left),
+                        right: to(right),
+                    },
+                    P::Graph { name, inner } => Self::Graph {
+                        name: name.into(),
+                        inner: to(inner),
+                    },
+                    P::Extend {
+                        inner,
+                        variable,
+                        expression,
+                    } => Self::Extend {
+                        inner: to(inner),
+                        variable: variable.into(),
+                        expression: value(expression),
+                    },
+                    P::Minus { left, right } => Self::Minus {
+                        left: to(left),
+                        right: to(right),
+                    },
+                    P::Values {
+                        variables,
+                        bindings,
+                    } => Self::Values {
+                        variables: variables.iter().map(Into::into).collect(),
+                        bindings: bindings
+                            .iter()
+                            .map(|row| row.iter().map(|c| c.as_ref().map(Into::into)).collect())
+                            .collect(),
+                    },
+                    P::OrderBy { inner, expression } => Self::OrderBy {
+                        inner: to(inner),
+                        expression: expression
+                            .iter()
+                            .map(|key| match key {
+                                Key::Asc(e) => To::Asc(value(e)),
+                                Key::Desc(e) => To::Desc(value(e)),
+                            })
+                            .collect(),
+                    },
+                    P::Project { inner, variables } => Self::Project {
+                        inner: to(inner),
+                        variables: variables.iter().map(Into::into).collect(),
+                    },
+                    P::Distinct { inner } => Self::Distinct { inner: to(inner) },
+                    P::Reduced { inner } => Self::Reduced { inner: to(inner) },
+                    P::Slice {
+                        inner,
+                        start,
+                        length,
+                    } => Self::Slice {
+                        inner: to(inner),
+                        start: *start,
+                        length: *length,
+                    },
+                    P::Group {
+                        inner,
+                        variables,
+                        aggregates,
+                    } => Self::Group {
+                        inner: to(inner),
+                        variables: variables.iter().map(Into::into).collect(),
+                        aggregates: aggregates
+                            .iter()
+                            .map(|(v, a)| (v.into(), a.into()))
+                            .collect(),
+                    },
+                    P::Service {
+                        name,
+                        inner,
+                        silent,
+                    } => Self::Service {
+                        name: name.into(),
+                        inner: to(inner),
+                        silent: *silent,
+                    },
+                }
+            }
+        }
+    };
+}
+
+type TheirPattern = from::GraphPattern;
+patterns!(
+    GraphPattern,
+    spargebra::algebra::GraphPattern,
+    Arc::new,
+    |e: &from::Expression| Arc::new(Expression::from(e)),
+    super::OrderExpression,
+    spargebra::algebra::OrderExpression
+);
+patterns!(
+    TheirPattern,
+    super::GraphPattern,
+    Box::new,
+    |e: &Expression| from::Expression::from(e),
+    spargebra::algebra::OrderExpression,
+    super::OrderExpression
+);
+
+impl From<&from::QueryDataset> for QueryDataset {
+    fn from(d: &from::QueryDataset) -> Self {
+        let list = |list: &Vec<oxrdf::NamedNode>| list.iter().map(Into::into).collect();
+        Self {
+            default: list(&d.default),
+            named: d.named.as_ref().map(list),
+        }
+    }
+}
+
+impl From<&QueryDataset> for from::QueryDataset {
+    fn from(d: &QueryDataset) -> Self {
+        let list = |list: &Vec<NamedNode>| list.iter().map(Into::into).collect();
+        Self {
+            default: list(&d.default),
+            named: d.named.as_ref().map(list),
+        }
+    }
+}
+
+fn base(iri: Option<&Iri<String>>) -> Option<Base> {
+    Some(Iri::parse_unchecked(iri?.as_str().into()))
+}
+
+fn their_base(iri: Option<&Base>) -> Option<Iri<String>> {
+    Some(Iri::parse_unchecked(iri?.as_str().to_owned()))
+}
+
+impl From<&spargebra::Query> for Query {
+    fn from(q: &spargebra::Query) -> Self {
+        use spargebra::Query as Q;
+        let dataset = q.dataset().map(Into::into);
+        let base_iri = base(q.base_iri());
+        let (Q::Select { pattern, .. }
+        | Q::Ask { pattern, .. }
+        | Q::Construct { pattern, .. }
+        | Q::Describe { pattern, .. }) = q;
+        let pattern = Arc::new(pattern.into());
+        match q {
+            Q::Select { .. } => Self::Select {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Q::Ask { .. } => Self::Ask {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Q::Describe { .. } => Self::Describe {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Q::Construct { template, .. } => Self::Construct {
+                template: template.iter().map(Into::into).collect(),
+                dataset,
+                pattern,
+                base_iri,
+            },
+        }
+    }
+}
+
+impl From<&Query> for spargebra::Query {
+    fn from(q: &Query) -> Self {
+        let dataset = q.dataset().map(Into::into);
+        let base_iri = their_base(q.base_iri());
+        let pattern = (&**q.pattern()).into();
+        match q {
+            Query::Select { .. } => Self::Select {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Query::Ask { .. } => Self::Ask {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Query::Describe { .. } => Self::Describe {
+                dataset,
+                pattern,
+                base_iri,
+            },
+            Query::Construct { template, .. } => Self::Construct {
+                template: template.iter().map(Into::into).collect(),
+                dataset,
+                pattern,
+                base_iri,
+            },
+        }
+    }
+}
+
+impl From<&GraphUpdateOperation> for spargebra::GraphUpdateOperation {
+    fn from(o: &GraphUpdateOperation) -> Self {
+        use GraphUpdateOperation as Op;
+        match o {
+            Op::InsertData { data } => Self::InsertData {
+                data: data.iter().map(Into::into).collect(),
+            },
+            Op::DeleteData { data } => Self::DeleteData {
+                data: data.iter().map(Into::into).collect(),
+            },
+            Op::DeleteInsert {
+                delete,
+                insert,
+                using,
+                pattern,
+            } => Self::DeleteInsert {
+                delete: delete.iter().map(Into::into).collect(),
+                insert: insert.iter().map(Into::into).collect(),
+                using: using.as_ref().map(Into::into),
+                pattern: Box::new((&**pattern).into()),
+            },
+            Op::Load {
+                silent,
+                source,
+                destination,
+            } => Self::Load {
+                silent: *silent,
+                source: source.into(),
+                destination: destination.into(),
+            },
+            Op::Clear { silent, graph } => Self::Clear {
+                silent: *silent,
+                graph: graph.into(),
+            },
+            Op::Create { silent, graph } => Self::Create {
+                silent: *silent,
+                graph: graph.into(),
+            },
+            Op::Drop { silent, graph } => Self::Drop {
+                silent: *silent,
+                graph: graph.into(),
+            },
+        }
+    }
+}

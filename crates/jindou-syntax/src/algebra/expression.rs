@@ -1,0 +1,170 @@
+//! Expressions.
+
+use super::pattern::GraphPattern;
+use super::term::{Literal, NamedNode, NamedNodePattern, Variable};
+use std::sync::Arc;
+
+/// An expression. What is inside is shared; there is no deep copy of one. It is dropped, compared and hashed without recursion.
+#[derive(Debug)]
+pub enum Expression {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A literal.
+    Literal(Literal),
+    /// A variable.
+    Variable(Variable),
+    /// `a || b`
+    Or(Arc<Self>, Arc<Self>),
+    /// `a && b`
+    And(Arc<Self>, Arc<Self>),
+    /// `a = b`
+    Equal(Arc<Self>, Arc<Self>),
+    /// `sameTerm(a, b)`
+    SameTerm(Arc<Self>, Arc<Self>),
+    /// `a > b`
+    Greater(Arc<Self>, Arc<Self>),
+    /// `a >= b`
+    GreaterOrEqual(Arc<Self>, Arc<Self>),
+    /// `a < b`
+    Less(Arc<Self>, Arc<Self>),
+    /// `a <= b`
+    LessOrEqual(Arc<Self>, Arc<Self>),
+    /// `a IN (b, c)`
+    In(Arc<Self>, Vec<Self>),
+    /// `a + b`
+    Add(Arc<Self>, Arc<Self>),
+    /// `a - b`
+    Subtract(Arc<Self>, Arc<Self>),
+    /// `a * b`
+    Multiply(Arc<Self>, Arc<Self>),
+    /// `a / b`
+    Divide(Arc<Self>, Arc<Self>),
+    /// `+a`
+    UnaryPlus(Arc<Self>),
+    /// `-a`
+    UnaryMinus(Arc<Self>),
+    /// `!a`
+    Not(Arc<Self>),
+    /// `EXISTS { … }`
+    Exists(Arc<GraphPattern>),
+    /// `BOUND(?v)`
+    Bound(Variable),
+    /// `IF(a, b, c)`
+    If(Arc<Self>, Arc<Self>, Arc<Self>),
+    /// `COALESCE(a, b)`
+    Coalesce(Vec<Self>),
+    /// A call of a function.
+    FunctionCall(Function, Vec<Self>),
+}
+
+impl Expression {
+    /// True for a term or a variable.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        match self {
+            Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => true,
+            Self::Coalesce(list) | Self::FunctionCall(_, list) => list.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Another handle of it, sharing all that is inside. O(arguments) for a call, O(1) for others.
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        let list = |list: &[Self]| list.iter().map(Self::shared).collect();
+        let two = |a: &Arc<Self>, b: &Arc<Self>| (Arc::clone(a), Arc::clone(b));
+        macro_rules! binary {
+            ($variant:ident, $a:ident, $b:ident) => {{
+                let (a, b) = two($a, $b);
+                Self::$variant(a, b)
+            }};
+        }
+        match self {
+            Self::NamedNode(n) => Self::NamedNode(n.clone()),
+            Self::Literal(l) => Self::Literal(l.clone()),
+            Self::Variable(v) => Self::Variable(v.clone()),
+            Self::Bound(v) => Self::Bound(v.clone()),
+            Self::Or(a, b) => binary!(Or, a, b),
+            Self::And(a, b) => binary!(And, a, b),
+            Self::Equal(a, b) => binary!(Equal, a, b),
+            Self::SameTerm(a, b) => binary!(SameTerm, a, b),
+            Self::Greater(a, b) => binary!(Greater, a, b),
+            Self::GreaterOrEqual(a, b) => binary!(GreaterOrEqual, a, b),
+            Self::Less(a, b) => binary!(Less, a, b),
+            Self::LessOrEqual(a, b) => binary!(LessOrEqual, a, b),
+            Self::Add(a, b) => binary!(Add, a, b),
+            Self::Subtract(a, b) => binary!(Subtract, a, b),
+            Self::Multiply(a, b) => binary!(Multiply, a, b),
+            Self::Divide(a, b) => binary!(Divide, a, b),
+            Self::In(a, l) => Self::In(Arc::clone(a), list(l)),
+            Self::UnaryPlus(a) => Self::UnaryPlus(Arc::clone(a)),
+            Self::UnaryMinus(a) => Self::UnaryMinus(Arc::clone(a)),
+            Self::Not(a) => Self::Not(Arc::clone(a)),
+            Self::Exists(p) => Self::Exists(Arc::clone(p)),
+            Self::If(a, b, c) => Self::If(Arc::clone(a), Arc::clone(b), Arc::clone(c)),
+            Self::Coalesce(l) => Self::Coalesce(list(l)),
+            Self::FunctionCall(f, l) => Self::FunctionCall(f.clone(), list(l)),
+        }
+    }
+}
+
+impl From<NamedNode> for Expression {
+    fn from(n: NamedNode) -> Self {
+        Self::NamedNode(n)
+    }
+}
+
+impl From<Literal> for Expression {
+    fn from(l: Literal) -> Self {
+        Self::Literal(l)
+    }
+}
+
+impl From<Variable> for Expression {
+    fn from(v: Variable) -> Self {
+        Self::Variable(v)
+    }
+}
+
+impl From<NamedNodePattern> for Expression {
+    fn from(p: NamedNodePattern) -> Self {
+        match p {
+            NamedNodePattern::NamedNode(n) => n.into(),
+            NamedNodePattern::Variable(v) => v.into(),
+        }
+    }
+}
+
+/// Functions that SPARQL has a keyword for, with their names as text, and those that an IRI names.
+macro_rules! functions {
+    ($($variant:ident $name:literal),* $(,)?) => {
+        /// A function.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Function {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+            /// A function that an IRI names.
+            Custom(NamedNode),
+        }
+
+        impl std::fmt::Display for Function {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$variant => f.write_str($name),)*
+                    Self::Custom(iri) => iri.fmt(f),
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    Str "STR", Lang "LANG", LangMatches "LANGMATCHES", Datatype "DATATYPE", Iri "IRI", BNode "BNODE", Rand "RAND", Abs "ABS",
+    Ceil "CEIL", Floor "FLOOR", Round "ROUND", Concat "CONCAT", SubStr "SUBSTR", StrLen "STRLEN", Replace "REPLACE",
+    UCase "UCASE", LCase "LCASE", EncodeForUri "ENCODE_FOR_URI", Contains "CONTAINS", StrStarts "STRSTARTS",
+    StrEnds "STRENDS", StrBefore "STRBEFORE", StrAfter "STRAFTER", Year "YEAR", Month "MONTH", Day "DAY", Hours "HOURS",
+    Minutes "MINUTES", Seconds "SECONDS", Timezone "TIMEZONE", Tz "TZ", Now "NOW", Uuid "UUID", StrUuid "STRUUID",
+    Md5 "MD5", Sha1 "SHA1", Sha256 "SHA256", Sha384 "SHA384", Sha512 "SHA512", StrLang "STRLANG", StrDt "STRDT",
+    IsIri "isIRI", IsBlank "isBLANK", IsLiteral "isLITERAL", IsNumeric "isNUMERIC", Regex "REGEX", Triple "TRIPLE",
+    Subject "SUBJECT", Predicate "PREDICATE", Object "OBJECT", IsTriple "isTRIPLE", LangDir "LANGDIR", HasLang "hasLANG",
+    HasLangDir "hasLANGDIR", StrLangDir "STRLANGDIR", Adjust "ADJUST",
+}

@@ -1,0 +1,30 @@
+//! SPARQL's algebra (SPARQL 1.1 §18.2). Names are those of `spargebra`; what differs is that nothing is held twice: texts are
+//! [shared](Text), parts of trees are behind an [`Arc`](std::sync::Arc), and no tree can be copied by accident, since those that
+//! have others inside are not `Clone`. A rewriting shares what stays as it is.
+
+mod convert;
+mod display;
+mod expression;
+mod nodes;
+mod path;
+mod pattern;
+mod query;
+mod rewrite;
+mod term;
+mod text;
+
+pub use display::text_len;
+pub use expression::{Expression, Function};
+pub use path::PropertyPathExpression;
+pub use pattern::{
+    AggregateExpression, AggregateFunction, GraphPattern, GraphTarget, OrderExpression,
+    QueryDataset,
+};
+pub use query::{Base, GraphUpdateOperation, Query};
+pub use rewrite::Rewrite;
+pub use term::{
+    BlankNode, GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, GroundTerm,
+    GroundTermPattern, GroundTriple, GroundTriplePattern, Literal, NamedNode, NamedNodePattern,
+    NamedOrBlankNode, Quad, QuadPattern, Term, TermPattern, Triple, TriplePattern, Variable,
+};
+pub use text::{Canonical, Text};

@@ -1,0 +1,361 @@
+//! Graph patterns: the operators of SPARQL's algebra.
+
+use super::expression::Expression;
+use super::path::PropertyPathExpression;
+use super::term::{GroundTerm, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable};
+use super::text::Text;
+use std::sync::Arc;
+
+/// An operator over patterns (SPARQL 1.1 §18.2). What is inside is shared; there is no deep copy of one. It is dropped and
+/// compared without recursion.
+#[derive(Debug)]
+pub enum GraphPattern {
+    /// Triple patterns.
+    Bgp {
+        /// The patterns.
+        patterns: Vec<TriplePattern>,
+    },
+    /// A pattern whose predicate is a path.
+    Path {
+        /// Subject.
+        subject: TermPattern,
+        /// Path.
+        path: PropertyPathExpression,
+        /// Object.
+        object: TermPattern,
+    },
+    /// Both.
+    Join {
+        /// Left side.
+        left: Arc<Self>,
+        /// Right side.
+        right: Arc<Self>,
+    },
+    /// OPTIONAL.
+    LeftJoin {
+        /// The required side.
+        left: Arc<Self>,
+        /// The optional side.
+        right: Arc<Self>,
+        /// A condition on both.
+        expression: Option<Arc<Expression>>,
+    },
+    /// LATERAL: the right side for each solution of the left.
+    Lateral {
+        /// Left side.
+        left: Arc<Self>,
+        /// Right side.
+        right: Arc<Self>,
+    },
+    /// FILTER, HAVING.
+    Filter {
+        /// The condition.
+        expr: Arc<Expression>,
+        /// The filtered pattern.
+        inner: Arc<Self>,
+    },
+    /// UNION.
+    Union {
+        /// Left side.
+        left: Arc<Self>,
+        /// Right side.
+        right: Arc<Self>,
+    },
+    /// GRAPH.
+    Graph {
+        /// The graph.
+        name: NamedNodePattern,
+        /// The pattern inside.
+        inner: Arc<Self>,
+    },
+    /// BIND, AS.
+    Extend {
+        /// Input.
+        inner: Arc<Self>,
+        /// The new variable.
+        variable: Variable,
+        /// Its value.
+        expression: Arc<Expression>,
+    },
+    /// MINUS.
+    Minus {
+        /// The solutions that are reduced.
+        left: Arc<Self>,
+        /// The solutions to remove.
+        right: Arc<Self>,
+    },
+    /// VALUES.
+    Values {
+        /// Columns.
+        variables: Vec<Variable>,
+        /// Rows; `None` is UNDEF.
+        bindings: Vec<Vec<Option<GroundTerm>>>,
+    },
+    /// ORDER BY.
+    OrderBy {
+        /// Input.
+        inner: Arc<Self>,
+        /// Keys.
+        expression: Vec<OrderExpression>,
+    },
+    /// The choice of columns.
+    Project {
+        /// Input.
+        inner: Arc<Self>,
+        /// Columns.
+        variables: Vec<Variable>,
+    },
+    /// DISTINCT.
+    Distinct {
+        /// Input.
+        inner: Arc<Self>,
+    },
+    /// REDUCED.
+    Reduced {
+        /// Input.
+        inner: Arc<Self>,
+    },
+    /// LIMIT and OFFSET.
+    Slice {
+        /// Input.
+        inner: Arc<Self>,
+        /// Solutions to leave out.
+        start: usize,
+        /// Most solutions.
+        length: Option<usize>,
+    },
+    /// GROUP BY.
+    Group {
+        /// Input.
+        inner: Arc<Self>,
+        /// Keys.
+        variables: Vec<Variable>,
+        /// Aggregates with the variables that they bind.
+        aggregates: Vec<(Variable, AggregateExpression)>,
+    },
+    /// SERVICE.
+    Service {
+        /// The endpoint.
+        name: NamedNodePattern,
+        /// The pattern that the endpoint is asked.
+        inner: Arc<Self>,
+        /// No error if it does not answer.
+        silent: bool,
+    },
+}
+
+impl Default for GraphPattern {
+    /// The one solution without variables.
+    fn default() -> Self {
+        Self::Bgp { patterns: vec![] }
+    }
+}
+
+impl GraphPattern {
+    /// True for an operator without others inside.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        matches!(
+            self,
+            Self::Bgp { .. } | Self::Path { .. } | Self::Values { .. }
+        )
+    }
+
+    /// Calls `f` with each variable in scope (SPARQL 1.1 §18.2.1), some more than once.
+    pub fn on_in_scope_variable<'a>(&'a self, mut f: impl FnMut(&'a Variable)) {
+        let mut open = vec![self];
+        while let Some(p) = open.pop() {
+            match p {
+                Self::Bgp { patterns } => patterns.iter().for_each(|t| t.on_variable(&mut f)),
+                Self::Path {
+                    subject, object, ..
+                } => {
+                    subject.on_variable(&mut f);
+                    object.on_variable(&mut f);
+                }
+                Self::Join { left, right }
+                | Self::LeftJoin { left, right, .. }
+                | Self::Lateral { left, right }
+                | Self::Union { left, right } => open.extend([&**right, &**left]),
+                Self::Minus { left, .. } => open.push(left),
+                Self::Graph { name, inner } | Self::Service { name, inner, .. } => {
+                    if let NamedNodePattern::Variable(v) = name {
+                        f(v);
+                    }
+                    open.push(inner);
+                }
+                Self::Extend {
+                    inner, variable, ..
+                } => {
+                    f(variable);
+                    open.push(inner);
+                }
+                Self::Values { variables, .. } | Self::Project { variables, .. } => {
+                    variables.iter().for_each(&mut f);
+                }
+                Self::Group {
+                    variables,
+                    aggregates,
+                    ..
+                } => {
+                    variables.iter().for_each(&mut f);
+                    aggregates.iter().for_each(|a| f(&a.0));
+                }
+                Self::Filter { inner, .. }
+                | Self::OrderBy { inner, .. }
+                | Self::Distinct { inner }
+                | Self::Reduced { inner }
+                | Self::Slice { inner, .. } => open.push(inner),
+            }
+        }
+    }
+}
+
+impl TriplePattern {
+    fn on_variable<'a>(&'a self, f: &mut impl FnMut(&'a Variable)) {
+        self.subject.on_variable(f);
+        if let NamedNodePattern::Variable(v) = &self.predicate {
+            f(v);
+        }
+        self.object.on_variable(f);
+    }
+}
+
+impl TermPattern {
+    /// Triple terms recurse, as deep as they nest.
+    fn on_variable<'a>(&'a self, f: &mut impl FnMut(&'a Variable)) {
+        match self {
+            Self::Variable(v) => f(v),
+            Self::Triple(t) => t.on_variable(f),
+            Self::NamedNode(_) | Self::BlankNode(_) | Self::Literal(_) => {}
+        }
+    }
+}
+
+/// An aggregate of GROUP BY.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub enum AggregateExpression {
+    /// `COUNT(*)`
+    CountSolutions {
+        /// Of distinct solutions.
+        distinct: bool,
+    },
+    /// Others.
+    FunctionCall {
+        /// The function.
+        name: AggregateFunction,
+        /// The argument.
+        expr: Arc<Expression>,
+        /// Of distinct values.
+        distinct: bool,
+    },
+}
+
+impl AggregateExpression {
+    /// Another handle of it, sharing what is inside. O(1).
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        match self {
+            Self::CountSolutions { distinct } => Self::CountSolutions {
+                distinct: *distinct,
+            },
+            Self::FunctionCall {
+                name,
+                expr,
+                distinct,
+            } => Self::FunctionCall {
+                name: name.clone(),
+                expr: Arc::clone(expr),
+                distinct: *distinct,
+            },
+        }
+    }
+
+    /// The argument.
+    #[must_use]
+    pub fn argument(&self) -> Option<&Arc<Expression>> {
+        match self {
+            Self::CountSolutions { .. } => None,
+            Self::FunctionCall { expr, .. } => Some(expr),
+        }
+    }
+}
+
+/// The function of an aggregate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    /// `COUNT`
+    Count,
+    /// `SUM`
+    Sum,
+    /// `AVG`
+    Avg,
+    /// `MIN`
+    Min,
+    /// `MAX`
+    Max,
+    /// `GROUP_CONCAT`
+    GroupConcat {
+        /// Between two values; a space if there is none.
+        separator: Option<Text>,
+    },
+    /// `SAMPLE`
+    Sample,
+    /// One that an IRI names.
+    Custom(NamedNode),
+}
+
+/// A key of ORDER BY.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub enum OrderExpression {
+    /// Ascending.
+    Asc(Arc<Expression>),
+    /// Descending.
+    Desc(Arc<Expression>),
+}
+
+impl OrderExpression {
+    /// The key.
+    #[must_use]
+    pub fn expression(&self) -> &Arc<Expression> {
+        let (Self::Asc(e) | Self::Desc(e)) = self;
+        e
+    }
+
+    /// The same direction with another key.
+    #[must_use]
+    pub fn with(&self, e: Arc<Expression>) -> Self {
+        match self {
+            Self::Asc(_) => Self::Asc(e),
+            Self::Desc(_) => Self::Desc(e),
+        }
+    }
+}
+
+/// The graphs that a query names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct QueryDataset {
+    /// Merged to the default graph.
+    pub default: Vec<NamedNode>,
+    /// The named graphs.
+    pub named: Option<Vec<NamedNode>>,
+}
+
+/// The graphs that an operation of an update works on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GraphTarget {
+    /// One graph.
+    NamedNode(NamedNode),
+    /// The default graph.
+    DefaultGraph,
+    /// All named graphs.
+    NamedGraphs,
+    /// All graphs.
+    AllGraphs,
+}
+
+impl From<NamedNode> for GraphTarget {
+    fn from(n: NamedNode) -> Self {
+        Self::NamedNode(n)
+    }
+}

@@ -1,0 +1,152 @@
+//! Queries, and the operations of updates.
+
+use super::pattern::{GraphPattern, GraphTarget, QueryDataset};
+use super::term::{
+    GraphName, GroundQuad, GroundQuadPattern, NamedNode, Quad, QuadPattern, TriplePattern,
+};
+use oxiri::Iri;
+use std::sync::Arc;
+
+/// The IRI that relative ones stand under.
+pub type Base = Iri<Arc<str>>;
+
+/// A query. Cloning it shares the algebra.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// SELECT.
+    Select {
+        /// FROM, FROM NAMED.
+        dataset: Option<QueryDataset>,
+        /// The algebra.
+        pattern: Arc<GraphPattern>,
+        /// For `IRI()`.
+        base_iri: Option<Base>,
+    },
+    /// CONSTRUCT.
+    Construct {
+        /// The triples to make.
+        template: Arc<[TriplePattern]>,
+        /// FROM, FROM NAMED.
+        dataset: Option<QueryDataset>,
+        /// The algebra.
+        pattern: Arc<GraphPattern>,
+        /// For `IRI()`.
+        base_iri: Option<Base>,
+    },
+    /// DESCRIBE.
+    Describe {
+        /// FROM, FROM NAMED.
+        dataset: Option<QueryDataset>,
+        /// The algebra.
+        pattern: Arc<GraphPattern>,
+        /// For `IRI()`.
+        base_iri: Option<Base>,
+    },
+    /// ASK.
+    Ask {
+        /// FROM, FROM NAMED.
+        dataset: Option<QueryDataset>,
+        /// The algebra.
+        pattern: Arc<GraphPattern>,
+        /// For `IRI()`.
+        base_iri: Option<Base>,
+    },
+}
+
+/// The same part of each form.
+macro_rules! of_all {
+    ($query:expr, $part:ident) => {
+        match $query {
+            Query::Select { $part, .. }
+            | Query::Construct { $part, .. }
+            | Query::Describe { $part, .. }
+            | Query::Ask { $part, .. } => $part,
+        }
+    };
+}
+
+impl Query {
+    /// The algebra.
+    #[must_use]
+    pub fn pattern(&self) -> &Arc<GraphPattern> {
+        of_all!(self, pattern)
+    }
+
+    /// The algebra, to put another in its place.
+    pub fn pattern_mut(&mut self) -> &mut Arc<GraphPattern> {
+        of_all!(self, pattern)
+    }
+
+    /// FROM and FROM NAMED.
+    #[must_use]
+    pub fn dataset(&self) -> Option<&QueryDataset> {
+        of_all!(self, dataset).as_ref()
+    }
+
+    /// FROM and FROM NAMED, to change them.
+    pub fn dataset_mut(&mut self) -> &mut Option<QueryDataset> {
+        of_all!(self, dataset)
+    }
+
+    /// The base.
+    #[must_use]
+    pub fn base_iri(&self) -> Option<&Base> {
+        of_all!(self, base_iri).as_ref()
+    }
+}
+
+/// An operation of an update.
+#[derive(Debug, PartialEq, Eq)]
+pub enum GraphUpdateOperation {
+    /// INSERT DATA.
+    InsertData {
+        /// Quads.
+        data: Vec<Quad>,
+    },
+    /// DELETE DATA.
+    DeleteData {
+        /// Quads.
+        data: Vec<GroundQuad>,
+    },
+    /// DELETE and INSERT by a pattern.
+    DeleteInsert {
+        /// Template of what is deleted.
+        delete: Vec<GroundQuadPattern>,
+        /// Template of what is inserted.
+        insert: Vec<QuadPattern>,
+        /// USING, USING NAMED.
+        using: Option<QueryDataset>,
+        /// The algebra.
+        pattern: Arc<GraphPattern>,
+    },
+    /// LOAD.
+    Load {
+        /// No error if it fails.
+        silent: bool,
+        /// The document.
+        source: NamedNode,
+        /// The graph.
+        destination: GraphName,
+    },
+    /// CLEAR.
+    Clear {
+        /// No error if it fails.
+        silent: bool,
+        /// The graphs.
+        graph: GraphTarget,
+    },
+    /// CREATE.
+    Create {
+        /// No error if it is there.
+        silent: bool,
+        /// The graph.
+        graph: NamedNode,
+    },
+    /// DROP.
+    Drop {
+        /// No error if it fails.
+        silent: bool,
+        /// The graphs.
+        graph: GraphTarget,
+    },
+}

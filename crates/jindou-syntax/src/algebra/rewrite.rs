@@ -1,0 +1,167 @@
+//! Rewritings: what changes is made anew, what stays is shared.
+
+use super::expression::Expression;
+use super::pattern::{AggregateExpression, GraphPattern};
+use std::sync::Arc;
+
+/// The new part, or the old one.
+fn or<T>(new: Option<Arc<T>>, old: &Arc<T>) -> Arc<T> {
+    new.unwrap_or_else(|| Arc::clone(old))
+}
+
+/// A rewriting of algebra. `None` says that a part stays as it is.
+pub trait Rewrite {
+    /// Why there is no new algebra.
+    type Error;
+
+    /// The new pattern.
+    ///
+    /// # Errors
+    /// That there is none.
+    fn pattern(&mut self, p: &GraphPattern) -> Result<Option<Arc<GraphPattern>>, Self::Error>;
+
+    /// The new expression.
+    ///
+    /// # Errors
+    /// That there is none.
+    fn expression(&mut self, e: &Expression) -> Result<Option<Arc<Expression>>, Self::Error>;
+}
+
+impl GraphPattern {
+    /// The operator over what becomes of the patterns and expressions directly inside; `None` if all stay.
+    ///
+    /// # Errors
+    /// Those of the rewriting.
+    #[allow(clippy::too_many_lines, reason = "a case for each operator")]
+    pub fn rewritten<R: Rewrite>(&self, with: &mut R) -> Result<Option<Self>, R::Error> {
+        macro_rules! two {
+            ($variant:ident, $left:ident, $right:ident) => {{
+                let new = (with.pattern($left)?, with.pattern($right)?);
+                if new.0.is_none() && new.1.is_none() {
+                    return Ok(None);
+                }
+                Self::$variant {
+                    left: or(new.0, $left),
+                    right: or(new.1, $right),
+                }
+            }};
+        }
+        macro_rules! one {
+            ($variant:ident, $inner:ident $(, $field:ident)*) => {{
+                let Some($inner) = with.pattern($inner)? else {
+                    return Ok(None);
+                };
+                Self::$variant { $inner $(, $field: $field.clone())* }
+            }};
+        }
+        Ok(Some(match self {
+            Self::Bgp { .. } | Self::Path { .. } | Self::Values { .. } => return Ok(None),
+            Self::Join { left, right } => two!(Join, left, right),
+            Self::Lateral { left, right } => two!(Lateral, left, right),
+            Self::Union { left, right } => two!(Union, left, right),
+            Self::Minus { left, right } => two!(Minus, left, right),
+            Self::LeftJoin {
+                left,
+                right,
+                expression,
+            } => {
+                let sides = (with.pattern(left)?, with.pattern(right)?);
+                let condition = match expression {
+                    Some(e) => with.expression(e)?,
+                    None => None,
+                };
+                if sides.0.is_none() && sides.1.is_none() && condition.is_none() {
+                    return Ok(None);
+                }
+                Self::LeftJoin {
+                    left: or(sides.0, left),
+                    right: or(sides.1, right),
+                    expression: condition.or_else(|| expression.clone()),
+                }
+            }
+            Self::Filter { expr, inner } => {
+                let (below, condition) = (with.pattern(inner)?, with.expression(expr)?);
+                if below.is_none() && condition.is_none() {
+                    return Ok(None);
+                }
+                Self::Filter {
+                    expr: or(condition, expr),
+                    inner: or(below, inner),
+                }
+            }
+            Self::Extend {
+                inner,
+                variable,
+                expression,
+            } => {
+                let (below, value) = (with.pattern(inner)?, with.expression(expression)?);
+                if below.is_none() && value.is_none() {
+                    return Ok(None);
+                }
+                Self::Extend {
+                    inner: or(below, inner),
+                    variable: variable.clone(),
+                    expression: or(value, expression),
+                }
+            }
+            Self::OrderBy { inner, expression } => {
+                let below = with.pattern(inner)?;
+                let mut is_new = below.is_some();
+                let mut keys = Vec::with_capacity(expression.len());
+                for key in expression {
+                    let value = with.expression(key.expression())?;
+                    is_new |= value.is_some();
+                    keys.push(key.with(or(value, key.expression())));
+                }
+                if !is_new {
+                    return Ok(None);
+                }
+                Self::OrderBy {
+                    inner: or(below, inner),
+                    expression: keys,
+                }
+            }
+            Self::Group {
+                inner,
+                variables,
+                aggregates,
+            } => {
+                let below = with.pattern(inner)?;
+                let mut is_new = below.is_some();
+                let mut all = Vec::with_capacity(aggregates.len());
+                for (to, aggregate) in aggregates {
+                    let mut aggregate = aggregate.shared();
+                    if let AggregateExpression::FunctionCall { expr, .. } = &mut aggregate
+                        && let Some(value) = with.expression(expr)?
+                    {
+                        *expr = value;
+                        is_new = true;
+                    }
+                    all.push((to.clone(), aggregate));
+                }
+                if !is_new {
+                    return Ok(None);
+                }
+                Self::Group {
+                    inner: or(below, inner),
+                    variables: variables.clone(),
+                    aggregates: all,
+                }
+            }
+            Self::Graph { name, inner } => one!(Graph, inner, name),
+            Self::Project { inner, variables } => one!(Project, inner, variables),
+            Self::Distinct { inner } => one!(Distinct, inner),
+            Self::Reduced { inner } => one!(Reduced, inner),
+            Self::Slice {
+                inner,
+                start,
+                length,
+            } => one!(Slice, inner, start, length),
+            Self::Service {
+                name,
+                inner,
+                silent,
+            } => one!(Service, inner, name, silent),
+        }))
+    }
+}

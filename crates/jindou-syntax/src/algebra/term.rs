@@ -1,0 +1,759 @@
+//! RDF terms, and patterns of them. Cloning one takes constant time: texts and triple terms are shared.
+
+use super::text::{Canonical, Text};
+use jindou_model::term::{self, Parts};
+use oxrdf::BaseDirection;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// An IRI.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NamedNode(
+    /// Its canonical form, `<` in front, which is text as well.
+    Text,
+);
+
+impl NamedNode {
+    /// Of an IRI that is known to be one.
+    #[must_use]
+    pub fn new_unchecked(iri: impl AsRef<str>) -> Self {
+        let iri = iri.as_ref();
+        let mut text = String::with_capacity(iri.len() + 1);
+        text.push(char::from(term::IRI));
+        text.push_str(iri);
+        Self(Text::from(text))
+    }
+
+    /// Of a text that begins with `<`.
+    pub(crate) fn of_canonical(text: Text) -> Self {
+        Self(text)
+    }
+
+    /// The IRI.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get(1..).unwrap_or("")
+    }
+
+    /// The IRI as a string of its own.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.as_str().to_owned()
+    }
+
+    /// The canonical bytes, shared with the node. O(1).
+    #[must_use]
+    pub fn canonical(&self) -> Canonical {
+        Canonical::of_text(&self.0)
+    }
+
+    /// The IRI of canonical bytes, `None` for another term's.
+    #[must_use]
+    pub fn of(bytes: &Canonical) -> Option<Self> {
+        if bytes.first() != Some(&term::IRI) {
+            return None;
+        }
+        bytes.to_text().map(Self)
+    }
+}
+
+impl fmt::Debug for NamedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NamedNode").field(&self.as_str()).finish()
+    }
+}
+
+impl fmt::Display for NamedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{}>", self.as_str())
+    }
+}
+
+/// A variable, without its `?`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Variable(Text);
+
+impl Variable {
+    /// Of a name that is known to be one.
+    #[must_use]
+    pub fn new_unchecked(name: impl Into<Text>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name, shared.
+    #[must_use]
+    pub fn name(&self) -> &Text {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Variable").field(&self.as_str()).finish()
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "?{}", self.0)
+    }
+}
+
+/// A blank node.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum BlankNode {
+    /// With a label of the text.
+    Label(Text),
+    /// Without one: a number that no other has, in two halves.
+    Fresh([u64; 2]),
+}
+
+impl BlankNode {
+    /// Of a label that is known to be one.
+    #[must_use]
+    pub fn new_unchecked(label: impl Into<Text>) -> Self {
+        Self::Label(label.into())
+    }
+
+    /// Of a number that no other blank node has.
+    #[must_use]
+    pub fn new_from_unique_id(id: u128) -> Self {
+        Self::Fresh([(id >> 64) as u64, id as u64])
+    }
+
+    /// The label.
+    #[must_use]
+    pub fn label(&self) -> Cow<'_, str> {
+        match self {
+            Self::Label(text) => Cow::Borrowed(text),
+            Self::Fresh([high, low]) => {
+                Cow::Owned(format!("{:x}", u128::from(*high) << 64 | u128::from(*low)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BlankNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BlankNode").field(&self.label()).finish()
+    }
+}
+
+impl fmt::Display for BlankNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "_:{}", self.label())
+    }
+}
+
+/// A literal, as its canonical bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Literal(Canonical);
+
+impl Literal {
+    /// A string.
+    #[must_use]
+    pub fn new_simple_literal(value: impl AsRef<str>) -> Self {
+        Self::new_typed_literal(value, oxrdf::vocab::xsd::STRING.as_str())
+    }
+
+    /// A literal with a datatype.
+    #[must_use]
+    pub fn new_typed_literal(value: impl AsRef<str>, datatype: impl AsRef<str>) -> Self {
+        let mut bytes = vec![];
+        term::push_typed(value.as_ref(), datatype.as_ref(), &mut bytes);
+        Self(bytes.into())
+    }
+
+    /// A string with a language, and maybe a direction behind it (`he--rtl`).
+    #[must_use]
+    pub fn new_language_tagged_literal_unchecked(
+        value: impl AsRef<str>,
+        language: impl AsRef<str>,
+    ) -> Self {
+        let mut bytes = vec![];
+        term::push_lang(value.as_ref(), language.as_ref(), &mut bytes);
+        Self(bytes.into())
+    }
+
+    pub(crate) fn of_canonical(bytes: Canonical) -> Self {
+        Self(bytes)
+    }
+
+    /// The literal of canonical bytes, `None` for another term's.
+    #[must_use]
+    pub fn of(bytes: &Canonical) -> Option<Self> {
+        let is_other = matches!(
+            bytes.first(),
+            None | Some(&(term::IRI | term::BLANK | term::TRIPLE))
+        );
+        (!is_other).then(|| Self(bytes.clone()))
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        term::parts(&self.0).unwrap_or(Parts::String(""))
+    }
+
+    /// The lexical form. O(length).
+    #[must_use]
+    pub fn value(&self) -> &str {
+        match self.parts() {
+            Parts::String(value)
+            | Parts::Lang(value, _)
+            | Parts::Coded(value, _)
+            | Parts::Typed(value, _) => value,
+            Parts::Iri(_) | Parts::Blank(_) | Parts::Triple(_) => "",
+        }
+    }
+
+    /// The lexical form of a plain string, `None` for others. O(length).
+    #[must_use]
+    pub fn as_plain_string(&self) -> Option<&str> {
+        match self.parts() {
+            Parts::String(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The language, without a direction. O(length).
+    #[must_use]
+    pub fn language(&self) -> Option<&str> {
+        self.tag().map(|t| t.0)
+    }
+
+    /// The direction of writing. O(length).
+    #[must_use]
+    pub fn direction(&self) -> Option<BaseDirection> {
+        self.tag()?.1
+    }
+
+    fn tag(&self) -> Option<(&str, Option<BaseDirection>)> {
+        let Parts::Lang(_, tag) = self.parts() else {
+            return None;
+        };
+        Some(match tag.rsplit_once("--") {
+            Some((language, "rtl")) => (language, Some(BaseDirection::Rtl)),
+            Some((language, _)) => (language, Some(BaseDirection::Ltr)),
+            None => (tag, None),
+        })
+    }
+
+    /// The datatype. O(length).
+    #[must_use]
+    pub fn datatype(&self) -> Cow<'_, str> {
+        use oxrdf::vocab::{rdf, xsd};
+        match self.parts() {
+            Parts::Coded(_, code) => Cow::Owned(term::datatype_iri(code).unwrap_or_default()),
+            Parts::Typed(_, datatype) => Cow::Borrowed(datatype),
+            Parts::Lang(..) if self.direction().is_some() => {
+                Cow::Borrowed(rdf::DIR_LANG_STRING.as_str())
+            }
+            Parts::Lang(..) => Cow::Borrowed(rdf::LANG_STRING.as_str()),
+            _ => Cow::Borrowed(xsd::STRING.as_str()),
+        }
+    }
+
+    /// The canonical bytes.
+    #[must_use]
+    pub fn canonical(&self) -> &Canonical {
+        &self.0
+    }
+}
+
+impl From<bool> for Literal {
+    fn from(value: bool) -> Self {
+        let text = if value { "true" } else { "false" };
+        Self::new_typed_literal(text, oxrdf::vocab::xsd::BOOLEAN.as_str())
+    }
+}
+
+impl fmt::Debug for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Literal({self})")
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = oxrdf::LiteralRef::new_simple_literal(self.value());
+        match self.parts() {
+            Parts::Lang(_, tag) => write!(f, "{quoted}@{tag}"),
+            Parts::Coded(..) | Parts::Typed(..) => write!(f, "{quoted}^^<{}>", self.datatype()),
+            _ => write!(f, "{quoted}"),
+        }
+    }
+}
+
+/// An IRI or a blank node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum NamedOrBlankNode {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A blank node.
+    BlankNode(BlankNode),
+}
+
+/// A term.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A blank node.
+    BlankNode(BlankNode),
+    /// A literal.
+    Literal(Literal),
+    /// A triple term.
+    Triple(Arc<Triple>),
+}
+
+/// A triple of terms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Triple {
+    /// Subject.
+    pub subject: NamedOrBlankNode,
+    /// Predicate.
+    pub predicate: NamedNode,
+    /// Object.
+    pub object: Term,
+}
+
+/// A term without blank nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GroundTerm {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A literal.
+    Literal(Literal),
+    /// A triple term.
+    Triple(Arc<GroundTriple>),
+}
+
+/// A triple without blank nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroundTriple {
+    /// Subject.
+    pub subject: NamedNode,
+    /// Predicate.
+    pub predicate: NamedNode,
+    /// Object.
+    pub object: GroundTerm,
+}
+
+/// The name of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GraphName {
+    /// A named graph.
+    NamedNode(NamedNode),
+    /// The default graph.
+    #[default]
+    DefaultGraph,
+}
+
+/// A quad.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Quad {
+    /// Subject.
+    pub subject: NamedOrBlankNode,
+    /// Predicate.
+    pub predicate: NamedNode,
+    /// Object.
+    pub object: Term,
+    /// Graph.
+    pub graph_name: GraphName,
+}
+
+/// A quad without blank nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroundQuad {
+    /// Subject.
+    pub subject: NamedNode,
+    /// Predicate.
+    pub predicate: NamedNode,
+    /// Object.
+    pub object: GroundTerm,
+    /// Graph.
+    pub graph_name: GraphName,
+}
+
+/// An IRI or a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum NamedNodePattern {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A variable.
+    Variable(Variable),
+}
+
+/// A term or a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TermPattern {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A blank node, which is a variable here.
+    BlankNode(BlankNode),
+    /// A literal.
+    Literal(Literal),
+    /// A triple term.
+    Triple(Arc<TriplePattern>),
+    /// A variable.
+    Variable(Variable),
+}
+
+/// A term without blank nodes, or a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GroundTermPattern {
+    /// An IRI.
+    NamedNode(NamedNode),
+    /// A literal.
+    Literal(Literal),
+    /// A variable.
+    Variable(Variable),
+    /// A triple term.
+    Triple(Arc<GroundTriplePattern>),
+}
+
+/// A graph or a variable.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GraphNamePattern {
+    /// A named graph.
+    NamedNode(NamedNode),
+    /// The default graph.
+    DefaultGraph,
+    /// A variable.
+    Variable(Variable),
+}
+
+/// A triple pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TriplePattern {
+    /// Subject.
+    pub subject: TermPattern,
+    /// Predicate.
+    pub predicate: NamedNodePattern,
+    /// Object.
+    pub object: TermPattern,
+}
+
+/// A triple pattern without blank nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroundTriplePattern {
+    /// Subject.
+    pub subject: GroundTermPattern,
+    /// Predicate.
+    pub predicate: NamedNodePattern,
+    /// Object.
+    pub object: GroundTermPattern,
+}
+
+/// A quad of a template.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QuadPattern {
+    /// Subject.
+    pub subject: TermPattern,
+    /// Predicate.
+    pub predicate: NamedNodePattern,
+    /// Object.
+    pub object: TermPattern,
+    /// Graph.
+    pub graph_name: GraphNamePattern,
+}
+
+/// A quad of a template without blank nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroundQuadPattern {
+    /// Subject.
+    pub subject: GroundTermPattern,
+    /// Predicate.
+    pub predicate: NamedNodePattern,
+    /// Object.
+    pub object: GroundTermPattern,
+    /// Graph.
+    pub graph_name: GraphNamePattern,
+}
+
+/// `From` a part for the variant of the same name.
+macro_rules! variants {
+    ($($to:ident { $($variant:ident ($part:ty)),* })*) => {$($(
+        impl From<$part> for $to {
+            fn from(part: $part) -> Self {
+                Self::$variant(part.into())
+            }
+        }
+    )*)*};
+}
+
+variants! {
+    NamedOrBlankNode { NamedNode(NamedNode), BlankNode(BlankNode) }
+    Term { NamedNode(NamedNode), BlankNode(BlankNode), Literal(Literal), Triple(Triple) }
+    GroundTerm { NamedNode(NamedNode), Literal(Literal), Triple(GroundTriple) }
+    GraphName { NamedNode(NamedNode) }
+    NamedNodePattern { NamedNode(NamedNode), Variable(Variable) }
+    TermPattern { NamedNode(NamedNode), BlankNode(BlankNode), Literal(Literal), Triple(TriplePattern), Variable(Variable) }
+    GroundTermPattern { NamedNode(NamedNode), Literal(Literal), Variable(Variable), Triple(GroundTriplePattern) }
+    GraphNamePattern { NamedNode(NamedNode), Variable(Variable) }
+}
+
+impl From<NamedNodePattern> for TermPattern {
+    fn from(p: NamedNodePattern) -> Self {
+        match p {
+            NamedNodePattern::NamedNode(n) => n.into(),
+            NamedNodePattern::Variable(v) => v.into(),
+        }
+    }
+}
+
+impl From<GraphName> for GraphNamePattern {
+    fn from(g: GraphName) -> Self {
+        match g {
+            GraphName::NamedNode(n) => n.into(),
+            GraphName::DefaultGraph => Self::DefaultGraph,
+        }
+    }
+}
+
+impl From<NamedOrBlankNode> for Term {
+    fn from(n: NamedOrBlankNode) -> Self {
+        match n {
+            NamedOrBlankNode::NamedNode(n) => n.into(),
+            NamedOrBlankNode::BlankNode(b) => b.into(),
+        }
+    }
+}
+
+impl TryFrom<NamedNodePattern> for NamedNode {
+    type Error = ();
+
+    fn try_from(p: NamedNodePattern) -> Result<Self, ()> {
+        match p {
+            NamedNodePattern::NamedNode(n) => Ok(n),
+            NamedNodePattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+impl TryFrom<TermPattern> for NamedOrBlankNode {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        match p {
+            TermPattern::NamedNode(n) => Ok(n.into()),
+            TermPattern::BlankNode(b) => Ok(b.into()),
+            TermPattern::Literal(_) | TermPattern::Triple(_) | TermPattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+/// Triple terms recurse, as deep as they nest.
+impl TryFrom<TermPattern> for Term {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        Ok(match p {
+            TermPattern::NamedNode(n) => n.into(),
+            TermPattern::BlankNode(b) => b.into(),
+            TermPattern::Literal(l) => l.into(),
+            TermPattern::Triple(t) => Triple {
+                subject: t.subject.clone().try_into()?,
+                predicate: t.predicate.clone().try_into()?,
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+            TermPattern::Variable(_) => return Err(()),
+        })
+    }
+}
+
+impl TryFrom<Term> for GroundTerm {
+    type Error = ();
+
+    fn try_from(t: Term) -> Result<Self, ()> {
+        Ok(match t {
+            Term::NamedNode(n) => n.into(),
+            Term::BlankNode(_) => return Err(()),
+            Term::Literal(l) => l.into(),
+            Term::Triple(t) => GroundTriple {
+                subject: match &t.subject {
+                    NamedOrBlankNode::NamedNode(n) => n.clone(),
+                    NamedOrBlankNode::BlankNode(_) => return Err(()),
+                },
+                predicate: t.predicate.clone(),
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+        })
+    }
+}
+
+impl TryFrom<TermPattern> for GroundTermPattern {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        Ok(match p {
+            TermPattern::NamedNode(n) => n.into(),
+            TermPattern::BlankNode(_) => return Err(()),
+            TermPattern::Literal(l) => l.into(),
+            TermPattern::Variable(v) => v.into(),
+            TermPattern::Triple(t) => GroundTriplePattern {
+                subject: t.subject.clone().try_into()?,
+                predicate: t.predicate.clone(),
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+        })
+    }
+}
+
+impl TryFrom<GraphNamePattern> for GraphName {
+    type Error = ();
+
+    fn try_from(g: GraphNamePattern) -> Result<Self, ()> {
+        match g {
+            GraphNamePattern::NamedNode(n) => Ok(n.into()),
+            GraphNamePattern::DefaultGraph => Ok(Self::DefaultGraph),
+            GraphNamePattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+impl TryFrom<QuadPattern> for Quad {
+    type Error = ();
+
+    fn try_from(q: QuadPattern) -> Result<Self, ()> {
+        Ok(Self {
+            subject: q.subject.try_into()?,
+            predicate: q.predicate.try_into()?,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name.try_into()?,
+        })
+    }
+}
+
+impl TryFrom<Quad> for GroundQuad {
+    type Error = ();
+
+    fn try_from(q: Quad) -> Result<Self, ()> {
+        Ok(Self {
+            subject: match q.subject {
+                NamedOrBlankNode::NamedNode(n) => n,
+                NamedOrBlankNode::BlankNode(_) => return Err(()),
+            },
+            predicate: q.predicate,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name,
+        })
+    }
+}
+
+impl TryFrom<QuadPattern> for GroundQuadPattern {
+    type Error = ();
+
+    fn try_from(q: QuadPattern) -> Result<Self, ()> {
+        Ok(Self {
+            subject: q.subject.try_into()?,
+            predicate: q.predicate,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name,
+        })
+    }
+}
+
+/// Begins a part of a triple term's canonical bytes, whose length comes in front of it.
+fn part(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    push(out);
+    let len = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&len.to_le_bytes());
+}
+
+impl GroundTerm {
+    /// Length of the canonical bytes, without making them.
+    #[must_use]
+    pub fn canonical_len(&self) -> usize {
+        match self {
+            Self::NamedNode(n) => n.0.len(),
+            Self::Literal(l) => l.0.len(),
+            Self::Triple(t) => {
+                13 + t.subject.0.len() + t.predicate.0.len() + t.object.canonical_len()
+            }
+        }
+    }
+
+    /// The canonical bytes: shared with the term, unless it is a triple term. That recurses as deep as it nests.
+    #[must_use]
+    pub fn canonical(&self) -> Canonical {
+        match self {
+            Self::NamedNode(n) => n.canonical(),
+            Self::Literal(l) => l.0.clone(),
+            Self::Triple(_) => {
+                let mut bytes = Vec::with_capacity(self.canonical_len());
+                self.push(&mut bytes);
+                bytes.into()
+            }
+        }
+    }
+
+    /// Appends the canonical bytes.
+    pub fn push(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::NamedNode(n) => out.extend_from_slice(n.0.as_bytes()),
+            Self::Literal(l) => out.extend_from_slice(&l.0),
+            Self::Triple(t) => {
+                out.push(term::TRIPLE);
+                part(out, |out| out.extend_from_slice(t.subject.0.as_bytes()));
+                part(out, |out| out.extend_from_slice(t.predicate.0.as_bytes()));
+                part(out, |out| t.object.push(out));
+            }
+        }
+    }
+}
+
+impl TriplePattern {
+    /// Length of the canonical bytes as a triple term, without making them; `None` if it has variables or blank nodes.
+    #[must_use]
+    pub fn canonical_len(&self) -> Option<usize> {
+        let TermPattern::NamedNode(subject) = &self.subject else {
+            return None;
+        };
+        let NamedNodePattern::NamedNode(predicate) = &self.predicate else {
+            return None;
+        };
+        let object = match &self.object {
+            TermPattern::NamedNode(n) => n.0.len(),
+            TermPattern::Literal(l) => l.0.len(),
+            TermPattern::Triple(t) => t.canonical_len()?,
+            TermPattern::BlankNode(_) | TermPattern::Variable(_) => return None,
+        };
+        Some(13 + subject.0.len() + predicate.0.len() + object)
+    }
+
+    /// The canonical bytes as a triple term; `None` if it has variables or blank nodes. Recurses as deep as it nests.
+    #[must_use]
+    pub fn canonical(&self) -> Option<Canonical> {
+        let mut bytes = Vec::with_capacity(self.canonical_len()?);
+        self.push(&mut bytes);
+        Some(bytes.into())
+    }
+
+    fn push(&self, out: &mut Vec<u8>) {
+        out.push(term::TRIPLE);
+        if let TermPattern::NamedNode(n) = &self.subject {
+            part(out, |out| out.extend_from_slice(n.0.as_bytes()));
+        }
+        if let NamedNodePattern::NamedNode(n) = &self.predicate {
+            part(out, |out| out.extend_from_slice(n.0.as_bytes()));
+        }
+        part(out, |out| match &self.object {
+            TermPattern::NamedNode(n) => out.extend_from_slice(n.0.as_bytes()),
+            TermPattern::Literal(l) => out.extend_from_slice(&l.0),
+            TermPattern::Triple(t) => t.push(out),
+            TermPattern::BlankNode(_) | TermPattern::Variable(_) => {}
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! Sets of characters: the escapes of XML Schema 1.1 Part 2, appendix G, as ranges.
+
+use super::blocks;
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+use std::sync::OnceLock;
+
+/// General categories with an escape; surrogates (`Cs`) have none.
+const CATEGORIES: [&str; 36] = [
+    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc",
+    "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Z", "Zs", "Zl", "Zp", "S", "Sm", "Sc", "Sk", "So", "C",
+    "Cc", "Cf", "Co", "Cn",
+];
+
+/// XML 1.0, fifth edition, production 4 (NameStartChar, which includes `:`).
+const NAME_START: [(char, char); 16] = [
+    (':', ':'),
+    ('A', 'Z'),
+    ('_', '_'),
+    ('a', 'z'),
+    ('\u{c0}', '\u{d6}'),
+    ('\u{d8}', '\u{f6}'),
+    ('\u{f8}', '\u{2ff}'),
+    ('\u{370}', '\u{37d}'),
+    ('\u{37f}', '\u{1fff}'),
+    ('\u{200c}', '\u{200d}'),
+    ('\u{2070}', '\u{218f}'),
+    ('\u{2c00}', '\u{2fef}'),
+    ('\u{3001}', '\u{d7ff}'),
+    ('\u{f900}', '\u{fdcf}'),
+    ('\u{fdf0}', '\u{fffd}'),
+    ('\u{10000}', '\u{effff}'),
+];
+
+/// Production 4a (NameChar): these as well.
+const NAME: [(char, char); 6] = [
+    ('-', '-'),
+    ('.', '.'),
+    ('0', '9'),
+    ('\u{b7}', '\u{b7}'),
+    ('\u{300}', '\u{36f}'),
+    ('\u{203f}', '\u{2040}'),
+];
+
+/// A set with a name of one letter, or a category. Each is computed once in the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Known(u8);
+
+/// Places of the sets that are no categories.
+const SPACE: u8 = 36;
+const NAME_START_AT: u8 = 37;
+const NAME_AT: u8 = 38;
+const WORD: u8 = 39;
+const DOT: u8 = 40;
+const ANY: u8 = 41;
+const KNOWN: usize = 42;
+
+impl Known {
+    /// Numbers of sets, complements included.
+    pub const COUNT: usize = 2 * KNOWN;
+
+    /// `.` without the flag `s`.
+    pub const DOT: Self = Self(2 * DOT);
+    /// `.` with it.
+    pub const ANY: Self = Self(2 * ANY);
+
+    /// The set of a multi-character escape, by its letter.
+    pub fn multi(letter: char) -> Option<Self> {
+        let at = match letter.to_ascii_lowercase() {
+            's' => SPACE,
+            'i' => NAME_START_AT,
+            'c' => NAME_AT,
+            'd' => 11,
+            'w' => WORD,
+            _ => return None,
+        };
+        Some(Self(2 * at + u8::from(letter.is_ascii_uppercase())))
+    }
+
+    /// The set of a general category.
+    pub fn category(name: &str, others: bool) -> Option<Self> {
+        let at = CATEGORIES.iter().position(|c| *c == name)?;
+        Some(Self(2 * at as u8 + u8::from(others)))
+    }
+
+    pub fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub fn set(self) -> &'static ClassUnicode {
+        static SETS: [OnceLock<ClassUnicode>; Known::COUNT] = [const { OnceLock::new() }; _];
+        SETS[self.number()].get_or_init(|| {
+            let set = match self.0 / 2 {
+                SPACE => of([('\t', '\n'), ('\r', '\r'), (' ', ' ')]),
+                NAME_START_AT => of(NAME_START),
+                NAME_AT => of(NAME_START.into_iter().chain(NAME)),
+                WORD => {
+                    let mut set = category("P");
+                    set.union(&category("Z"));
+                    set.union(&category("C"));
+                    complement(&set)
+                }
+                DOT => complement(&of([('\n', '\n'), ('\r', '\r')])),
+                ANY => of([('\0', char::MAX)]),
+                at => category(CATEGORIES[usize::from(at)]),
+            };
+            match self.0 % 2 {
+                0 => set,
+                _ => complement(&set),
+            }
+        })
+    }
+}
+
+/// The set of these ranges.
+pub(super) fn of(ranges: impl IntoIterator<Item = (char, char)>) -> ClassUnicode {
+    ClassUnicode::new(
+        ranges
+            .into_iter()
+            .map(|(from, to)| ClassUnicodeRange::new(from, to)),
+    )
+}
+
+/// All other characters. (`ClassUnicode::negate` takes ranges that end before the surrogates and begin behind them for ranges with characters between.)
+pub(super) fn complement(set: &ClassUnicode) -> ClassUnicode {
+    let mut out = vec![];
+    let mut next = Some('\0');
+    for r in set.iter() {
+        let before = match r.start() {
+            '\u{e000}' => Some('\u{d7ff}'),
+            c => u32::from(c).checked_sub(1).and_then(char::from_u32),
+        };
+        if let (Some(from), Some(to)) = (next, before)
+            && from <= to
+        {
+            out.push((from, to));
+        }
+        next = match r.end() {
+            '\u{d7ff}' => Some('\u{e000}'),
+            c => char::from_u32(u32::from(c) + 1),
+        };
+    }
+    out.extend(next.map(|from| (from, char::MAX)));
+    of(out)
+}
+
+/// The characters of a general category, from the tables of `regex-syntax`.
+fn category(name: &str) -> ClassUnicode {
+    let parsed = regex_syntax::parse(&format!("\\p{{{name}}}"));
+    match parsed.as_ref().map(regex_syntax::hir::Hir::kind) {
+        Ok(HirKind::Class(Class::Unicode(set))) => set.clone(),
+        // A category of one character.
+        Ok(HirKind::Literal(one)) => {
+            let text = std::str::from_utf8(&one.0).unwrap_or("");
+            of(text.chars().map(|c| (c, c)))
+        }
+        // A test asks for each of them.
+        _ => ClassUnicode::empty(),
+    }
+}
+
+/// The characters of a block, or all others; `None` for a name that is none.
+pub(super) fn block(name: &str, others: bool) -> Option<ClassUnicode> {
+    let set = of(blocks::block(name)?);
+    Some(if others { self::complement(&set) } else { set })
+}
+
+/// True if the set has the character.
+pub(super) fn contains(set: &ClassUnicode, c: char) -> bool {
+    let ranges = set.ranges();
+    let after = ranges.partition_point(|r| r.start() <= c);
+    after > 0 && ranges.get(after - 1).is_some_and(|r| c <= r.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_category_is_there_and_with_its_complement_it_is_everything() {
+        for name in CATEGORIES {
+            let set = Known::category(name, false).unwrap().set();
+            assert!(!set.ranges().is_empty(), "{name}");
+            let others = Known::category(name, true).unwrap().set();
+            let both = set
+                .iter()
+                .chain(others.iter())
+                .map(|r| (r.start()..=r.end()).count());
+            assert_eq!(both.sum::<usize>(), 0x11_0000 - 0x800, "{name}");
+            assert!(
+                set.iter()
+                    .all(|r| !contains(others, r.start()) && !contains(others, r.end()))
+            );
+        }
+        assert!(Known::category("Cs", false).is_none());
+        // Each letter of the first is in one of the others.
+        let mut letters = ClassUnicode::empty();
+        for name in ["Lu", "Ll", "Lt", "Lm", "Lo"] {
+            letters.union(&category(name));
+        }
+        assert_eq!(letters, category("L"));
+    }
+
+    #[test]
+    fn complements_know_of_the_surrogates() {
+        let around = of([('\0', '\u{d7ff}'), ('\u{e000}', '\u{10ffff}')]);
+        assert!(complement(&around).ranges().is_empty());
+        assert_eq!(complement(&ClassUnicode::empty()), *Known::ANY.set());
+        assert_eq!(complement(Known::ANY.set()), ClassUnicode::empty());
+        let below = of([('\0', '\u{d7ff}')]);
+        assert_eq!(complement(&below), of([('\u{e000}', '\u{10ffff}')]));
+        assert_eq!(complement(&complement(&below)), below);
+    }
+
+    #[test]
+    fn escapes_have_the_meaning_of_xml_schema() {
+        let has = |letter, c| contains(Known::multi(letter).unwrap().set(), c);
+        for c in [' ', '\t', '\n', '\r'] {
+            assert!(has('s', c) && !has('S', c));
+        }
+        for c in ['\u{a0}', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{3000}'] {
+            assert!(!has('s', c) && has('S', c));
+        }
+        for c in [':', '_', 'a', 'Z', 'é', '中', '\u{10000}'] {
+            assert!(has('i', c) && has('c', c) && !has('I', c), "{c}");
+        }
+        for c in ['0', '-', '.', '\u{b7}', '\u{300}'] {
+            assert!(!has('i', c) && has('c', c) && !has('C', c), "{c}");
+        }
+        for c in ['×', '÷', ' ', '/', '\u{37e}'] {
+            assert!(!has('i', c) && !has('c', c), "{c}");
+        }
+        assert!(has('d', '7') && has('d', '٣') && !has('d', '²') && has('D', 'a'));
+        // Everything but punctuation, separators and others.
+        for c in ['a', '5', '+', '$', '^', '\u{301}', '²'] {
+            assert!(has('w', c) && !has('W', c), "{c}");
+        }
+        for c in ['_', '-', '.', ' ', '\u{0}', '\u{ad}', '«'] {
+            assert!(!has('w', c) && has('W', c), "{c}");
+        }
+    }
+}

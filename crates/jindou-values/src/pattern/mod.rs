@@ -1,0 +1,320 @@
+//! Regular expressions of REGEX and REPLACE: those of XPath (F&O 3.1 §5.6), which are those of XML Schema 1.1 (Part 2, appendix G) and what F&O
+//! adds: anchors, reluctant quantifiers, groups that capture and groups that do not, references to groups, and the flags `s`, `m`, `i`, `x`, `q`.
+//!
+//! ```text
+//! pattern, flags ─ parse ─► tree ─ regular ─► regex-automata: linear time
+//!                             └── program ─► search: references to groups, and lines of a text that ends with a line end
+//! ```
+
+mod blocks;
+mod case;
+mod class;
+mod parse;
+mod program;
+mod regular;
+mod replacement;
+mod search;
+
+pub use replacement::{Part, Replacement};
+pub use search::{Check, Scratch};
+
+use jindou_model::Result;
+use program::Program;
+use regex_automata::meta::Regex;
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::{Anchored, Input};
+use std::fmt;
+
+/// Longest pattern in bytes. One that is longer hardly fits the largest program.
+const LONGEST: usize = 64 << 10;
+/// Bytes of a compiled pattern, tried in turn: the first that are enough also say what to charge.
+const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, 1_000_000];
+/// Least bytes of one of its states.
+const STATE: usize = 24;
+/// Bytes that places of groups may take in each state together.
+const PLACES: usize = 24 << 20;
+
+/// The reason why a pattern is none, by F&O's name for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A letter that is no flag (FORX0001).
+    Flags,
+    /// A pattern that is no regular expression (FORX0002).
+    Pattern,
+    /// A pattern that is one, but too large.
+    Size,
+}
+
+/// A pattern that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The reason.
+    pub reason: Reason,
+    /// Character of the pattern, or of the flags, where it shows, from 1.
+    pub place: usize,
+    message: String,
+}
+
+impl Error {
+    fn pattern(place: usize, message: impl Into<String>) -> Self {
+        Self {
+            reason: Reason::Pattern,
+            place,
+            message: message.into(),
+        }
+    }
+
+    fn too_large() -> Self {
+        Self {
+            reason: Reason::Size,
+            place: 1,
+            message: "the pattern takes too much memory; repeat less, or use fewer groups".into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::Flags => write!(f, "character {} of the flags: {}", self.place, self.message),
+            Reason::Pattern => {
+                write!(
+                    f,
+                    "character {} of the pattern: {}",
+                    self.place, self.message
+                )
+            }
+            Reason::Size => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Flags, by what they switch on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flags {
+    /// `s`: `.` is any character.
+    dot: bool,
+    /// `m`: `^` and `$` also stand for the ends of lines.
+    lines: bool,
+    /// `i`: case does not count.
+    case: bool,
+    /// `x`: white space in the pattern does not count.
+    space: bool,
+    /// `q`: all characters stand for themselves.
+    quote: bool,
+}
+
+impl Flags {
+    fn new(text: &str) -> std::result::Result<Self, Error> {
+        let mut flags = Self::default();
+        for (at, c) in text.chars().enumerate() {
+            match c {
+                's' => flags.dot = true,
+                'm' => flags.lines = true,
+                'i' => flags.case = true,
+                'x' => flags.space = true,
+                'q' => flags.quote = true,
+                c => {
+                    return Err(Error {
+                        reason: Reason::Flags,
+                        place: at + 1,
+                        message: format!("`{c}` is no flag; there are s, m, i, x and q"),
+                    });
+                }
+            }
+        }
+        Ok(flags)
+    }
+}
+
+/// The texts that need the matcher with a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exact {
+    /// All.
+    Always,
+    /// Texts whose last character is a line end.
+    LastLine,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub struct Pattern {
+    /// Matches what the pattern matches, and more where `exact` says so.
+    regular: Regex,
+    exact: Option<(Exact, Program)>,
+    groups: usize,
+    quoted: bool,
+    bytes: usize,
+}
+
+/// Places of a match and of its groups.
+#[derive(Clone, Debug)]
+pub struct Places {
+    regular: Vec<Option<NonMaxUsize>>,
+    exact: Vec<Option<usize>>,
+}
+
+impl Places {
+    /// Begin and end of a group, or of the whole match for 0; `None` if it took no part in the match.
+    pub fn group(&self, n: usize) -> Option<(usize, usize)> {
+        let place = |at: usize| match self.exact.is_empty() {
+            true => self
+                .regular
+                .get(at)
+                .copied()
+                .flatten()
+                .map(NonMaxUsize::get),
+            false => self.exact.get(at).copied().flatten(),
+        };
+        Some((place(2 * n)?, place(2 * n + 1)?))
+    }
+}
+
+impl Pattern {
+    /// A pattern with the flags of F&O. With `capture` its groups can be asked for, otherwise they only group.
+    ///
+    /// # Errors
+    /// The first fault of the pattern or its flags.
+    pub fn new(pattern: &str, flags: &str, capture: bool) -> std::result::Result<Self, Error> {
+        let flags = Flags::new(flags)?;
+        if pattern.len() > LONGEST {
+            return Err(Error::too_large());
+        }
+        let parsed = parse::parse(pattern, flags)?;
+        let exact = match (parsed.refers, parsed.lines) {
+            (true, _) => Some(Exact::Always),
+            (false, true) => Some(Exact::LastLine),
+            (false, false) => None,
+        };
+        let exact = match exact {
+            None => None,
+            Some(when) => {
+                let program = Program::new(&parsed.root, parsed.groups, flags.case);
+                Some((when, program.ok_or_else(Error::too_large)?))
+            }
+        };
+        let capture = capture && parsed.groups > 0 && !matches!(exact, Some((Exact::Always, _)));
+        let groups = parsed.groups as usize;
+        let hir = regular::translate(&parsed.root, capture)?;
+        drop(parsed);
+        for program in PROGRAMS {
+            // States of the automaton are made as texts bring them: their room.
+            let states = (2 * program).max(32 << 10);
+            let places = match capture {
+                true => (program / STATE).saturating_mul(16 * groups),
+                false => 0,
+            };
+            if places > PLACES {
+                break;
+            }
+            let Some(regular) = regular::compile(&hir, program, states) else {
+                continue;
+            };
+            let exact_bytes = exact.as_ref().map_or(0, |(_, p)| p.bytes());
+            return Ok(Self {
+                regular,
+                exact,
+                groups,
+                quoted: flags.quote,
+                // Both are there twice: forwards and backwards.
+                bytes: 2 * (program + states) + places + exact_bytes,
+            });
+        }
+        Err(Error::too_large())
+    }
+
+    /// Bytes that it takes at most, with what texts bring.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Number of groups that capture.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// True with the flag `q`: replacements are meant literally, too.
+    pub fn is_quoted(&self) -> bool {
+        self.quoted
+    }
+
+    /// True if it matches the empty text, which REPLACE refuses (FORX0003).
+    pub fn matches_empty(&self) -> bool {
+        // A pattern that takes too many steps over nothing is as good as one that does.
+        let found = self.is_match("", &mut Scratch::default(), &mut |_| Ok(()));
+        found.unwrap_or(true)
+    }
+
+    /// The program that this text needs, if it needs one.
+    #[inline]
+    fn exact(&self, text: &str) -> Option<&Program> {
+        match &self.exact {
+            None => None,
+            Some((Exact::Always, program)) => Some(program),
+            Some((Exact::LastLine, program)) => text.ends_with('\n').then_some(program),
+        }
+    }
+
+    /// True if it matches a part of the text. Time is linear in the text unless the pattern refers to groups.
+    ///
+    /// # Errors
+    /// Those of `check`, and `Limit` where references to groups take too many steps.
+    #[inline]
+    pub fn is_match(&self, text: &str, scratch: &mut Scratch, check: Check<'_>) -> Result<bool> {
+        match self.exact(text) {
+            None => Ok(self.regular.is_match(text)),
+            Some(program) => match self.regular.find(text) {
+                None => Ok(false),
+                Some(first) => search::find(program, text, first.start(), &mut [], scratch, check),
+            },
+        }
+    }
+
+    /// Room for the places of the first `groups` groups.
+    pub fn places(&self, groups: usize) -> Places {
+        let slots = 2 * groups.min(self.groups) + 2;
+        Places {
+            regular: vec![None; slots],
+            exact: vec![],
+        }
+    }
+
+    /// The first match that begins at a place or behind it.
+    ///
+    /// # Errors
+    /// As of [`Pattern::is_match`].
+    pub fn find(
+        &self,
+        text: &str,
+        from: usize,
+        places: &mut Places,
+        scratch: &mut Scratch,
+        check: Check<'_>,
+    ) -> Result<bool> {
+        let input = Input::new(text).range(from..).anchored(Anchored::No);
+        let Some(program) = self.exact(text) else {
+            return Ok(self
+                .regular
+                .search_slots(&input, &mut places.regular)
+                .is_some());
+        };
+        let Some(first) = self.regular.search(&input) else {
+            return Ok(false);
+        };
+        places.exact.clear();
+        places.exact.resize(places.regular.len(), None);
+        search::find(
+            program,
+            text,
+            first.start(),
+            &mut places.exact,
+            scratch,
+            check,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,553 @@
+//! The grammar of XML Schema 1.1 Part 2, appendix G, with what F&O 3.1 §5.6.1 adds.
+
+use super::class::{self, Known};
+use super::{Error, Flags, case};
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use std::sync::Arc;
+
+/// Depth of groups and of subtracted classes.
+const DEPTH: usize = 250;
+
+/// A regular expression.
+#[derive(Debug)]
+pub(super) enum Node {
+    Empty,
+    Char(char),
+    Set(Set),
+    /// `^` and `$`, of the text or of each line.
+    Start {
+        line: bool,
+    },
+    End {
+        line: bool,
+    },
+    /// A group, with its number if it captures.
+    Group(Box<Node>, Option<u32>),
+    Repeat {
+        of: Box<Node>,
+        min: u32,
+        max: Option<u32>,
+        greedy: bool,
+    },
+    Concat(Vec<Node>),
+    Either(Vec<Node>),
+    /// A reference to a group.
+    Back(u32),
+}
+
+/// Characters, one of which matches.
+#[derive(Clone, Debug)]
+pub(super) enum Set {
+    Known(Known),
+    Own(Arc<ClassUnicode>),
+}
+
+impl Set {
+    pub fn get(&self) -> &ClassUnicode {
+        match self {
+            Self::Known(known) => known.set(),
+            Self::Own(set) => set,
+        }
+    }
+}
+
+/// A parsed pattern.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub root: Node,
+    /// Number of capturing groups.
+    pub groups: u32,
+    /// True if there is a reference to a group.
+    pub refers: bool,
+    /// True if there is an anchor of lines.
+    pub lines: bool,
+}
+
+/// The meaning of an escape.
+enum Escape {
+    Char(char),
+    Set(Set),
+}
+
+struct Parser {
+    /// The pattern's characters with their places, from 1; those that the flag `x` takes away are left out.
+    text: Vec<(char, usize)>,
+    at: usize,
+    flags: Flags,
+    depth: usize,
+    groups: u32,
+    /// Numbers of the capturing groups that are not closed.
+    open: Vec<u32>,
+    refers: bool,
+    lines: bool,
+}
+
+/// Reads a pattern.
+pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
+    let mut parser = Parser {
+        text: characters(pattern, flags),
+        at: 0,
+        flags,
+        depth: 0,
+        groups: 0,
+        open: vec![],
+        refers: false,
+        lines: false,
+    };
+    let root = if flags.quote {
+        let chars = parser.text.iter().map(|(c, _)| parser.single(*c));
+        Node::Concat(chars.collect())
+    } else {
+        let root = parser.either()?;
+        if parser.peek().is_some() {
+            return Err(parser.wrong("`)` closes no group; write `\\)` for the character"));
+        }
+        root
+    };
+    Ok(Parsed {
+        root,
+        groups: parser.groups,
+        refers: parser.refers,
+        lines: parser.lines,
+    })
+}
+
+/// The characters with their places. The flag `x` takes away white space that is not between square brackets.
+fn characters(pattern: &str, flags: Flags) -> Vec<(char, usize)> {
+    let all = pattern.chars().zip(1..);
+    if flags.quote || !flags.space {
+        return all.collect();
+    }
+    let (mut depth, mut escaped) = (0_usize, false);
+    all.filter(|(c, _)| {
+        if depth == 0 && matches!(c, ' ' | '\t' | '\n' | '\r') {
+            return false;
+        }
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        true
+    })
+    .collect()
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).map(|(c, _)| *c)
+    }
+
+    fn second(&self) -> Option<char> {
+        self.text.get(self.at + 1).map(|(c, _)| *c)
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        let found = self.peek() == Some(c);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// A fault at the next character.
+    fn wrong(&self, message: impl Into<String>) -> Error {
+        let end = self.text.last().map_or(1, |(_, place)| place + 1);
+        let place = self.text.get(self.at).map_or(end, |(_, place)| *place);
+        Error::pattern(place, message)
+    }
+
+    /// A fault at the character before the next.
+    fn wrong_before(&self, message: impl Into<String>) -> Error {
+        let place = self.at.checked_sub(1).and_then(|at| self.text.get(at));
+        Error::pattern(place.map_or(1, |(_, place)| *place), message)
+    }
+
+    fn deeper(&mut self) -> Result<(), Error> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(self.wrong_before(format!("nested more than {DEPTH} deep")));
+        }
+        Ok(())
+    }
+
+    /// A character as it matches: with its variants if case does not count.
+    fn single(&self, c: char) -> Node {
+        if !self.flags.case {
+            return Node::Char(c);
+        }
+        let set = class::of(case::variants(c).chain([c]).map(|c| (c, c)));
+        match set.ranges() {
+            [_] => Node::Char(c),
+            _ => Node::Set(Set::Own(Arc::new(set))),
+        }
+    }
+
+    /// Branches between `|`.
+    fn either(&mut self) -> Result<Node, Error> {
+        let first = self.branch()?;
+        if self.peek() != Some('|') {
+            return Ok(first);
+        }
+        let mut all = vec![first];
+        while self.eat('|') {
+            all.push(self.branch()?);
+        }
+        Ok(Node::Either(all))
+    }
+
+    fn branch(&mut self) -> Result<Node, Error> {
+        let mut pieces = vec![];
+        while let Some(c) = self.peek()
+            && c != '|'
+            && c != ')'
+        {
+            let atom = self.atom(c)?;
+            pieces.push(self.quantified(atom)?);
+        }
+        Ok(match pieces.len() {
+            0 => Node::Empty,
+            1 => pieces.swap_remove(0),
+            _ => Node::Concat(pieces),
+        })
+    }
+
+    fn atom(&mut self, c: char) -> Result<Node, Error> {
+        Ok(match c {
+            '(' => return self.group(),
+            '*' | '+' | '?' | '{' => {
+                return Err(self.wrong(format!(
+                    "there is nothing before `{c}` to repeat; write `\\{c}` for the character"
+                )));
+            }
+            ']' | '}' => {
+                return Err(self.wrong(format!(
+                    "`{c}` closes nothing; write `\\{c}` for the character"
+                )));
+            }
+            _ => {
+                self.at += 1;
+                match c {
+                    '[' => Node::Set(Set::Own(Arc::new(self.class()?))),
+                    '\\' => return self.escape_or_reference(),
+                    '.' if self.flags.dot => Node::Set(Set::Known(Known::ANY)),
+                    '.' => Node::Set(Set::Known(Known::DOT)),
+                    '^' | '$' => {
+                        let line = self.flags.lines;
+                        self.lines |= line;
+                        match c {
+                            '^' => Node::Start { line },
+                            _ => Node::End { line },
+                        }
+                    }
+                    c => self.single(c),
+                }
+            }
+        })
+    }
+
+    fn group(&mut self) -> Result<Node, Error> {
+        let begin = self.at;
+        self.at += 1;
+        self.deeper()?;
+        let number = if self.eat('?') {
+            if !self.eat(':') {
+                return Err(self.wrong(
+                    "`(?` can only begin `(?:…)`, a group that does not capture; there are no look-around assertions, and flags go into the argument after the pattern",
+                ));
+            }
+            None
+        } else {
+            self.groups += 1;
+            self.open.push(self.groups);
+            Some(self.groups)
+        };
+        let inner = self.either()?;
+        if !self.eat(')') {
+            self.at = begin;
+            return Err(self.wrong("`(` without `)`; write `\\(` for the character"));
+        }
+        if number.is_some() {
+            self.open.pop();
+        }
+        self.depth -= 1;
+        Ok(Node::Group(Box::new(inner), number))
+    }
+
+    fn quantified(&mut self, of: Node) -> Result<Node, Error> {
+        let (min, max) = match self.peek() {
+            Some('?') => (0, Some(1)),
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('{') => {
+                self.at += 1;
+                self.quantity()?
+            }
+            _ => return Ok(of),
+        };
+        self.at += 1;
+        let greedy = !self.eat('?');
+        Ok(Node::Repeat {
+            of: Box::new(of),
+            min,
+            max,
+            greedy,
+        })
+    }
+
+    /// `n`, `n,` or `n,m`, up to the `}`.
+    fn quantity(&mut self) -> Result<(u32, Option<u32>), Error> {
+        let min = self.number()?;
+        let max = if !self.eat(',') {
+            Some(min)
+        } else if self.peek() == Some('}') {
+            None
+        } else {
+            let begin = self.at;
+            let max = self.number()?;
+            if max < min {
+                self.at = begin;
+                return Err(self.wrong(format!("{max} is less than {min}")));
+            }
+            Some(max)
+        };
+        if self.peek() != Some('}') {
+            return Err(self.wrong("expected `}`: a quantity is `{n}`, `{n,}` or `{n,m}`"));
+        }
+        Ok((min, max))
+    }
+
+    fn number(&mut self) -> Result<u32, Error> {
+        let begin = self.at;
+        let mut n = Some(0_u32);
+        while let Some(d) = self.peek().filter(char::is_ascii_digit) {
+            let d = u32::from(d) - u32::from('0');
+            n = n.and_then(|n| n.checked_mul(10)?.checked_add(d));
+            self.at += 1;
+        }
+        if self.at == begin {
+            return Err(self.wrong("expected a number: a quantity is `{n}`, `{n,}` or `{n,m}`"));
+        }
+        n.ok_or_else(|| {
+            self.at = begin;
+            self.wrong("the number is too large")
+        })
+    }
+
+    /// Behind a `\` outside of square brackets.
+    fn escape_or_reference(&mut self) -> Result<Node, Error> {
+        if let Some(first @ '1'..='9') = self.peek() {
+            let begin = self.at;
+            self.at += 1;
+            let mut n = u32::from(first) - u32::from('0');
+            // More digits belong to it while there are as many groups before it.
+            while let Some(d) = self.peek().filter(char::is_ascii_digit) {
+                let more = n * 10 + u32::from(d) - u32::from('0');
+                if more > self.groups {
+                    break;
+                }
+                n = more;
+                self.at += 1;
+            }
+            let fault = if n > self.groups {
+                "stands before it"
+            } else if self.open.contains(&n) {
+                "is closed before it"
+            } else {
+                self.refers = true;
+                return Ok(Node::Back(n));
+            };
+            self.at = begin;
+            return Err(self.wrong_before(format!(
+                "`\\{n}` refers to a group, but no group {n} {fault}"
+            )));
+        }
+        Ok(match self.escape()? {
+            Escape::Char(c) => self.single(c),
+            Escape::Set(set) => Node::Set(set),
+        })
+    }
+
+    /// Behind a `\`: the escapes that may stand anywhere.
+    fn escape(&mut self) -> Result<Escape, Error> {
+        let Some(c) = self.peek() else {
+            return Err(self.wrong_before("`\\` at the end; write `\\\\` for the character"));
+        };
+        self.at += 1;
+        Ok(match c {
+            'n' => Escape::Char('\n'),
+            'r' => Escape::Char('\r'),
+            't' => Escape::Char('\t'),
+            '\\' | '|' | '.' | '?' | '*' | '+' | '(' | ')' | '{' | '}' | '$' | '-' | '[' | ']'
+            | '^' => Escape::Char(c),
+            'p' | 'P' => Escape::Set(self.property(c == 'P')?),
+            _ => match Known::multi(c) {
+                Some(known) => Escape::Set(Set::Known(known)),
+                None => {
+                    self.at -= 1;
+                    return Err(self.wrong_before(match c {
+                        '0'..='9' => format!("`\\{c}` cannot stand here: references to groups are `\\1` and so on, outside of square brackets"),
+                        'b' | 'B' | 'A' | 'z' | 'Z' | 'G' => format!("XPath's regular expressions have no `\\{c}`; `^` and `$` are the only anchors"),
+                        'u' | 'x' => format!("XPath's regular expressions have no `\\{c}`; write the character itself, which SPARQL has as `\\uXXXX`"),
+                        _ => format!("XPath's regular expressions have no `\\{c}`"),
+                    }));
+                }
+            },
+        })
+    }
+
+    /// Behind `\p` or `\P`.
+    fn property(&mut self, complement: bool) -> Result<Set, Error> {
+        if !self.eat('{') {
+            return Err(self.wrong("expected `{` and the name of a category or block, as in `\\p{Lu}` and `\\p{IsGreek}`"));
+        }
+        let begin = self.at;
+        let mut name = String::new();
+        loop {
+            match self.peek() {
+                Some('}') => break,
+                Some(c) => name.push(c),
+                None => {
+                    self.at = begin;
+                    return Err(self.wrong_before("`{` without `}`"));
+                }
+            }
+            self.at += 1;
+        }
+        let found = match name.strip_prefix("Is") {
+            Some(block) => class::block(block, complement).map(|set| Set::Own(Arc::new(set))),
+            None => Known::category(&name, complement).map(Set::Known),
+        };
+        let Some(found) = found else {
+            self.at = begin;
+            let shown: String = name.chars().take(40).collect();
+            return Err(self.wrong(match name.strip_prefix("Is") {
+                Some(_) => format!("Unicode has no block `{shown}`; names are those of Blocks.txt without spaces, as in `IsBasicLatin`"),
+                None => format!("`{shown}` is no category; there are L, M, N, P, Z, S, C and their parts such as Lu, and blocks such as `IsBasicLatin`"),
+            }));
+        };
+        self.at += 1;
+        Ok(found)
+    }
+
+    /// Behind a `[`, up to its `]`.
+    fn class(&mut self) -> Result<ClassUnicode, Error> {
+        let begin = self.at;
+        self.deeper()?;
+        let negated = self.eat('^');
+        // Characters and ranges, whose variants count, and escapes, whose do not.
+        let (mut plain, mut escapes) = (vec![], vec![]);
+        let mut known = [false; Known::COUNT];
+        let mut parts = 0;
+        let subtracted = loop {
+            let Some(c) = self.peek() else {
+                self.at = begin;
+                return Err(self.wrong_before("`[` without `]`; write `\\[` for the character"));
+            };
+            match c {
+                ']' if parts > 0 => break None,
+                ']' => {
+                    return Err(
+                        self.wrong("nothing between `[` and `]`; write `\\]` for the character")
+                    );
+                }
+                '[' => {
+                    return Err(self.wrong(
+                        "`[` between square brackets can only follow `-`, to subtract; write `\\[` for the character",
+                    ));
+                }
+                '-' if self.second() == Some('[') => {
+                    if parts == 0 {
+                        return Err(
+                            self.wrong("nothing to subtract from; write `\\-` for the character")
+                        );
+                    }
+                    self.at += 2;
+                    let less = self.class()?;
+                    if self.peek() != Some(']') {
+                        return Err(self.wrong("expected `]`: what is subtracted stands last"));
+                    }
+                    break Some(less);
+                }
+                _ => {}
+            }
+            parts += 1;
+            self.at += 1;
+            let from = match c {
+                '\\' => match self.escape()? {
+                    Escape::Char(c) => c,
+                    Escape::Set(set) => {
+                        if let Set::Known(k) = set
+                            && std::mem::replace(&mut known[k.number()], true)
+                        {
+                            continue;
+                        }
+                        escapes.extend_from_slice(set.get().ranges());
+                        continue;
+                    }
+                },
+                c => c,
+            };
+            let to = self.range(c == '-', from)?;
+            plain.push(ClassUnicodeRange::new(from, to));
+        };
+        self.at += 1;
+        self.depth -= 1;
+        let mut set = ClassUnicode::new(plain);
+        if self.flags.case {
+            case::close(&mut set);
+        }
+        if !escapes.is_empty() {
+            set.union(&ClassUnicode::new(escapes));
+        }
+        if negated {
+            set = class::complement(&set);
+        }
+        if let Some(less) = subtracted {
+            set.difference(&less);
+        }
+        Ok(set)
+    }
+
+    /// Behind a character between square brackets: the end of its range, which is itself where none follows.
+    fn range(&mut self, hyphen: bool, from: char) -> Result<char, Error> {
+        let after = self.text.get(self.at + 2).map(|(c, _)| *c);
+        match (self.peek(), self.second()) {
+            // Subtraction, or a hyphen that stands for itself: last, or before a subtraction.
+            (Some('-'), Some('[' | ']') | None) => return Ok(from),
+            (Some('-'), Some('-')) if after == Some('[') => return Ok(from),
+            (Some('-'), Some(_)) => {}
+            _ => return Ok(from),
+        }
+        if hyphen {
+            return Err(self.wrong_before("a range cannot begin with `-`; write `\\-`"));
+        }
+        self.at += 1;
+        let place = self.at;
+        let to = match self.peek() {
+            Some('-') => return Err(self.wrong("a range cannot end with `-`; write `\\-`")),
+            Some('\\') => {
+                self.at += 1;
+                match self.escape()? {
+                    Escape::Char(c) => c,
+                    Escape::Set(_) => {
+                        self.at = place;
+                        return Err(self.wrong("a range ends with one character, and this stands for several; write `\\-` for the hyphen"));
+                    }
+                }
+            }
+            Some(c) => {
+                self.at += 1;
+                c
+            }
+            None => return Ok(from),
+        };
+        if to < from {
+            self.at = place;
+            return Err(self.wrong(format!(
+                "`{from}` comes after `{to}`, so there is nothing between them"
+            )));
+        }
+        Ok(to)
+    }
+}

@@ -1,0 +1,281 @@
+//! Programs of the matcher in `search`, for what finite automata cannot do: references to groups, and lines that do not begin or end behind
+//! the last line end.
+
+use super::class;
+use super::parse::{Node, Set};
+use regex_syntax::hir::ClassUnicode;
+
+/// Instructions of a program.
+const LONGEST: usize = 40_000;
+/// Bytes of the sets of one.
+const SETS: usize = 1 << 20;
+
+/// A step. Unless it says otherwise, the next one follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Char(char),
+    /// A character of the set with this number.
+    Set(u32),
+    /// Characters of a set, as many as there are or, if not greedy, as few.
+    Several {
+        set: u32,
+        min: u32,
+        max: u32,
+        greedy: bool,
+    },
+    /// Two ways on: the next step first, then this one.
+    Fork(u32),
+    /// Two ways on: this one first, then the next step.
+    Skip(u32),
+    Jump(u32),
+    /// Keeps the place: in slots of groups, and behind them of loops.
+    Save(u32),
+    /// On to the other step if the loop's body, which began at the place in this slot, took no character.
+    Leave(u32, u32),
+    Start {
+        line: bool,
+    },
+    End {
+        line: bool,
+    },
+    /// The text that the group matched; empty if it took no part.
+    Back(u32),
+    Match,
+}
+
+/// A set with a quick answer for ASCII.
+#[derive(Debug)]
+pub(super) struct Chars {
+    ascii: u128,
+    set: ClassUnicode,
+}
+
+impl Chars {
+    fn new(set: &ClassUnicode) -> Self {
+        let ascii = (0..128_u8)
+            .filter(|b| class::contains(set, char::from(*b)))
+            .fold(0, |bits, b| bits | 1 << b);
+        Self {
+            ascii,
+            set: set.clone(),
+        }
+    }
+
+    #[inline]
+    pub fn has(&self, c: char) -> bool {
+        match u32::from(c) {
+            n @ 0..128 => self.ascii >> n & 1 == 1,
+            _ => class::contains(&self.set, c),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Program {
+    pub steps: Vec<Step>,
+    pub sets: Vec<Chars>,
+    /// Slots of places: two for the match and for each group, one for each loop whose body may take nothing.
+    pub slots: usize,
+    /// Slots of which the way on depends: those of groups that are referred to, and of loops.
+    pub read: Vec<u32>,
+    /// True if references do not look at case.
+    pub case: bool,
+}
+
+impl Program {
+    /// `None` if it would be too long.
+    pub fn new(root: &Node, groups: u32, case: bool) -> Option<Self> {
+        let mut writer = Writer {
+            program: Self {
+                steps: vec![],
+                sets: vec![],
+                slots: 2 * groups as usize + 2,
+                read: vec![],
+                case,
+            },
+            bytes: 0,
+        };
+        writer.write(root)?;
+        writer.step(Step::Match)?;
+        let mut program = writer.program;
+        program.read.sort_unstable();
+        program.read.dedup();
+        Some(program)
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        let sets: usize = self.sets.iter().map(|s| 8 * s.set.ranges().len()).sum();
+        size_of::<Step>() * self.steps.len() + size_of::<Chars>() * self.sets.len() + sets
+    }
+}
+
+struct Writer {
+    program: Program,
+    bytes: usize,
+}
+
+/// True if it may match without taking a character.
+fn is_nullable(node: &Node) -> bool {
+    match node {
+        Node::Char(_) | Node::Set(_) => false,
+        Node::Group(inner, _) => is_nullable(inner),
+        Node::Repeat { of, min, .. } => *min == 0 || is_nullable(of),
+        Node::Concat(parts) => parts.iter().all(is_nullable),
+        Node::Either(parts) => parts.iter().any(is_nullable),
+        Node::Empty | Node::Start { .. } | Node::End { .. } | Node::Back(_) => true,
+    }
+}
+
+impl Writer {
+    fn step(&mut self, step: Step) -> Option<u32> {
+        let at = self.program.steps.len();
+        if at >= LONGEST {
+            return None;
+        }
+        self.program.steps.push(step);
+        Some(at as u32)
+    }
+
+    /// Lets a fork or a skip go to here.
+    fn land(&mut self, from: u32) {
+        let here = self.program.steps.len() as u32;
+        if let Some(Step::Fork(to) | Step::Skip(to) | Step::Jump(to) | Step::Leave(_, to)) =
+            self.program.steps.get_mut(from as usize)
+        {
+            *to = here;
+        }
+    }
+
+    fn set(&mut self, set: &Set) -> Option<u32> {
+        self.chars(set.get())
+    }
+
+    fn chars(&mut self, set: &ClassUnicode) -> Option<u32> {
+        self.bytes += 8 * set.ranges().len() + size_of::<Chars>();
+        if self.bytes > SETS {
+            return None;
+        }
+        self.program.sets.push(Chars::new(set));
+        Some(self.program.sets.len() as u32 - 1)
+    }
+
+    fn write(&mut self, node: &Node) -> Option<()> {
+        match node {
+            Node::Empty => {}
+            Node::Char(c) => _ = self.step(Step::Char(*c))?,
+            Node::Set(set) => {
+                let set = self.set(set)?;
+                self.step(Step::Set(set))?;
+            }
+            Node::Start { line } => _ = self.step(Step::Start { line: *line })?,
+            Node::End { line } => _ = self.step(Step::End { line: *line })?,
+            Node::Group(inner, None) => self.write(inner)?,
+            Node::Group(inner, Some(number)) => {
+                self.step(Step::Save(2 * number))?;
+                self.write(inner)?;
+                self.step(Step::Save(2 * number + 1))?;
+            }
+            Node::Concat(parts) => {
+                for part in parts {
+                    self.write(part)?;
+                }
+            }
+            Node::Either(parts) => self.either(parts)?,
+            Node::Back(number) => {
+                self.program.read.extend([2 * number, 2 * number + 1]);
+                self.step(Step::Back(*number))?;
+            }
+            Node::Repeat {
+                of,
+                min,
+                max,
+                greedy,
+            } => self.repeat(of, *min, *max, *greedy)?,
+        }
+        Some(())
+    }
+
+    fn either(&mut self, parts: &[Node]) -> Option<()> {
+        let mut ends = vec![];
+        for (i, part) in parts.iter().enumerate() {
+            if i + 1 == parts.len() {
+                self.write(part)?;
+                break;
+            }
+            let fork = self.step(Step::Fork(0))?;
+            self.write(part)?;
+            ends.push(self.step(Step::Jump(0))?);
+            self.land(fork);
+        }
+        for end in ends {
+            self.land(end);
+        }
+        Some(())
+    }
+
+    fn choice(&mut self, greedy: bool) -> Option<u32> {
+        self.step(match greedy {
+            true => Step::Fork(0),
+            false => Step::Skip(0),
+        })
+    }
+
+    fn repeat(&mut self, of: &Node, min: u32, max: Option<u32>, greedy: bool) -> Option<()> {
+        if max == Some(0) {
+            return Some(());
+        }
+        let set = match of {
+            Node::Set(set) => Some(self.set(set)?),
+            Node::Char(c) => Some(self.chars(&class::of([(*c, *c)]))?),
+            _ => None,
+        };
+        if let Some(set) = set {
+            self.step(Step::Several {
+                set,
+                min,
+                max: max.unwrap_or(u32::MAX),
+                greedy,
+            })?;
+            return Some(());
+        }
+        for n in 0..min {
+            let before = self.program.steps.len();
+            self.write(of)?;
+            // Nothing is written for what takes nothing: the same once as many times.
+            if before == self.program.steps.len() && n == 0 {
+                return Some(());
+            }
+        }
+        let Some(max) = max else {
+            let begin = self.choice(greedy)?;
+            match is_nullable(of) {
+                false => self.write(of)?,
+                true => {
+                    let slot = self.program.slots as u32;
+                    self.program.slots += 1;
+                    self.program.read.push(slot);
+                    self.step(Step::Save(slot))?;
+                    self.write(of)?;
+                    let leave = self.step(Step::Leave(slot, 0))?;
+                    self.step(Step::Jump(begin))?;
+                    self.land(begin);
+                    self.land(leave);
+                    return Some(());
+                }
+            }
+            self.step(Step::Jump(begin))?;
+            self.land(begin);
+            return Some(());
+        };
+        let mut exits = vec![];
+        for _ in min..max {
+            exits.push(self.choice(greedy)?);
+            self.write(of)?;
+        }
+        for exit in exits {
+            self.land(exit);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Patterns as `regex-automata` has them. Only ranges of characters, never its syntax, reach it.
+
+use super::Error;
+use super::class::Known;
+use super::parse::{Node, Set};
+use regex_automata::meta::{self, BuildError};
+use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
+
+/// Ranges of all sets together: more would never fit the largest program.
+const RANGES: usize = 1 << 16;
+
+/// Translates a pattern. References to groups become `.*` over all characters, and lines may begin and end behind the last line end: then it
+/// matches whatever the pattern matches, and more.
+pub(super) fn translate(root: &Node, capture: bool) -> Result<Hir, Error> {
+    Translation { capture, ranges: 0 }.hir(root)
+}
+
+/// Compiles it into at most so many bytes, and as many more for states that texts bring; `None` if they do not suffice.
+pub(super) fn compile(hir: &Hir, program: usize, states: usize) -> Option<meta::Regex> {
+    let config = meta::Config::new()
+        .nfa_size_limit(Some(program))
+        .onepass_size_limit(Some(program))
+        .hybrid_cache_capacity(states);
+    let built: Result<_, BuildError> = meta::Builder::new().configure(config).build_from_hir(hir);
+    built.ok()
+}
+
+struct Translation {
+    capture: bool,
+    ranges: usize,
+}
+
+impl Translation {
+    fn hir(&mut self, node: &Node) -> Result<Hir, Error> {
+        Ok(match node {
+            Node::Empty => Hir::empty(),
+            Node::Char(c) => Hir::literal(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Node::Set(set) => self.set(set)?,
+            Node::Start { line: false } => Hir::look(Look::Start),
+            Node::Start { line: true } => Hir::look(Look::StartLF),
+            Node::End { line: false } => Hir::look(Look::End),
+            Node::End { line: true } => Hir::look(Look::EndLF),
+            Node::Group(inner, number) => {
+                let sub = self.hir(inner)?;
+                match number {
+                    Some(index) if self.capture => Hir::capture(Capture {
+                        index: *index,
+                        name: None,
+                        sub: Box::new(sub),
+                    }),
+                    _ => sub,
+                }
+            }
+            Node::Repeat {
+                of,
+                min,
+                max,
+                greedy,
+            } => Hir::repetition(Repetition {
+                min: *min,
+                max: *max,
+                greedy: *greedy,
+                sub: Box::new(self.hir(of)?),
+            }),
+            Node::Concat(parts) => Hir::concat(self.all(parts)?),
+            Node::Either(parts) => Hir::alternation(self.all(parts)?),
+            Node::Back(_) => Hir::repetition(Repetition {
+                min: 0,
+                max: None,
+                greedy: true,
+                sub: Box::new(self.set(&Set::Known(Known::ANY))?),
+            }),
+        })
+    }
+
+    fn all(&mut self, nodes: &[Node]) -> Result<Vec<Hir>, Error> {
+        nodes.iter().map(|n| self.hir(n)).collect()
+    }
+
+    fn set(&mut self, set: &Set) -> Result<Hir, Error> {
+        let set = set.get();
+        self.ranges += set.ranges().len();
+        if self.ranges > RANGES {
+            return Err(Error::too_large());
+        }
+        Ok(Hir::class(Class::Unicode(set.clone())))
+    }
+}
