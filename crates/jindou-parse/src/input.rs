@@ -146,11 +146,13 @@ pub(crate) fn open(
     let found = Compression::from_magic(&head);
     if let Some(named) = named
         && found.is_none()
-        && !head.is_empty()
     {
         let name = named.name();
-        let e =
-            format!("its name says {name}, its content is not {name}; rename it or compress it");
+        let content = match head.is_empty() {
+            true => "it is empty".to_owned(),
+            false => format!("its content is not {name}"),
+        };
+        let e = format!("its name says {name}, {content}; rename it or compress it");
         return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, Damaged(e))));
     }
     let reader = Cursor::new(head).chain(raw);

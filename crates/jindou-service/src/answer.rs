@@ -23,10 +23,10 @@ const ITS: &str = "http://www.w3.org/2005/11/its";
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// It is not well-formed, cut off, or cannot be had.
+    /// The answer is not well-formed, is cut off, or cannot be had.
     #[error("{0}")]
     Xml(jindou_xml::Error),
-    /// It is wider than what is read.
+    /// The answer is wider than the limits.
     #[error("its answer {0}")]
     Wide(WideAnswer),
 }
@@ -42,7 +42,7 @@ pub struct XmlAnswer<'r> {
     state: State,
 }
 
-/// What was read of the document.
+/// State between two events.
 #[derive(Default)]
 struct State {
     /// Open elements.
@@ -83,7 +83,7 @@ enum Element {
     Other,
 }
 
-/// What an event was.
+/// Outcome of an event.
 enum Step {
     Nothing,
     /// A row ended.

@@ -35,7 +35,8 @@ pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
             "yes" => true,
             "no" => false,
             _ => {
-                return parser.bad("expected `yes` or `no` for `standalone` in the XML declaration");
+                return parser
+                    .bad("expected `yes` or `no` for `standalone` in the XML declaration");
             }
         };
     }

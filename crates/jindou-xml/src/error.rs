@@ -49,7 +49,7 @@ pub enum Error {
     /// The bytes could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// There is no memory for what must be held.
+    /// The memory budget does not have room for what must be held.
     #[error("{0}")]
     Limit(jindou_model::Error),
 }

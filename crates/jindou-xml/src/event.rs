@@ -1,4 +1,4 @@
-//! What a document is made of, as it is read.
+//! Events: the pieces of a document as it is read.
 
 use crate::names::Bindings;
 use crate::tag::{Attr, Piece};

@@ -36,7 +36,7 @@ pub(crate) struct Input<'r> {
     /// True once a carriage return came: line ends must be looked at.
     pub(crate) has_returns: bool,
     source: Option<Source<'r>>,
-    /// What is wrong behind the text, with the bytes it begins at.
+    /// The fault right behind the text, if there is one.
     fault: Option<String>,
     /// The place of the text's first byte.
     place: Place,
@@ -153,7 +153,7 @@ impl<'r> Input<'r> {
 
     /// The text from the start of what is being read.
     #[inline(always)]
-    pub(crate) fn from_start(&self) -> &str {
+    pub(crate) fn since_start(&self) -> &str {
         &self.text[self.start..]
     }
 

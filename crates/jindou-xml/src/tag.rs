@@ -24,7 +24,7 @@ pub(crate) struct Attr {
     pub(crate) declares: bool,
 }
 
-/// What a tag is made of, besides attributes.
+/// Parts of a tag besides its attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
     /// Length of the name, which begins behind `<`.

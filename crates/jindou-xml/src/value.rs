@@ -48,6 +48,9 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
     })
 }
 
+/// Bytes that a reference to an entity counts for besides the entity's own.
+pub(crate) const REFERENCE: u64 = 32;
+
 /// A fault in a literal, at a byte of it.
 pub(crate) struct Bad {
     pub(crate) at: usize,
@@ -199,7 +202,7 @@ impl Expansion<'_> {
         open: &mut Vec<(Box<str>, usize)>,
         out: &mut String,
     ) -> Result<(), String> {
-        *self.expanded += 1;
+        *self.expanded += REFERENCE;
         self.check()?;
         if open.len() >= self.options.entities {
             return Err(too_deep(self.options.entities));

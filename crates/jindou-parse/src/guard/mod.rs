@@ -1,11 +1,10 @@
-//! Stands between a document's bytes and the parser of a nesting format (Turtle, TriG, RDF/XML,
-//! JSON-LD), because those parsers build, drop or walk nested things recursively or in quadratic
+//! Stands between a document's bytes and the parser of a nesting format (Turtle, TriG, JSON-LD),
+//! because those parsers build, drop or walk nested things recursively or in quadratic
 //! time. It looks at the text just enough to know how deep it nests and refuses what is absurd, and
 //! it keeps the last stretch of text, so that an error can show the line it is in.
 
 mod json;
 mod turtle;
-mod xml;
 
 use crate::format::Format;
 use crate::input::LineCounter;
@@ -15,9 +14,8 @@ use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
 use turtle::Turtle;
-use xml::Xml;
 
-/// How deep JSON values and XML elements may nest.
+/// How deep JSON values may nest.
 const MAX_DEPTH: usize = 1000;
 /// How much text is kept behind for messages: more than the parsers read ahead.
 const KEPT: usize = 1 << 19;
@@ -99,11 +97,9 @@ impl<R: Read> Guard<R> {
         meter: &Rc<Meter>,
     ) -> Self {
         let watch = match format {
-            Format::Turtle | Format::TriG | Format::NTriples | Format::NQuads => {
-                Watch::Turtle(Turtle::default())
-            }
-            Format::RdfXml => Watch::Xml(Xml::default()),
             Format::JsonLd => Watch::Json(Json::default()),
+            // RDF/XML has a reader that looks itself, and is not guarded.
+            _ => Watch::Turtle(Turtle::default()),
         };
         let tail = Tail {
             text: Vec::new(),
@@ -142,7 +138,6 @@ impl<R: Read> Read for Guard<R> {
                 self.meter.levels(w.open as u64);
                 (seen, 0)
             }
-            Watch::Xml(w) => (w.see(bytes), std::mem::take(&mut w.elements)),
             Watch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
         };
         self.meter.tokens(tokens);
@@ -162,7 +157,6 @@ impl<R: Read> Read for Guard<R> {
 
 enum Watch {
     Turtle(Turtle),
-    Xml(Xml),
     Json(Json),
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Attributes<'a> {
     pub(super) properties: usize,
 }
 
-/// What an attribute is.
+/// Meaning of an attribute.
 enum Role {
     Id,
     NodeId,

@@ -30,7 +30,7 @@ pub(super) enum Direction {
     Rtl,
 }
 
-/// What elements hand down to those in them.
+/// Properties that elements hand down to those in them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
     /// How many bases are in scope.
@@ -62,7 +62,7 @@ pub(super) struct Frame {
     pub(super) has_text: bool,
     /// Of a literal: elements open in it.
     pub(super) depth: usize,
-    /// What was there when the element began: bytes of terms and of text, bases, what was not valid.
+    /// Lengths when the element began: of terms and of text in bytes, of the bases, of the invalid terms.
     pub(super) mark: usize,
     pub(super) text: usize,
     pub(super) outer_bases: usize,

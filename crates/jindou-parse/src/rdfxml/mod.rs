@@ -34,7 +34,7 @@ const FREE: usize = 1 << 20;
 pub(crate) enum End {
     /// All of it was read, or another worker stopped the run.
     Whole,
-    /// What it says from this byte on cannot be understood.
+    /// The text from this byte on cannot be understood.
     GivenUp(u64),
 }
 
@@ -125,7 +125,7 @@ struct State<'a, 'e> {
     text: String,
     /// The bases in scope; that of the document first, if it has one.
     bases: Vec<std::result::Result<Iri<String>, u32>>,
-    /// What was not valid and may still be asked for by statements.
+    /// Invalid terms that statements may still ask for.
     bads: Vec<Bad>,
     /// How many of those have their place already.
     new_bads: usize,

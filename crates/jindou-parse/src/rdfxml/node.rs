@@ -37,7 +37,7 @@ fn is_no_node(local: &str) -> bool {
 }
 
 impl State<'_, '_> {
-    /// What the innermost element hands down.
+    /// The scope that the innermost element hands down.
     pub(super) fn scope(&self) -> Scope {
         match self.frames.last() {
             Some(frame) => frame.scope,

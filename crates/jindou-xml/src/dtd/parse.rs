@@ -152,14 +152,15 @@ impl Parser<'_> {
                 self.not_read();
                 return Ok(());
             }
-            None if self.dtd.is_partial => {
-                self.not_read();
-                return Ok(());
-            }
-            None => {
+            None if self.standalone => {
                 return refused(format!(
                     "the parameter entity `{name}` is not declared before its reference"
                 ));
+            }
+            // That it should be declared is a matter of validity otherwise: what follows may be overridden by it.
+            None => {
+                self.not_read();
+                return Ok(());
             }
         };
         self.dtd.is_partial |= !self.standalone;

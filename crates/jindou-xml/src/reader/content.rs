@@ -9,6 +9,9 @@ use crate::options::Options;
 use crate::value::{self, Meaning};
 use std::ops::Range;
 
+/// Bytes of an entity that are worth charging.
+const LARGE: usize = 4 << 10;
+
 impl Reader<'_> {
     /// The next token in an element; `None` to look again.
     pub(super) fn content(&mut self) -> Result<Option<Token>> {
@@ -74,7 +77,7 @@ impl Reader<'_> {
                     }
                     self.input = frame.input;
                 }
-                self.charge()
+                Ok(())
             }
         }
     }
@@ -248,7 +251,7 @@ impl Reader<'_> {
                 ));
             }
         };
-        self.expanded += 1 + text.len() as u64;
+        self.expanded += value::REFERENCE + text.len() as u64;
         if self.expanded > most {
             return Err(self.bad(start, value::too_much(most)));
         }
@@ -265,7 +268,9 @@ impl Reader<'_> {
             entity: name.into(),
         };
         self.outer.push(frame);
-        self.charge()?;
+        if self.input.rest().len() > LARGE {
+            self.charge()?;
+        }
         Ok(None)
     }
 
@@ -281,9 +286,9 @@ impl Reader<'_> {
         let Some(end) = self.find("--", 4)? else {
             return Err(self.bad(self.input.start, "a comment does not end, expected `-->`"));
         };
-        while self.input.from_start().len() < end + 3 && self.more()? {}
+        while self.input.since_start().len() < end + 3 && self.more()? {}
         let (from, to) = (self.input.start + 4, self.input.start + end);
-        if !self.input.from_start()[end..].starts_with("-->") {
+        if !self.input.since_start()[end..].starts_with("-->") {
             return Err(self.bad(to, "`--` in a comment, expected `-->`"));
         }
         self.input.at = to + 3;
@@ -367,7 +372,7 @@ impl Reader<'_> {
             let length = chars::name(rest);
             let spaces = chars::spaces(rest.as_bytes().get(length..).unwrap_or_default());
             if rest.len() == length + spaces {
-                let seen = self.input.from_start().len();
+                let seen = self.input.since_start().len();
                 if self.more_markup(seen)? {
                     continue;
                 }
