@@ -7,7 +7,7 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::watch::Watch;
-use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
+use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, keyed, semi, translate};
 use jindou_model::{Error, Result, scope};
 use jindou_store::Graph;
 use jindou_syntax::algebra::Query;
@@ -100,6 +100,7 @@ fn plan_here(
         reaches: Reaches::default(),
         graphs: None,
         tries: Builder::tries_for(&logical.root),
+        compared: keyed::compared(&logical.root),
         watch: &watch,
     };
     let mut built = builder.build(&logical.root);
