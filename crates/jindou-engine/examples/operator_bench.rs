@@ -90,7 +90,7 @@ fn run() -> jindou_model::Result<()> {
                 right_bound: true,
             }],
             condition: None,
-            equal: None,
+            matches: vec![],
         })
     };
     let group = |input, by: Vec<Slot>, function| {

@@ -3,84 +3,10 @@
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_plan::{Form, PlanOptions, Weight};
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Answer, Rng, answer};
-use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Triple};
+use jindou_testing::{Answer, Rng, answer, comparable as terms};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
-
-/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value. Values that
-/// `spareval` does not have (see `values_of_our_own`) are not among them.
-fn terms() -> Vec<Term> {
-    let typed = [
-        (
-            "integer",
-            "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
-                     9007199791611905 9007199791611903 9223372036854775806 99999999999999999999 x",
-        ),
-        ("int", "1 300 16777217"),
-        ("byte", "1 100"),
-        ("unsignedLong", "2 9007199254740993"),
-        (
-            "decimal",
-            "1.0 1 0.1 0.10 1.0000000597 1.0000000596 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
-        ),
-        (
-            "float",
-            "1 1e0 0.1 16777216 16777217 1.00000006 -0 0 INF -INF NaN 9007199254740992 9007199791611904 9.223372E18 0.3 f",
-        ),
-        (
-            "double",
-            "1 1.0E0 0.1 0.10000000149011612 16777216 16777217 1.000000059604644775390625 -0.0 0 INF -INF NaN \
-                    9007199254740992 9007199791611904 9223372036854775807 0.3 123456789.123456789 d",
-        ),
-        ("boolean", "true 1 false 0 TRUE yes"),
-        (
-            "dateTime",
-            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2021-01-01T00:00:00 2021-01-01T00:00:00.0 \
-                      2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
-        ),
-        (
-            "date",
-            "2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
-        ),
-        ("time", "13:00:00 13:00:00.0 00:00:00Z 01:00:00+01:00"),
-        ("gYear", "2020 2021Z 02020"),
-        ("gYearMonth", "2020-01 2021-01Z"),
-        ("gMonthDay", "--01-01 --02-01Z"),
-        ("duration", "P1Y P12M P1D PT24H P1Y0D P0Y PT0S"),
-        ("dayTimeDuration", "P1D PT24H PT86400S PT0S PT1.50S PT1.5S"),
-        ("yearMonthDuration", "P1Y P12M P0M"),
-        ("string", "a b 1 true"),
-        ("hexBinary", "00 0A 0a"),
-    ];
-    let mut out: Vec<Term> = typed
-        .iter()
-        .flat_map(|(local, forms)| {
-            forms.split_whitespace().map(move |form| {
-                let datatype = NamedNode::new_unchecked(format!("{XSD}{local}"));
-                Literal::new_typed_literal(form, datatype).into()
-            })
-        })
-        .collect();
-    for (text, tag) in [("a", "en"), ("a", "de"), ("a", "en-gb"), ("b", "en")] {
-        out.push(Literal::new_language_tagged_literal_unchecked(text, tag).into());
-    }
-    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt")).into());
-    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt2")).into());
-    out.push(NamedNode::new_unchecked("http://e/s1").into());
-    out.push(NamedNode::new_unchecked("http://e/t2").into());
-    out.push(oxrdf::BlankNode::new_unchecked("b").into());
-    let inner = |n: &str| -> Term {
-        Triple::new(
-            NamedNode::new_unchecked("http://e/s"),
-            NamedNode::new_unchecked("http://e/p"),
-            Literal::new_typed_literal(n, NamedNode::new_unchecked(format!("{XSD}integer"))),
-        )
-        .into()
-    };
-    out.extend([inner("1"), inner("01"), inner("2")]);
-    out
-}
 
 fn quad(s: &str, n: usize, p: &str, o: Term) -> Quad {
     Quad::new(
@@ -191,6 +117,91 @@ fn every_value_against_every_other() {
     data.compare(
         "ASK { ?s :p ?x . ?t :q ?y FILTER(?x = ?y) FILTER(!sameTerm(?x, ?y) && ISNUMERIC(?x)) }",
     );
+}
+
+/// Comparisons of two sides are what their join matches by, wherever they stand: no pair is tested that does not match.
+#[test]
+fn joins_match_by_comparisons() {
+    let quads = (0..150)
+        .flat_map(|n| {
+            let number = Literal::new_typed_literal(
+                format!("{}", n % 90),
+                NamedNode::new_unchecked(format!(
+                    "{XSD}{}",
+                    ["integer", "decimal", "double"][n % 3]
+                )),
+            );
+            let name = Literal::new_simple_literal(format!("name {}", n % 70));
+            [
+                quad("s", n, "p", name.clone().into()),
+                quad("t", n, "q", name.into()),
+                quad("s", n, "n", number.clone().into()),
+                quad("t", n, "m", number.into()),
+            ]
+        })
+        .collect();
+    let data = Data::of(quads);
+    let cases = [
+        ("?s :n ?x . ?t :m ?y FILTER(?x = ?y)", "hash join on ?"),
+        (
+            "?s :n ?x . ?t :m ?y FILTER(STR(?x) = STR(?y))",
+            "hash join on sameTerm((key STR(?",
+        ),
+        ("?s :n ?x . ?t :m ?y FILTER(?x IN (?y))", "hash join on ?"),
+        (
+            "?s :n ?x . ?t :m ?y FILTER(!(?x != ?y) && DATATYPE(?x) = DATATYPE(?y))",
+            "= ?",
+        ),
+        (
+            "?s :n ?x . ?t :m ?y BIND(?y AS ?z) FILTER(?x = ?z)",
+            "hash join on ?",
+        ),
+        (
+            "?s :n ?x . ?t :m ?y FILTER(?x + 1 = ?y * 2)",
+            "hash join on (key ",
+        ),
+        (
+            "?s :n ?x OPTIONAL { ?t :m ?y FILTER(?x = ?y) }",
+            "hash left join on ?x = ?y",
+        ),
+        (
+            "?s :p ?x OPTIONAL { ?t :q ?y FILTER(LCASE(?x) = LCASE(?y)) }",
+            "hash left join on sameTerm(",
+        ),
+        (
+            "?s :n ?x FILTER EXISTS { ?t :m ?y FILTER(?x = ?y && ?t != ?s) }",
+            "hash semi-join on ?x = ?y if not",
+        ),
+        (
+            "?s :n ?x FILTER NOT EXISTS { ?t :m ?y FILTER(?x = ?y + 1) }",
+            "hash anti-join on ?x = (key ",
+        ),
+        (
+            "?s :n ?x FILTER NOT EXISTS { { ?t :m ?y FILTER(?x = ?y) } UNION { ?t :q ?z FILTER(?x = STRLEN(?z)) } }",
+            "hash anti-join on ?x = (key",
+        ),
+        (
+            "?s :p ?x FILTER NOT EXISTS { ?t :q ?y FILTER(?x < ?y) }",
+            "range anti-join on ?x < ",
+        ),
+        ("?s :n ?x . ?t :m ?y FILTER(?x + 85 < ?y)", "range join on"),
+        (
+            "{ ?s :p ?z OPTIONAL { ?s :n ?x } } { ?t :m ?y } FILTER(?x = ?y)",
+            "hash join on ?",
+        ),
+        (
+            "{ SELECT ?s (STRLEN(?z) AS ?x) { ?s :p ?z } } { ?t :m ?y } FILTER(?x = ?y)",
+            "hash join on ?",
+        ),
+    ];
+    for (pattern, matched) in cases {
+        let plan = data.compare(&format!("SELECT ?s ?t {{ {pattern} }}"));
+        assert!(plan.contains(matched), "{matched}\n{pattern}\n{plan}");
+        assert!(!plan.contains("product"), "{pattern}\n{plan}");
+    }
+    // One row looks for its partners from the term that it has.
+    let plan = data.compare("SELECT * { :s1 :p ?x OPTIONAL { ?t :q ?y FILTER(?x = ?y) } }");
+    assert!(!plan.contains("hash"), "{plan}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn memory_is_bounded_and_given_back() {
 
 /// Operators that hold rows, or make many: what the plan must contain, who holds too much, the query. All take long on
 /// [`ring`]`(400, 40)`.
-const OPERATORS: [(&str, &str, &str); 7] = [
+const OPERATORS: [(&str, &str, &str); 10] = [
     (
         "Join",
         "hash join",
@@ -175,6 +175,21 @@ const OPERATORS: [(&str, &str, &str); 7] = [
         "",
         "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d \
          FILTER EXISTS { SELECT ?d { ?d :p ?e . ?e :p ?f } ORDER BY ?e LIMIT 3 } }",
+    ),
+    (
+        "by: Order(",
+        "hash join",
+        "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STR(?x) < STR(?e)) }",
+    ),
+    (
+        "by: Value",
+        "hash join",
+        "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STRLEN(STR(?x)) = STRLEN(STR(?e))) }",
+    ),
+    (
+        "by: Term",
+        "hash join",
+        "SELECT ?a { ?a :p ?b . ?b :p ?x FILTER NOT EXISTS { ?c :p ?d . ?d :p ?e FILTER(LCASE(STR(?x)) = STR(?e)) } }",
     ),
     (
         "Path",

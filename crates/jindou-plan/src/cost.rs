@@ -1,6 +1,6 @@
 //! Costs of the operators above the exploration, in nanoseconds of one core per row, and how many rows they leave.
 
-use crate::{ApplyKind, Condition, JoinKind};
+use crate::{ApplyKind, Condition, JoinKind, Match, MatchBy};
 
 /// A row handed on.
 pub(crate) const OUT: f64 = 1.0;
@@ -34,20 +34,49 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     large * small / small.powf(0.75).max(1.0) * 0.5_f64.powi(keys as i32 - 1)
 }
 
-/// Rows and own cost of a join that holds the right side.
-pub(crate) fn join(kind: JoinKind, left: f64, right: f64, keys: usize) -> (f64, f64) {
-    let matched = joined(left, right, keys);
-    let rows = match kind {
+/// The share of pairs for which `<` or its like is guessed to be true.
+const IN_ORDER: f64 = 0.33;
+
+/// Rows and own cost of a join on so many shared slots and by these comparisons. It holds the right side.
+pub(crate) fn matching(
+    kind: JoinKind,
+    left: f64,
+    right: f64,
+    shared: usize,
+    matches: &[Match],
+) -> (f64, f64) {
+    let is_order = |m: &&Match| matches!(m.by, MatchBy::Order(_));
+    let orders = matches.iter().filter(is_order).count();
+    let keys = shared + matches.len() - orders;
+    let share = IN_ORDER.powi(orders as i32);
+    let matched = joined(left, right, keys) * share;
+    let by_value = matches.iter().any(|m| m.by != MatchBy::Term);
+    let mut own = right * HASH_BUILD + left * HASH_PROBE;
+    if keys == 0 && orders == 0 {
+        own = right * HASH_BUILD + left * OUT;
+    }
+    if by_value {
+        own += (left + right) * VALUE;
+    }
+    if orders > 0 {
+        own += right * SORT * (2.0 + right).log2();
+    }
+    let found = match kind {
+        // One partner is enough.
+        JoinKind::Semi | JoinKind::Anti if keys == 0 => matched.min(left),
+        _ => matched,
+    };
+    (survivors(kind, left, matched), own + found * OUT * 4.0)
+}
+
+/// Rows of a join in which so many pairs match.
+fn survivors(kind: JoinKind, left: f64, matched: f64) -> f64 {
+    match kind {
         JoinKind::Inner => matched,
         JoinKind::Left => matched.max(left),
         JoinKind::Semi => left.min(matched),
         JoinKind::Anti | JoinKind::Minus => (left - matched).max(left * 0.05),
-    };
-    let probe = if keys == 0 { OUT } else { HASH_PROBE };
-    (
-        rows,
-        right * HASH_BUILD + left * probe + matched * OUT * 4.0,
-    )
+    }
 }
 
 /// Rows and own cost of running an inner part that finds so many rows for all outer rows together.

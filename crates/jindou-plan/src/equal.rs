@@ -5,8 +5,11 @@
 //! through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
 
 use crate::Slot;
+use crate::build::Built;
 use crate::expression::Expr;
+use crate::keyed;
 use crate::logical::{Bgp, End, Pattern, Place};
+use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use jindou_store::{Graph, ObjectTerms};
 use jindou_syntax::algebra::{Expression, Variable};
@@ -14,29 +17,21 @@ use std::sync::Arc;
 
 /// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
 pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
-    let (a, b, same) = match &*f.expression {
-        Expression::Equal(a, b) => (a, b, false),
-        Expression::SameTerm(a, b) => (a, b, true),
-        _ => return None,
+    let (a, b, by) = keyed::sides(&f.expression)?;
+    let same = match by {
+        MatchBy::Value => false,
+        MatchBy::Term => true,
+        MatchBy::Order(_) => return None,
     };
-    let (Expression::Variable(a), Expression::Variable(b)) = (&**a, &**b) else {
+    let (Expression::Variable(a), Expression::Variable(b)) = (a, b) else {
         return None;
     };
     let (a, b) = (f.slot(a)?, f.slot(b)?);
     (a != b && !f.per_row).then_some((a, b, same))
 }
 
-/// A filter that connects the rows on one side with those on the other: its slot of the left and of the right.
-pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot, Slot)> {
-    let (a, b, _) = pair(f)?;
-    if left.has(a) && right.has(b) {
-        Some((a, b))
-    } else if left.has(b) && right.has(a) {
-        Some((b, a))
-    } else {
-        None
-    }
-}
+/// A group in which some slots are others, what each slot that is gone is a copy of, and the filters that still have to be tested.
+type Given = (Bgp, Copies, Vec<Arc<Expr>>);
 
 /// Slots that are gone from a group, each with the value that it had there.
 type Copies = Vec<(Slot, Arc<Expr>)>;
@@ -50,7 +45,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
         if !at.filters.iter().any(|f| pair(f).is_some()) {
             return out;
         }
-        let identical = identical(&at.patterns, snapshot);
+        let identical = identical(&at.patterns, snapshot, None);
         let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
         // Predicates and graphs keep their slots: patterns treat those in their own way.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
@@ -68,28 +63,72 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
         };
         let (group, copies) = out.get_or_insert_with(|| (group.clone(), vec![]));
         group.filters.remove(filter);
-        for p in &mut group.patterns {
-            for end in [&mut p.subject, &mut p.object] {
-                if *end == End::Slot(gone) {
-                    *end = End::Slot(keep);
-                }
-            }
-        }
-        for i in (1..group.patterns.len()).rev() {
-            if group.patterns[..i].contains(&group.patterns[i]) {
-                group.patterns.remove(i);
-            }
-        }
-        for f in group
-            .filters
-            .iter_mut()
-            .chain(copies.iter_mut().map(|c| &mut c.1))
-        {
-            if f.variables.iter().any(|v| v.1 == gone) {
-                *f = Arc::new(f.renamed(|s| if s == gone { keep } else { s }));
-            }
-        }
+        rename(group, gone, keep);
+        copies.iter_mut().for_each(|c| read(&mut c.1, gone, keep));
         copies.push((gone, Arc::new(copy(keep))));
+    }
+}
+
+/// The group with slots of the rows that it goes on from in place of its own ones that a condition lets only be the same term.
+/// `None` if there is no such condition.
+pub(crate) fn given(
+    group: &Bgp,
+    conditions: &[Arc<Expr>],
+    rows: &Built,
+    snapshot: &dyn Graph,
+) -> Option<Given> {
+    if !conditions.iter().any(|f| pair(f).is_some()) {
+        return None;
+    }
+    let identical = identical(&group.patterns, snapshot, None);
+    let mut bound: SlotSet = group.patterns.iter().flat_map(Pattern::slots).collect();
+    let fixed: SlotSet = group.patterns.iter().flat_map(fixed).collect();
+    let mut out: Option<Given> = None;
+    let mut rest = vec![];
+    for f in conditions {
+        let of = |(a, b, same): (Slot, Slot, bool)| {
+            let one = |row: Slot, own: Slot| {
+                let ends = rows.certain.has(row) && !bound.has(row);
+                let own_alone = bound.has(own) && !fixed.has(own) && !rows.possible.has(own);
+                let one_term = same || identical.has(own) || rows.texts.has(row);
+                (ends && own_alone && one_term).then_some((row, own))
+            };
+            one(a, b).or_else(|| one(b, a))
+        };
+        let Some((row, own)) = pair(f).and_then(of) else {
+            rest.push(f.clone());
+            continue;
+        };
+        let (group, copies, _) = out.get_or_insert_with(|| (group.clone(), vec![], vec![]));
+        rename(group, own, row);
+        copies.push((own, Arc::new(copy(row))));
+        // Each slot of the row takes the place of one of the group.
+        bound.remove(own);
+        bound.insert(row);
+    }
+    out.map(|(group, copies, _)| (group, copies, rest))
+}
+
+/// Puts one slot in the place of another at the ends of patterns and in filters.
+fn rename(group: &mut Bgp, gone: Slot, keep: Slot) {
+    for p in &mut group.patterns {
+        for end in [&mut p.subject, &mut p.object] {
+            if *end == End::Slot(gone) {
+                *end = End::Slot(keep);
+            }
+        }
+    }
+    for i in (1..group.patterns.len()).rev() {
+        if group.patterns[..i].contains(&group.patterns[i]) {
+            group.patterns.remove(i);
+        }
+    }
+    group.filters.iter_mut().for_each(|f| read(f, gone, keep));
+}
+
+fn read(f: &mut Arc<Expr>, gone: Slot, keep: Slot) {
+    if f.variables.iter().any(|v| v.1 == gone) {
+        *f = Arc::new(f.renamed(|s| if s == gone { keep } else { s }));
     }
 }
 
@@ -111,8 +150,13 @@ fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
     predicate.into_iter().chain(graph)
 }
 
-/// Slots that are equal to nothing but the same term, wherever the patterns match.
-fn identical(patterns: &[Pattern], snapshot: &dyn Graph) -> SlotSet {
+/// Slots that are equal to nothing but the same term, wherever the patterns match. Objects are only looked at if they are among
+/// those `asked` for.
+pub(crate) fn identical(
+    patterns: &[Pattern],
+    snapshot: &dyn Graph,
+    asked: Option<&SlotSet>,
+) -> SlotSet {
     let slot = |e: &End| match e {
         End::Slot(s) => Some(*s),
         End::Term(_) => None,
@@ -121,6 +165,9 @@ fn identical(patterns: &[Pattern], snapshot: &dyn Graph) -> SlotSet {
         let (object, End::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
             return None;
         };
+        if asked.is_some_and(|a| !a.has(object)) {
+            return None;
+        }
         let known = snapshot.predicate_of(snapshot.lookup(predicate)?)?;
         (snapshot.object_terms(known) >= ObjectTerms::Texts).then_some(object)
     };

@@ -60,6 +60,18 @@ impl Expr {
         }
     }
 
+    /// A part of the expression as one of its own.
+    pub(crate) fn only(&self, e: &Expression) -> Self {
+        let part = self.part(&Arc::new(e.shared()));
+        Self {
+            expression: part.expression,
+            variables: part.variables,
+            per_row: part.per_row,
+            base_iri: part.base_iri,
+            functions: part.functions,
+        }
+    }
+
     /// A part of the expression, by itself.
     pub(crate) fn part(&self, e: &Arc<Expression>) -> GeneralExpression {
         if Arc::ptr_eq(e, &self.expression) {

@@ -2,12 +2,13 @@
 
 mod many;
 
-use crate::build::{Builder, Built, Taken, equal_join, hash_join, is_safe, unit};
+use crate::build::{Builder, Built, Taken, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
+use crate::keyed::Comparison;
 use crate::logical::{Kind, Node, Row};
 use crate::set::SlotSet;
-use crate::{JoinKind, Slot};
+use crate::{JoinKind, Slot, cost};
 use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
@@ -45,6 +46,11 @@ impl Builder<'_> {
             }
         }
         let rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
+        let filters: Filters = self
+            .comparisons(&filters)
+            .into_iter()
+            .zip(filters)
+            .collect();
         let mut order: Vec<usize> = (0..rest.len()).collect();
         order.sort_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
         // Where a path ends says little of where it had better begin.
@@ -70,7 +76,7 @@ impl Builder<'_> {
         &mut self,
         first: usize,
         mut rest: Vec<(&Node, Built)>,
-        mut filters: Vec<Arc<Expr>>,
+        mut filters: Filters,
     ) -> Built {
         if rest.len() > MANY {
             return self.join_many(first, rest, filters);
@@ -80,11 +86,23 @@ impl Builder<'_> {
         let mut taken: Vec<Taken> = rest.iter_mut().enumerate().map(hollowed).collect();
         while !rest.is_empty() {
             let rows = at.hollowed(0);
-            let connected = |b: &Built, at: &Built| {
-                b.possible.meets(&at.possible) || link(&filters, at, b).is_some()
+            let (mut once, mut twice) = (SlotSet::default(), SlotSet::default());
+            for (_, b) in &rest {
+                twice.add(&once.and(&b.possible));
+                once.add(&b.possible);
+            }
+            // What others than this part may bind.
+            let later = |b: &Built| twice.or(&once.minus(&b.possible));
+            let links = |b: &Built, at: &Built| {
+                let mut comparisons = filters.iter().filter_map(|f| f.0.as_ref()).peekable();
+                comparisons.peek().is_some() && {
+                    let later = later(b);
+                    comparisons.any(|c| c.links(at, b, &later))
+                }
             };
+            let connected = |b: &Built, at: &Built| b.possible.meets(&at.possible) || links(b, at);
             let any = rest.iter().any(|r| connected(&r.1, &at));
-            let mut best: Option<(usize, Built, Option<usize>)> = None;
+            let mut best: Option<(usize, Built, Vec<usize>)> = None;
             let mut tried = 0;
             for (i, (node, built)) in rest.iter().enumerate() {
                 if any && !connected(built, &at) {
@@ -94,13 +112,9 @@ impl Builder<'_> {
                 if tried > MAX_TRIED || scope::is_over() {
                     break;
                 }
-                let link = link(&filters, &at, built);
-                let next = match link {
-                    Some((_, pair)) => self.linked(&at, built, pair),
-                    None => self.next(&at, node, built),
-                };
+                let (next, used) = self.next_by(&at, node, built, &later(built), &filters);
                 if best.as_ref().is_none_or(|b| score(&next) < score(&b.1)) {
-                    best = Some((i, next, link.map(|l| l.0)));
+                    best = Some((i, next, used));
                 }
             }
             let Some((i, next, used)) = best else {
@@ -109,33 +123,73 @@ impl Builder<'_> {
             };
             rest.swap_remove(i);
             at = next.refilled(rows).refilled(taken.swap_remove(i));
-            if let Some(used) = used {
+            for used in used.into_iter().rev() {
                 filters.remove(used);
             }
-            let (now, later) = filters.into_iter().partition(|f: &Arc<Expr>| {
+            let (now, later): (Filters, Filters) = filters.into_iter().partition(|(_, f)| {
                 let slots = f.slots();
                 !f.per_row && !slots.is_empty() && slots.is_within(&at.certain)
             });
             filters = later;
+            let now: Vec<Arc<Expr>> = now.into_iter().map(|f| f.1).collect();
             at = self.filter(at, &now);
         }
+        let filters: Vec<Arc<Expr>> = filters.into_iter().map(|f| f.1).collect();
         self.filter(at, &filters)
     }
 
-    /// The join by a filter that equates a slot of each side.
-    fn linked(&mut self, at: &Built, built: &Built, pair: Pair) -> Built {
+    /// The join with a part, and the places of the filters that it needs no more.
+    fn next_by(
+        &mut self,
+        at: &Built,
+        node: &Node,
+        built: &Built,
+        later: &SlotSet,
+        filters: &Filters,
+    ) -> (Built, Vec<usize>) {
         // The side that is held is the smaller one.
-        let ((left, l), (right, r)) = if at.rows < built.rows {
-            ((built, pair.right), (at, pair.left))
+        let (left, right) = if at.rows < built.rows {
+            (built, at)
         } else {
-            ((at, pair.left), (built, pair.right))
+            (at, built)
         };
-        if pair.same {
-            // Both sides then share the slot.
-            let right = self.extend(right.clone(), l, &equal::copy(r));
-            return hash_join(left.clone(), right, JoinKind::Inner, None);
+        let mut linked = |left: &Built, right: &Built| {
+            let comparisons = filters.iter().map(|f| f.0.as_ref());
+            self.matched(left, right, JoinKind::Inner, later, comparisons)
+        };
+        let is_equality = |i: &usize| filters[*i].0.as_ref().is_some_and(|c| !c.is_order());
+        let mut best = linked(left, right);
+        if best.as_ref().is_some_and(|b| !b.1.iter().any(is_equality)) {
+            // Two bounds of one column are better than one of each.
+            let other = linked(right, left);
+            if let (Some(a), Some(b)) = (&best, &other)
+                && score(&b.0) < score(&a.0)
+            {
+                best = other;
+            }
         }
-        equal_join(left.clone(), right.clone(), (l, r))
+        let shares = built.possible.meets(&at.possible);
+        match best {
+            Some((linked, used)) if !shares => {
+                if used.iter().any(is_equality) {
+                    return (linked, used);
+                }
+                let plain = self.next(at, node, built);
+                if score(&plain) < score(&linked) {
+                    return (plain, vec![]);
+                }
+                (linked, used)
+            }
+            Some((linked, used)) => {
+                let plain = self.next(at, node, built);
+                // What is tested after it drops most of its rows.
+                if plain.cost + plain.rows * cost::OUT < score(&linked) {
+                    return (plain, vec![]);
+                }
+                (linked, used)
+            }
+            None => (self.next(at, node, built), vec![]),
+        }
     }
 
     fn next(&mut self, at: &Built, node: &Node, built: &Built) -> Built {
@@ -160,25 +214,8 @@ impl Builder<'_> {
     }
 }
 
-/// The filter that equates a slot of one side with one of the other, which share no slot: its place, and the two slots.
-fn link(filters: &[Arc<Expr>], left: &Built, right: &Built) -> Option<(usize, Pair)> {
-    if left.possible.meets(&right.possible) {
-        return None;
-    }
-    filters.iter().enumerate().find_map(|(i, f)| {
-        let (.., same) = equal::pair(f)?;
-        let (left, right) = equal::between(f, &left.certain, &right.certain)?;
-        Some((i, Pair { left, right, same }))
-    })
-}
-
-/// A slot of each side, and whether the terms must be the same, or their values.
-#[derive(Clone, Copy)]
-struct Pair {
-    left: Slot,
-    right: Slot,
-    same: bool,
-}
+/// Filters, each with the comparison that it is.
+type Filters = Vec<(Option<Comparison>, Arc<Expr>)>;
 
 /// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
 /// a path does, and a product is not to be made before. The second are filters over several.

@@ -1,88 +1,463 @@
-//! OPTIONAL whose condition equates a term of one side with one of the other: a key to match by, instead of a test
-//! of every pair.
+//! Conditions that compare the two sides of a join, each side by an expression over its own rows: keys to match by, in place of a
+//! test of every pair.
+//!
+//! `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)`, `YEAR(?a) = YEAR(?b)` and their like. An expression that is
+//! not a variable becomes a hidden column of its side first. A row whose expression is an error, or unbound, matches nothing,
+//! as the comparison would not be true with it.
 
-use crate::expression::Expr;
-use crate::logical::{End, Kind, Node, Place};
+use crate::build::{Builder, Built, match_join};
+use crate::expression::{Expr, map_parts, walk};
+use crate::logical::{Kind, Node};
+use crate::operator::{Match, MatchBy};
 use crate::set::SlotSet;
-use jindou_syntax::algebra::Expression;
+use crate::{JoinKind, Relation, Slot};
+use jindou_syntax::algebra::{Expression, Function, Variable};
 use std::sync::Arc;
 
-/// For each conjunct `?l = ?r` that can only hold for one and the same term, the right side gets a copy of `?r` under
-/// the name `?l`, which both sides then share. Gives the right side, and what is left of the condition.
-///
-/// `?l` is bound in every row of the left side and not mentioned in the right one, `?r` the other way round; so a
-/// pair of rows is compatible with the copy exactly if the conjunct is true for it, and no row gains a binding.
-/// An IRI or a blank node equals only itself, so it is enough that one of the two is known to be one.
-pub(crate) fn keyed(
-    left: &Node,
-    mut right: Node,
-    condition: Vec<Arc<Expr>>,
-) -> (Node, Vec<Arc<Expr>>) {
-    let mut rest = vec![];
-    for c in condition {
-        match key(left, &right, &c) {
-            Some((l, copy)) => right = right.extend(l, Arc::new(copy)),
-            None => rest.push(c),
-        }
-    }
-    (right, rest)
+/// Comparisons of a list of conditions that are looked at; more are tested on pairs.
+const MOST: usize = 64;
+/// Slots up to which columns are added: plans that are tried and given up take some, too.
+const MOST_SLOTS: Slot = 1 << 15;
+/// Variables of a condition that is looked at.
+const FEW: usize = 32;
+/// Rows on each side from which on the held side is sorted for `<`.
+const SORTED: f64 = 4.0;
+/// Parts of an expression that its column is named after.
+const NAMED: usize = 12;
+/// Parts of a condition in which a value is put in the place of a variable.
+const MOST_PARTS: usize = 256;
+/// Parts of a value that is put in place of the variable it is bound to.
+const SMALL: usize = 16;
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    value: Expr,
+    slots: SlotSet,
+    /// The variable's slot, or the column that the value gets.
+    key: Slot,
+    is_variable: bool,
 }
 
-fn key(left: &Node, right: &Node, c: &Expr) -> Option<(crate::Slot, Expr)> {
-    let (a, b, same) = match &*c.expression {
-        Expression::Equal(a, b) => (a, b, false),
-        Expression::SameTerm(a, b) => (a, b, true),
-        _ => return None,
-    };
-    let (Expression::Variable(a), Expression::Variable(b)) = (&**a, &**b) else {
+/// A condition that compares two expressions, neither of them constant.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    left: Side,
+    right: Side,
+    by: MatchBy,
+}
+
+/// A comparison whose sides are those of a join, in this order.
+#[derive(Clone, Copy)]
+struct Oriented<'c> {
+    left: &'c Side,
+    right: &'c Side,
+    by: MatchBy,
+}
+
+impl Oriented<'_> {
+    /// True if both are bounds from below, or both from above.
+    fn same_way(&self, other: &Self) -> bool {
+        let is_less =
+            |o: &Self| matches!(o.by, MatchBy::Order(Relation::Less | Relation::LessOrEqual));
+        is_less(self) == is_less(other)
+    }
+}
+
+/// The two expressions that a condition compares, where nothing but the comparison being true makes the condition true.
+pub(crate) fn sides(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
+    use Expression as E;
+    let order = MatchBy::Order;
+    let mut e = e;
+    // `!(?a != ?b)`
+    while let E::Not(inner) = e {
+        let E::Not(inner) = &**inner else { return None };
+        e = inner;
+    }
+    match e {
+        E::Equal(a, b) => Some((&**a, &**b, MatchBy::Value)),
+        E::In(a, list) => match list.as_slice() {
+            [b] => Some((&**a, b, MatchBy::Value)),
+            _ => None,
+        },
+        E::SameTerm(a, b) => Some((&**a, &**b, MatchBy::Term)),
+        E::Less(a, b) => Some((&**a, &**b, order(Relation::Less))),
+        E::LessOrEqual(a, b) => Some((&**a, &**b, order(Relation::LessOrEqual))),
+        E::Greater(a, b) => Some((&**a, &**b, order(Relation::Greater))),
+        E::GreaterOrEqual(a, b) => Some((&**a, &**b, order(Relation::GreaterOrEqual))),
+        _ => None,
+    }
+}
+
+/// Parts of an expression, itself included.
+fn size(e: &Expression) -> usize {
+    let mut n = 0;
+    walk(e, &mut |_| n += 1);
+    n
+}
+
+/// The condition that compares an expression with a variable.
+pub(crate) fn comparison(e: Expression, by: MatchBy, with: Variable) -> Expression {
+    use Expression as E;
+    let (a, b) = (Arc::new(e), Arc::new(E::Variable(with)));
+    match by {
+        MatchBy::Term => E::SameTerm(a, b),
+        MatchBy::Value => E::Equal(a, b),
+        MatchBy::Order(r) => match r {
+            Relation::Less => E::Less(a, b),
+            Relation::LessOrEqual => E::LessOrEqual(a, b),
+            Relation::Greater => E::Greater(a, b),
+            Relation::GreaterOrEqual => E::GreaterOrEqual(a, b),
+            Relation::Equal => E::Equal(a, b),
+            Relation::NotEqual => E::Not(Arc::new(E::Equal(a, b))),
+        },
+    }
+}
+
+/// The slots that an expression of the condition reads.
+pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
+    let mut out = SlotSet::default();
+    walk(e, &mut |e| {
+        if let Expression::Variable(v) | Expression::Bound(v) = e
+            && let Some(slot) = scope.slot(v)
+        {
+            out.insert(slot);
+        }
+    });
+    out
+}
+
+/// The slots on the two sides of a condition that compares, each of which has some; `None` for any other condition.
+pub(crate) fn slots_compared(f: &Expr) -> Option<(SlotSet, SlotSet)> {
+    if f.per_row || f.variables.len() > FEW {
         return None;
-    };
-    for (l, r) in [(a, b), (b, a)] {
-        let (left_slot, right_slot) = (c.slot(l)?, c.slot(r)?);
-        let apart = left.certain.has(left_slot)
-            && !right.uses.has(left_slot)
-            && right.certain.has(right_slot)
-            && !left.uses.has(right_slot);
-        if apart && (same || resources(left).has(left_slot) || resources(right).has(right_slot)) {
-            let copy = Expr::plain(r.clone().into(), [(r.clone(), right_slot)]);
-            return Some((left_slot, copy));
-        }
     }
-    None
+    let (a, b, _) = sides(&f.expression)?;
+    let (a, b) = (slots_of(a, f), slots_of(b, f));
+    let same = a.is_within(&b) && b.is_within(&a);
+    (!a.is_empty() && !b.is_empty() && !same).then_some((a, b))
 }
 
-/// Slots that every solution binds to an IRI or a blank node: subjects, predicates and graphs of patterns.
-fn resources(node: &Node) -> SlotSet {
-    let all = match &node.kind {
-        Kind::Bgp(b) => b
-            .patterns
-            .iter()
-            .flat_map(|p| {
-                let end = |e: &End| match e {
-                    End::Slot(s) => Some(*s),
-                    End::Term(_) => None,
-                };
-                let graph = match &p.place {
-                    Place::Slot(g) => Some(*g),
-                    _ => None,
-                };
-                [end(&p.subject), end(&p.predicate), graph]
-            })
-            .flatten()
-            .collect(),
-        Kind::Join(parts) => parts
-            .iter()
-            .fold(SlotSet::default(), |all, p| all.or(&resources(p))),
-        Kind::LeftJoin { left: inner, .. }
-        | Kind::Minus { left: inner, .. }
-        | Kind::Filter { inner, .. }
-        | Kind::Extend { inner, .. }
-        | Kind::OrderBy { inner, .. }
-        | Kind::Distinct { inner, .. }
-        | Kind::Reduced { inner, .. }
-        | Kind::Slice { inner, .. }
-        | Kind::Project(inner) => resources(inner),
-        _ => SlotSet::default(),
+/// Variables that conditions somewhere in the tree compare by `=` with others.
+pub(crate) fn compared(root: &Node) -> SlotSet {
+    let mut out = SlotSet::default();
+    let mut open = vec![root];
+    let mut add = |list: &[Arc<Expr>]| {
+        for f in list {
+            if let Some((a, b, MatchBy::Value)) = sides(&f.expression) {
+                for e in [a, b] {
+                    if let Expression::Variable(v) = e
+                        && let Some(slot) = f.slot(v)
+                    {
+                        out.insert(slot);
+                    }
+                }
+            }
+        }
     };
-    all.and(&node.certain)
+    while let Some(node) = open.pop() {
+        match &node.kind {
+            Kind::Bgp(b) => add(&b.filters),
+            Kind::Join(list) | Kind::Union(list) => open.extend(list),
+            Kind::LeftJoin {
+                left,
+                right,
+                condition,
+            } => {
+                add(condition);
+                open.extend([&**left, &**right]);
+            }
+            Kind::Minus { left, right } => open.extend([&**left, &**right]),
+            Kind::Apply { input, body, .. } => open.extend([&**input, &**body]),
+            Kind::Filter { inner, filters } => {
+                add(filters);
+                open.push(inner);
+            }
+            Kind::Extend { inner, .. }
+            | Kind::Group { inner, .. }
+            | Kind::OrderBy { inner, .. }
+            | Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::Slice { inner, .. }
+            | Kind::Project(inner) => open.push(inner),
+            Kind::Graphs(_)
+            | Kind::HasGraph(_)
+            | Kind::Path(_)
+            | Kind::Values { .. }
+            | Kind::Service(_) => {}
+        }
+    }
+    out
+}
+
+/// The condition with the value in place of the variable that it is bound to, where that makes a comparison of two sides of a
+/// join of it. The value must not vary, and is small: each condition gets a copy.
+pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
+    if f.per_row || value.per_row || slots_compared(f).is_none() {
+        return None;
+    }
+    let none = crate::Functions::new();
+    if value.functions != f.functions && value.functions != none && f.functions != none {
+        return None;
+    }
+    if value.base_iri.is_some() && f.base_iri.is_some() && value.base_iri != f.base_iri {
+        return None;
+    }
+    let mut uses = 0;
+    let mut fits = size(&value.expression) <= SMALL && size(&f.expression) <= MOST_PARTS;
+    let is_to = |v| f.slot(v) == Some(to);
+    walk(&f.expression, &mut |e| match e {
+        Expression::Variable(v) if is_to(v) => uses += 1,
+        // A value is not a variable.
+        Expression::Bound(v) if is_to(v) => fits = false,
+        _ => {}
+    });
+    // Names are those of the query, where inner scopes may have the same ones for other slots.
+    let clash = value
+        .variables
+        .iter()
+        .any(|(v, s)| f.slot(v).is_some_and(|of| of != *s));
+    if !fits || uses != 1 || clash {
+        return None;
+    }
+    let (name, _) = f.variables.iter().find(|v| v.1 == to)?;
+    let expression = replaced(&f.expression, name, &value.expression)?;
+    let mut out = f.clone();
+    let mut variables: Vec<(Variable, Slot)> =
+        f.variables.iter().filter(|v| v.1 != to).cloned().collect();
+    for v in &*value.variables {
+        if !variables.contains(v) {
+            variables.push(v.clone());
+        }
+    }
+    out.expression = Arc::new(expression);
+    out.variables = variables.into();
+    if value.functions != none {
+        out.functions = value.functions.clone();
+    }
+    if value.base_iri.is_some() {
+        out.base_iri.clone_from(&value.base_iri);
+    }
+    slots_compared(&out).is_some().then_some(out)
+}
+
+/// The expression with a value in the place of a variable; `None` if it does not have it. Recurses.
+fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<Expression> {
+    if matches!(e, Expression::Variable(v) if v == variable) {
+        return Some(value.shared());
+    }
+    let mut part = |e: &Expression| Ok::<_, std::convert::Infallible>(replaced(e, variable, value));
+    map_parts(e, &mut part).ok().flatten()
+}
+
+/// True if the expression's values are IRIs, blank nodes or strings, with a language or without, which are equal to nothing but
+/// themselves.
+pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
+    use Function as F;
+    match e {
+        Expression::NamedNode(_) => true,
+        Expression::Variable(v) => scope.slot(v).is_some_and(|s| rows.texts.has(s)),
+        Expression::FunctionCall(f, _) => matches!(
+            f,
+            F::Str
+                | F::Lang
+                | F::Datatype
+                | F::Iri
+                | F::Concat
+                | F::SubStr
+                | F::Replace
+                | F::UCase
+                | F::LCase
+                | F::EncodeForUri
+                | F::StrBefore
+                | F::StrAfter
+                | F::StrLang
+                | F::Tz
+                | F::Md5
+                | F::Sha1
+                | F::Sha256
+                | F::Sha384
+                | F::Sha512
+        ),
+        _ => false,
+    }
+}
+
+impl Side {
+    /// True if the expression can be computed from the rows of one side of a join: what the other side could add, or a part that
+    /// is joined `later`, they surely have themselves.
+    fn is_of(&self, own: &Built, other: &Built, later: &SlotSet) -> bool {
+        let added = |s| other.possible.has(s) || later.has(s);
+        self.slots.meets(&own.possible)
+            && self.slots.iter().all(|s| own.certain.has(s) || !added(s))
+    }
+}
+
+impl Comparison {
+    fn between<'c>(&'c self, left: &Built, right: &Built, later: &SlotSet) -> Option<Oriented<'c>> {
+        let (a, b) = (&self.left, &self.right);
+        // In one place both would be tested before.
+        let apart = |l: &Side, r: &Side| {
+            !l.slots.is_within(&right.certain) && !r.slots.is_within(&left.certain)
+        };
+        if a.is_of(left, right, later) && b.is_of(right, left, later) && apart(a, b) {
+            return Some(Oriented {
+                left: a,
+                right: b,
+                by: self.by,
+            });
+        }
+        if b.is_of(left, right, later) && a.is_of(right, left, later) && apart(b, a) {
+            return Some(Oriented {
+                left: b,
+                right: a,
+                by: flipped(self.by),
+            });
+        }
+        None
+    }
+
+    /// True if it connects the rows of two inputs that have no slot in common, or more closely those that have: by equality.
+    pub(crate) fn links(&self, left: &Built, right: &Built, later: &SlotSet) -> bool {
+        !self.is_order() && self.between(left, right, later).is_some()
+    }
+
+    pub(crate) fn is_order(&self) -> bool {
+        matches!(self.by, MatchBy::Order(_))
+    }
+}
+
+/// The comparison of the second with the first.
+pub(crate) fn flipped(by: MatchBy) -> MatchBy {
+    match by {
+        MatchBy::Order(r) => MatchBy::Order(match r {
+            Relation::Less => Relation::Greater,
+            Relation::LessOrEqual => Relation::GreaterOrEqual,
+            Relation::Greater => Relation::Less,
+            Relation::GreaterOrEqual => Relation::LessOrEqual,
+            Relation::Equal | Relation::NotEqual => r,
+        }),
+        MatchBy::Term | MatchBy::Value => by,
+    }
+}
+
+impl Builder<'_> {
+    /// The comparisons among conditions, at the places of these.
+    pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<Comparison>> {
+        let mut found = 0;
+        conditions
+            .iter()
+            .map(|f| {
+                if found >= MOST || slots_compared(f).is_none() {
+                    return None;
+                }
+                let (a, b, by) = sides(&f.expression)?;
+                found += 1;
+                Some(Comparison {
+                    left: self.side(a, f)?,
+                    right: self.side(b, f)?,
+                    by,
+                })
+            })
+            .collect()
+    }
+
+    /// A slot for a column that a join matches by; `None` if there are so many slots that others may need what is left.
+    pub(crate) fn key(&mut self, name: impl FnOnce(Slot) -> String) -> Option<Slot> {
+        let key = Slot::try_from(self.slots.len()).ok()?;
+        if key >= MOST_SLOTS {
+            return None;
+        }
+        self.slots.push(name(key));
+        Some(key)
+    }
+
+    fn side(&mut self, e: &Expression, scope: &Expr) -> Option<Side> {
+        let slots = slots_of(e, scope);
+        let value = scope.only(e);
+        if let Expression::Variable(v) = e {
+            let key = scope.slot(v)?;
+            return Some(Side {
+                value,
+                slots,
+                key,
+                is_variable: true,
+            });
+        }
+        let name = |key: Slot| match size(e) {
+            n if n <= NAMED => format!("key {e}"),
+            _ => format!("key {key}"),
+        };
+        let key = self.key(name)?;
+        Some(Side {
+            value,
+            slots,
+            key,
+            is_variable: false,
+        })
+    }
+
+    /// The join of two inputs by those of the comparisons that are between them; the places of these come with it, as they need
+    /// no test any more. `None` if there are none. `later` are the slots that parts may bind which are joined with them.
+    pub(crate) fn matched<'c>(
+        &mut self,
+        left: &Built,
+        right: &Built,
+        kind: JoinKind,
+        later: &SlotSet,
+        comparisons: impl Iterator<Item = Option<&'c Comparison>>,
+    ) -> Option<(Built, Vec<usize>)> {
+        let mut between: Vec<(usize, Oriented<'c>)> = comparisons
+            .enumerate()
+            .filter_map(|(i, c)| Some((i, c?.between(left, right, later)?)))
+            .collect();
+        let is_order = |o: &Oriented<'_>| matches!(o.by, MatchBy::Order(_));
+        let equal = between.iter().any(|b| !is_order(&b.1));
+        let large = left.rows >= SORTED && right.rows >= SORTED;
+        if equal || !large || left.possible.meets(&right.possible) {
+            between.retain(|b| !is_order(&b.1));
+        } else if let Some(&(_, first)) = between.first() {
+            // One column is sorted. It may have another bound.
+            let bounds = |o: &Oriented<'_>| o.right.key == first.right.key && !o.same_way(&first);
+            let second = between.iter().position(|b| bounds(&b.1));
+            between = [Some(0), second]
+                .into_iter()
+                .flatten()
+                .filter_map(|i| between.get(i).copied())
+                .collect();
+        }
+        if between.is_empty() {
+            return None;
+        }
+        let (mut l, mut r) = (left.clone(), right.clone());
+        let mut matches: Vec<Match> = vec![];
+        let mut used = vec![];
+        for (i, o) in between {
+            let text = is_text(&o.left.value.expression, &o.left.value, &l)
+                || is_text(&o.right.value.expression, &o.right.value, &r);
+            let by = match o.by {
+                MatchBy::Value if text => MatchBy::Term,
+                by => by,
+            };
+            l = self.with_key(l, o.left);
+            r = self.with_key(r, o.right);
+            let one = Match {
+                left: o.left.key,
+                right: o.right.key,
+                by,
+            };
+            if !matches.contains(&one) {
+                matches.push(one);
+            }
+            used.push(i);
+        }
+        Some((match_join(l, r, kind, matches, None), used))
+    }
+
+    fn with_key(&mut self, rows: Built, side: &Side) -> Built {
+        if side.is_variable || rows.possible.has(side.key) {
+            return rows;
+        }
+        self.extend(rows, side.key, &side.value)
+    }
 }

@@ -36,6 +36,7 @@ mod semi;
 mod set;
 mod show;
 mod slots;
+mod split;
 mod stars;
 mod steps;
 mod translate;
@@ -56,8 +57,8 @@ pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use jindou_dictionary::index::Relation;
 pub use jindou_syntax::algebra as sparql;
 pub use operator::{
-    Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Operator,
-    Path, Service, Walk,
+    Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Match,
+    MatchBy, Operator, Path, Service, Walk,
 };
 pub use oxiri;
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};

@@ -573,10 +573,9 @@ impl Node {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
         });
-        let (right, condition) = crate::keyed::keyed(&left, right.filter(inside), condition);
         let kind = Kind::LeftJoin {
             left: Box::new(left),
-            right: Box::new(right),
+            right: Box::new(right.filter(inside)),
             condition,
         };
         Self::of(kind, certain, possible, uses)

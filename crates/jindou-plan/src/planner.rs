@@ -6,7 +6,7 @@ use crate::operator::prune;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
-use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
+use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, keyed, semi, translate};
 use jindou_model::{Error, Result, scope};
 use jindou_store::Graph;
 use jindou_syntax::algebra::Query;
@@ -98,6 +98,7 @@ fn plan_here(
         reaches: Reaches::default(),
         graphs: None,
         tries: Builder::tries_for(&logical.root),
+        compared: keyed::compared(&logical.root),
     };
     let mut built = builder.build(&logical.root);
     scope::look()?;

@@ -77,16 +77,14 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
                 right,
                 on,
                 condition: None,
-                equal,
+                matches,
             }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
                 // The other way round the larger side, which streams now, would be held.
                 if right.columns().minus(&keys).meets(&needed) {
                     return changed;
                 }
-                if let Some((l, _)) = equal {
-                    keys.insert(*l);
-                }
+                matches.iter().for_each(|m| keys.insert(m.left));
                 *kind = JoinKind::Semi;
                 changed = true;
                 needed.add(&keys);

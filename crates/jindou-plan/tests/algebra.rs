@@ -5,9 +5,11 @@
 mod interpret;
 
 use interpret::Data;
-use jindou_plan::{Form, PlanOptions};
+use jindou_plan::{Form, MatchBy, Operator, Plan, PlanOptions, Walk};
 use jindou_store::{Snapshot, testing};
-use jindou_testing::{Answer, Rng, answer, quads, query};
+use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
+use oxrdf::Quad;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[derive(Default)]
@@ -17,19 +19,46 @@ struct Tally {
     empty: usize,
     skipped: usize,
     wrong: Vec<String>,
+    /// Comparisons that joins match by.
+    matched: BTreeSet<String>,
+}
+
+impl Tally {
+    /// Notes the joins by comparisons, such as `hash anti-join` by `Value`.
+    fn note(&mut self, plan: &Plan) {
+        plan.root.walk(&mut |op| {
+            if let Operator::Join(j) = op {
+                for m in &j.matches {
+                    let by = match m.by {
+                        MatchBy::Order(_) => "Order".to_owned(),
+                        other => format!("{other:?}"),
+                    };
+                    self.matched.insert(format!("{:?} by {by}", j.kind));
+                }
+            }
+            Walk::Into
+        });
+    }
 }
 
 /// Differences that are shown.
 const SHOWN: usize = 4;
 
+/// Random data, and random queries over it.
+type Maker = (fn(&mut Rng) -> Vec<Quad>, fn(&mut Rng, &[Quad]) -> Query);
+
+const ALL: Maker = (quads, query);
+/// Parts that only comparisons of their values connect.
+const COMPARING: Maker = (comparing_quads, comparing_query);
+
 /// One store, several queries.
-fn case(seed: u64, queries: usize, tally: &mut Tally) {
+fn case(seed: u64, queries: usize, maker: Maker, tally: &mut Tally) {
     let mut rng = Rng::new(seed);
-    let data = quads(&mut rng);
+    let data = (maker.0)(&mut rng);
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
     for _ in 0..queries {
-        let q = query(&mut rng, &data);
+        let q = (maker.1)(&mut rng, &data);
         let want = match answer(&data, &q.oracle) {
             Ok(a) => a,
             Err(e) => panic!("seed {seed}: {e}\n{}", q.oracle),
@@ -71,16 +100,17 @@ fn case(seed: u64, queries: usize, tally: &mut Tally) {
             ));
             continue;
         }
+        tally.note(&plan);
         tally.same += 1;
         tally.rows += want.len();
         tally.empty += usize::from(want.is_empty());
     }
 }
 
-fn run(first: u64, stores: u64, queries: usize) {
+fn run(first: u64, stores: u64, queries: usize, maker: Maker) -> BTreeSet<String> {
     let mut tally = Tally::default();
     for seed in first..first + stores {
-        case(seed, queries, &mut tally);
+        case(seed, queries, maker, &mut tally);
         if tally.wrong.len() >= SHOWN {
             break;
         }
@@ -98,10 +128,12 @@ fn run(first: u64, stores: u64, queries: usize) {
         empty,
         skipped,
         wrong: _,
+        matched,
     } = tally;
     println!("{same} plans agree, {rows} rows, {empty} empty, {skipped} skipped as too large");
     assert!(skipped * 10 < same, "most cases must be tried");
     assert!(empty * 10 < same * 7, "some queries must have answers");
+    matched
 }
 
 /// Queries that the segments' counts can answer are answered without a step, and rightly.
@@ -143,12 +175,23 @@ fn counts_come_from_the_segments() {
 
 #[test]
 fn plans_mean_what_spareval_says() {
-    run(1, 80, 25);
+    run(1, 80, 25, ALL);
+}
+
+#[test]
+fn plans_of_comparisons_mean_what_spareval_says() {
+    let matched = run(1, 60, 20, COMPARING);
+    for kind in ["Inner", "Left", "Semi", "Anti"] {
+        for by in ["Term", "Value", "Order"] {
+            let way = format!("{kind} by {by}");
+            assert!(matched.contains(&way), "no {way}: {matched:?}");
+        }
+    }
 }
 
 /// The same for longer: `cargo test --release -p jindou-plan --test algebra -- --ignored`.
 #[test]
 #[ignore = "minutes"]
 fn plans_mean_what_spareval_says_for_long() {
-    run(1_000_000, 2_000, 50);
+    run(1_000_000, 2_000, 50, ALL);
 }

@@ -5,6 +5,7 @@
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
 
 pub mod attack;
+mod comparing;
 mod expression;
 mod matrix;
 mod mutate;
@@ -15,6 +16,7 @@ mod random;
 pub mod reference;
 mod specified;
 
+pub use comparing::{comparable, comparing_quads, comparing_query};
 pub use expression::{Theme, Tree, algebra, tree};
 pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;

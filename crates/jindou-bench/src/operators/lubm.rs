@@ -17,6 +17,10 @@ const NAMES: &str = "SELECT ?s ?n { ?s ub:name ?n }";
 const EMAILS: &str = "SELECT ?s ?e { ?s ub:emailAddress ?e }";
 const ASSISTANTS: &str = "SELECT ?s ?t { ?s ub:teachingAssistantOf ?t }";
 const TYPES: &str = "SELECT ?s ?t { ?s a ?t }";
+const AUTHORS: &str = "SELECT ?d ?a { ?d ub:publicationAuthor ?a }";
+const HEADS: &str = "SELECT ?x ?e { ?x ub:headOf ?d ; ub:emailAddress ?e }";
+/// The answer to the questions about equality, by a join.
+const ADVISED: Check = Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?a }");
 
 const LUBM_LIST: &[Question] = &[
     question(
@@ -300,6 +304,69 @@ const LUBM_LIST: &[Question] = &[
         &[EMAILS],
         Check::Same(
             "SELECT ?s ?m { ?s ub:emailAddress ?e BIND(CONCAT(\"mail\", CONCAT(\"to:\", ?e)) AS ?m) }",
+        ),
+    ),
+    question(
+        "comparison",
+        "?a = ?b",
+        "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(?a = ?b) }",
+        &[AUTHORS, ADVISOR],
+        ADVISED,
+    ),
+    question(
+        "comparison",
+        "STR(?a) = STR(?b)",
+        "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(STR(?a) = STR(?b)) }",
+        &[AUTHORS, ADVISOR],
+        ADVISED,
+    ),
+    question(
+        "comparison",
+        "?a IN (?b)",
+        "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(?a IN (?b)) }",
+        &[AUTHORS, ADVISOR],
+        ADVISED,
+    ),
+    question(
+        "comparison",
+        "LANG(?a) = LANG(?b)",
+        "SELECT ?s ?k { ?s ub:emailAddress ?e VALUES (?k ?m) { (1 \"a\"@en) (2 \"b\") (3 \"c\"@de) (4 \"d\"@fr) (5 \"e\"@it) } \
+         FILTER(LANG(?e) = LANG(?m)) }",
+        &[EMAILS],
+        Check::Same("SELECT ?s ?k { ?s ub:emailAddress ?e BIND(2 AS ?k) }"),
+    ),
+    question(
+        "comparison",
+        "OPTIONAL by ?a = ?b",
+        "SELECT ?d ?s { ?d ub:publicationAuthor ?a OPTIONAL { ?s ub:advisor ?b FILTER(?a = ?b) } }",
+        &[AUTHORS, ADVISOR],
+        Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a OPTIONAL { ?s ub:advisor ?a } }"),
+    ),
+    question(
+        "comparison",
+        "NOT EXISTS by STR",
+        "SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?b FILTER(STR(?a) = STR(?b)) } }",
+        &[AUTHORS, ADVISOR],
+        Check::Same("SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?a } }"),
+    ),
+    question(
+        "comparison",
+        "?a < ?b, pairs",
+        "SELECT ?x ?y { ?x ub:headOf ?d ; ub:emailAddress ?e . ?y ub:headOf ?c ; ub:emailAddress ?f FILTER(?e < ?f) }",
+        &[HEADS, HEADS],
+        Check::Same(
+            "SELECT ?x ?y { ?x ub:headOf ?d ; ub:emailAddress ?e . ?y ub:headOf ?c ; ub:emailAddress ?f \
+             FILTER(COALESCE(?e < ?f, false)) }",
+        ),
+    ),
+    question(
+        "comparison",
+        "?a < ?b, EXISTS",
+        "SELECT ?s ?e { ?s ub:emailAddress ?e FILTER EXISTS { ?x ub:headOf ?d ; ub:emailAddress ?f FILTER(?f < ?e) } }",
+        &[EMAILS, HEADS],
+        Check::Same(
+            "SELECT ?s ?e { { SELECT (MIN(?f) AS ?least) { ?x ub:headOf ?d ; ub:emailAddress ?f } } \
+             ?s ub:emailAddress ?e FILTER(COALESCE(?e > ?least, false)) }",
         ),
     ),
     question(

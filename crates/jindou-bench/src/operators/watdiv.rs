@@ -157,6 +157,26 @@ const WATDIV_LIST: &[Question] = &[
         ),
     ),
     question(
+        "comparison",
+        "EXISTS by = of numbers",
+        "SELECT ?x ?p { ?x gr:price ?p FILTER EXISTS { ?y gr:price ?q FILTER(xsd:integer(?p) = xsd:decimal(?q) * 2) } }",
+        &[PRICES, PRICES],
+        Check::Same(
+            "SELECT ?x ?p { { SELECT ?x ?p (xsd:integer(?p) AS ?v) { ?x gr:price ?p } } \
+             { SELECT DISTINCT (xsd:integer(?q) * 2 AS ?v) { ?y gr:price ?q } } }",
+        ),
+    ),
+    question(
+        "comparison",
+        "NOT EXISTS by < of numbers",
+        "SELECT ?x ?p { ?x gr:price ?p FILTER NOT EXISTS { ?y gr:price ?q FILTER(xsd:integer(?p) < xsd:integer(?q) * 0.9) } }",
+        &[PRICES, PRICES],
+        Check::Same(
+            "SELECT ?x ?p { { SELECT (MAX(xsd:integer(?q)) * 0.9 AS ?most) { ?y gr:price ?q } } ?x gr:price ?p \
+             FILTER(COALESCE(xsd:integer(?p) >= ?most, false)) }",
+        ),
+    ),
+    question(
         "path",
         "+ forwards from one end",
         "SELECT ?b { w:User1 w:follows+ ?b }",

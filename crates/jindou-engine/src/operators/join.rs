@@ -1,16 +1,17 @@
 //! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
-use super::equal::EqualSpec;
 use super::join_table::{Class, Index, JoinTable, Shape, masks_of};
+use super::partners::Expansion;
 use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::compile::Builder;
 use crate::explore::{Flow, Halt, Run};
 use crate::filter::Filters;
 use crate::key_table::NONE;
+use crate::row_buffer::RowBuffer;
 use crate::tree::with;
 use jindou_model::{Holder, Result};
-use jindou_plan::{JoinKey, JoinKind, Slot, operator};
+use jindou_plan::{JoinKind, Slot, operator};
 use jindou_store::segment::prefetch;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ struct Probe<'a> {
     /// By row of the batch: it has a partner.
     matched: Vec<u8>,
     lookup: Lookup,
+    expansion: Expansion,
     /// Row and place of each pair that is being written.
     left: Vec<u32>,
     right: Vec<u32>,
@@ -52,7 +54,7 @@ impl<'a> Builder<'_, 'a> {
             right,
             on,
             condition,
-            equal,
+            matches,
         } = op;
         let (kind, left_node) = (*kind, node + 1);
         let right_node = self.exec.nodes.after(left_node);
@@ -69,43 +71,25 @@ impl<'a> Builder<'_, 'a> {
             }
         }
         let made = (self.leaves.len(), self.links.len());
-        let mut left_slots = self.op(left, left_node)?;
-        let mut keys = on.clone();
-        if let Some((l, r)) = *equal {
-            let columns = (
-                left_slots.iter().position(|s| *s == l),
-                right_slots.iter().position(|s| *s == r),
-            );
-            let (Some(column), Some(of)) = columns else {
-                // Unbound in all rows of a side: never equal.
-                self.forget(made);
-                return Ok(with(left_slots, right_slots));
-            };
-            if !self.open.is_empty() {
-                let first = kind == JoinKind::Semi;
-                let spec = EqualSpec::new(column, &held, of, first, &self.exec.run)?;
-                self.exec.holds(node, spec.bytes());
-                self.link(spec, &left_slots, node);
-            }
-            left_slots = with(left_slots, [r]);
-            keys.push(JoinKey {
-                slot: r,
-                left_bound: true,
-                right_bound: true,
-            });
-        }
-        let shape = Shape::new(kind, &left_slots, &right_slots, &keys, condition.as_ref())?;
+        let left_slots = self.op(left, left_node)?;
+        let condition = condition.as_ref();
+        let shape = Shape::new(kind, &left_slots, &right_slots, on, matches, condition)?;
         let output = shape.output.clone();
+        let held = if shape.never {
+            if matches!(kind, JoinKind::Inner | JoinKind::Semi) {
+                self.forget(made);
+                return Ok(output);
+            }
+            RowBuffer::new(right_slots.len(), &self.exec.run, Holder::HashJoin)
+        } else {
+            held
+        };
         if self.open.is_empty() {
             return Ok(output);
         }
         let table = JoinTable::build(shape, held, &self.exec.run)?;
         self.exec.holds(node, table.bytes());
         self.link(table, &left_slots, node);
-        if let (Some((_, r)), JoinKind::Semi) = (equal, kind) {
-            // The left side's rows as they were.
-            return Ok(self.without(*r, output, node));
-        }
         Ok(output)
     }
 }
@@ -134,6 +118,7 @@ impl<'a> Probe<'a> {
             out: Batch::new(width, run.budget),
             matched: vec![],
             lookup: Lookup::default(),
+            expansion: Expansion::new(shape, run),
             left: vec![],
             right: vec![],
             masks: vec![],
@@ -212,8 +197,51 @@ impl<'a> Probe<'a> {
         if table.shape.kind == JoinKind::Minus && mask == 0 && table.shape.sure.is_empty() {
             return Ok(());
         }
-        self.lookup.find(table, index, rows, mask, some);
-        let pairs = matches!(table.shape.kind, JoinKind::Inner | JoinKind::Left);
+        if table.terms.is_empty() {
+            self.lookup.find(table, index, rows, mask, some, &[]);
+            return self.found(run, rows, class, index, some, rest);
+        }
+        let values = table.shape.sure.iter().skip(table.shape.first_value());
+        let columns: Vec<usize> = values.map(|k| k.left).collect();
+        let all_pairs = matches!(table.shape.kind, JoinKind::Inner | JoinKind::Left);
+        let mut expansion = std::mem::take(&mut self.expansion);
+        expansion.begin();
+        let mut flow = Ok(());
+        while flow.is_ok() {
+            let matched = &self.matched;
+            // Of rows whose partner is not given, one is enough.
+            let done = |row: u32| !all_pairs && matched.get(row as usize) == Some(&1);
+            let bounds = &table.shape.bounds;
+            match expansion.fill(run, &table.terms, &columns, bounds, rows, some, done) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => {
+                    flow = Err(e.into());
+                    break;
+                }
+            }
+            flow = run.check().map_err(Into::into).and_then(|()| {
+                let some = Some(&expansion.rows[..]);
+                self.lookup
+                    .find(table, index, rows, mask, some, &expansion.terms);
+                self.found(run, rows, class, index, some, rest)
+            });
+        }
+        self.expansion = expansion;
+        flow
+    }
+
+    /// Notes the rows (`some` of the batch, or all) whose keys were found, and writes their pairs.
+    fn found(
+        &mut self,
+        run: &Run<'_>,
+        rows: View<'_>,
+        class: &Class,
+        index: &Index,
+        some: Option<&[u32]>,
+        rest: &mut Rest<'_, '_, '_>,
+    ) -> Flow {
+        let pairs = matches!(self.table.shape.kind, JoinKind::Inner | JoinKind::Left);
         if self.condition.is_none() {
             match some {
                 None => {
@@ -426,7 +454,7 @@ impl Work for Probe<'_> {
 }
 
 impl Lookup {
-    /// `found` becomes the key numbers of the rows (`some` of the batch, or all).
+    /// `found` becomes the key numbers of the rows (`some` of the batch, or all); `terms` are those of keys by value.
     fn find(
         &mut self,
         table: &JoinTable<'_>,
@@ -434,6 +462,7 @@ impl Lookup {
         rows: View<'_>,
         mask: u64,
         some: Option<&[u32]>,
+        terms: &[Vec<u32>],
     ) {
         /// A join rarely has more keys; then a list is made.
         const FEW: usize = 8;
@@ -441,9 +470,14 @@ impl Lookup {
         let many: Vec<&[u32]>;
         let width = table.keys(mask).count();
         let n = some.map_or(rows.rows, <[u32]>::len);
+        let first = table.shape.first_value();
+        let by_value = |i: usize| terms.get(i.checked_sub(first)?);
         if let Some(some) = some {
             self.keys.resize(width.max(self.keys.len()), vec![]);
-            for (key, column) in table.keys(mask).zip(&mut self.keys) {
+            for (i, (key, column)) in table.keys(mask).zip(&mut self.keys).enumerate() {
+                if by_value(i).is_some() {
+                    continue;
+                }
                 let from = rows.column(key.left);
                 column.clear();
                 column.extend(
@@ -454,6 +488,7 @@ impl Lookup {
         }
         let keys = &self.keys;
         let column = |(i, left): (usize, usize)| match some {
+            _ if by_value(i).is_some() => by_value(i).map_or(&[][..], Vec::as_slice),
             Some(_) => keys.get(i).map_or(&[][..], Vec::as_slice),
             None => rows.column(left),
         };

@@ -5,6 +5,7 @@
 //! index of the class, made when it is first asked for. So any mix of bound and unbound keys is matched exactly. With keys
 //! that are always bound there is one class with one index, and its rows lie in the order of their keys.
 
+use super::partners::Terms;
 use crate::batch::{Charge, View};
 use crate::explore::{Flow, Run};
 use crate::key_table::{KeyTable, NONE};
@@ -13,14 +14,14 @@ use crate::tree::Layout;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
-use jindou_plan::{Condition, JoinKey, JoinKind, Slot};
+use jindou_plan::{Condition, JoinKey, JoinKind, Match, MatchBy, Relation, Slot};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
 /// Most keys that may be unbound: each takes a bit.
 const MOST_UNSURE: usize = 64;
 
-/// A slot of both sides.
+/// A slot of both sides, or one of each that must match.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub left: usize,
@@ -34,8 +35,18 @@ pub(crate) struct Shape<'a> {
     /// Slots of what comes out: those of the left side, then what the right side adds.
     pub output: Vec<Slot>,
     pub left_width: usize,
-    /// Bound in every row of both sides.
+    /// Bound in every row of both sides; then those of the matches, which are bound in every held row, and where the other side's
+    /// is unbound there is no partner.
     pub sure: Vec<Key>,
+    /// The comparisons of the last of `sure`: the row's own term is not the one to look up.
+    pub by_value: Vec<MatchBy>,
+    /// Second bounds: the place in `by_value` of a comparison by order, and another one with the same held column, the first
+    /// of whose sides is this column.
+    pub bounds: Vec<(usize, Relation, usize)>,
+    /// Columns of the held rows that must be bound.
+    needed: Vec<usize>,
+    /// A side lacks a column that must match: no pair does.
+    pub never: bool,
     /// May be unbound in some row of a side.
     pub unsure: Vec<Key>,
     /// Columns of the held rows that come behind the left side's.
@@ -53,6 +64,7 @@ impl<'a> Shape<'a> {
         left: &[Slot],
         right: &[Slot],
         on: &[JoinKey],
+        matches: &[Match],
         condition: Option<&'a Condition>,
     ) -> Result<Self> {
         let (mut sure, mut unsure, mut added) = (vec![], vec![], vec![]);
@@ -80,6 +92,30 @@ impl<'a> Shape<'a> {
                 ),
             ));
         }
+        let mut never = false;
+        let (mut valued, mut by_value, mut needed) = (Vec::<Key>::new(), vec![], vec![]);
+        let mut bounds = vec![];
+        for m in matches {
+            let of = |slots: &[Slot], slot| slots.iter().position(|s| *s == slot);
+            let (Some(l), Some(r)) = (of(left, m.left), of(right, m.right)) else {
+                never = true;
+                continue;
+            };
+            needed.push(r);
+            let key = Key { left: l, right: r };
+            let is_order = |by: &MatchBy| matches!(by, MatchBy::Order(_));
+            let sorted =
+                (valued.iter().zip(&by_value)).position(|(k, by)| k.right == r && is_order(by));
+            if m.by == MatchBy::Term {
+                sure.push(key);
+            } else if let (MatchBy::Order(relation), Some(at)) = (m.by, sorted) {
+                bounds.push((at, relation, l));
+            } else {
+                valued.push(key);
+                by_value.push(m.by);
+            }
+        }
+        sure.append(&mut valued);
         let output = match kind {
             JoinKind::Inner | JoinKind::Left => both.clone(),
             JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => left.to_vec(),
@@ -89,11 +125,20 @@ impl<'a> Shape<'a> {
             output,
             left_width: left.len(),
             sure,
+            by_value,
+            bounds,
+            needed,
+            never,
             unsure,
             added,
             condition,
             both,
         })
+    }
+
+    /// The place in `sure` of the first key that is looked up by value.
+    pub fn first_value(&self) -> usize {
+        self.sure.len().saturating_sub(self.by_value.len())
     }
 }
 
@@ -154,6 +199,8 @@ pub(crate) struct Class {
 pub(crate) struct JoinTable<'a> {
     pub shape: Shape<'a>,
     pub classes: Vec<Class>,
+    /// The terms of each key that is looked up by value.
+    pub terms: Vec<Terms>,
     budget: MemoryBudget,
 }
 
@@ -161,6 +208,16 @@ impl<'a> JoinTable<'a> {
     /// Takes the right side's rows.
     pub fn build(shape: Shape<'a>, held: RowBuffer, run: &Run<'_>) -> Result<Self> {
         let budget = run.budget.clone();
+        let held = bound(held, &shape.needed, run)?;
+        let mut terms = Vec::new();
+        for (key, by) in shape
+            .sure
+            .iter()
+            .skip(shape.first_value())
+            .zip(&shape.by_value)
+        {
+            terms.push(Terms::new(&held, key.right, *by, run)?);
+        }
         let mut classes = Vec::new();
         if shape.unsure.is_empty() {
             classes.push(Class::new(&shape, 0, held, run)?);
@@ -172,16 +229,18 @@ impl<'a> JoinTable<'a> {
         Ok(Self {
             shape,
             classes,
+            terms,
             budget,
         })
     }
 
     /// Bytes that it holds.
     pub fn bytes(&self) -> u64 {
-        self.classes
+        let tables = self
+            .classes
             .iter()
-            .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main._charge.bytes())
-            .sum()
+            .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main._charge.bytes());
+        tables.sum::<u64>() + self.terms.iter().map(Terms::held).sum::<u64>()
     }
 
     /// The keys that rows with the unsure keys `mask` are matched by in a class.
@@ -233,6 +292,35 @@ fn keys<'s>(shape: &'s Shape<'_>, mask: u64) -> impl Iterator<Item = Key> + 's {
         .filter(move |(i, _)| mask >> i & 1 == 1)
         .map(|(_, k)| *k);
     shape.sure.iter().copied().chain(unsure)
+}
+
+/// The held rows in which all of these columns are bound.
+fn bound(held: RowBuffer, columns: &[usize], run: &Run<'_>) -> Result<RowBuffer> {
+    let lacks = |view: View<'_>| columns.iter().any(|&c| view.column(c).contains(&0));
+    if !held.chunks().iter().any(|c| lacks(c.view())) {
+        return Ok(held);
+    }
+    let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
+    let mut out = RowBuffer::new(width, run, Holder::HashJoin);
+    let mut kept: Vec<Vec<u32>> = vec![vec![]; width];
+    for chunk in held.chunks() {
+        run.check()?;
+        let view = chunk.view();
+        kept.iter_mut().for_each(Vec::clear);
+        for row in 0..view.rows {
+            let cell = |c: usize| view.column(c).get(row).copied().unwrap_or(0);
+            if columns.iter().all(|&c| cell(c) != 0) {
+                for (c, column) in kept.iter_mut().enumerate() {
+                    column.push(cell(c));
+                }
+            }
+        }
+        out.push(View {
+            rows: kept.first().map_or(0, Vec::len),
+            columns: &kept,
+        })?;
+    }
+    Ok(out)
 }
 
 /// RowBuffer rows by which unsure keys are bound.

@@ -17,6 +17,7 @@ mod make;
 mod members;
 mod numbers;
 mod patterns;
+mod ranges;
 mod regex;
 mod sum;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod val;
 pub(crate) use aggregate::Accumulators;
 pub(crate) use equal::{Equals, Partners};
 pub(crate) use machine::relation::holds;
+pub(crate) use ranges::{Later, Ordered};
 
 use crate::batch::{Charge, View};
 use crate::explore::Run;

@@ -5,7 +5,8 @@ use jindou_model::{Direction, PredicateId};
 use jindou_plan::operator;
 use jindou_plan::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, EdgeList, FarEnd,
-    GeneralExpression, GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, Step, StepKind,
+    GeneralExpression, GraphRef, JoinKey, JoinKind, Match, MatchBy, Operand, Operator, Path,
+    Relation, Slot, Step, StepKind,
 };
 
 use jindou_plan::sparql::{Expression, Variable};
@@ -330,6 +331,31 @@ impl Maker<'_> {
             let e = both.entry(*s).or_insert(false);
             *e |= *sure && kind == JoinKind::Inner;
         }
+        let mut matches = vec![];
+        if kind != JoinKind::Minus && self.rng.chance(40) {
+            for _ in 0..1 + self.rng.below(3) {
+                let pick = |rng: &mut Rng, from: &Slots| {
+                    from.keys().nth(rng.below(from.len().max(1))).copied()
+                };
+                if let (Some(left), Some(right)) =
+                    (pick(&mut self.rng, &l), pick(&mut self.rng, &r))
+                {
+                    let by = match self.rng.below(6) {
+                        0 | 1 => MatchBy::Term,
+                        2 | 3 => MatchBy::Value,
+                        _ => MatchBy::Order(
+                            [
+                                Relation::Less,
+                                Relation::LessOrEqual,
+                                Relation::Greater,
+                                Relation::GreaterOrEqual,
+                            ][self.rng.below(4)],
+                        ),
+                    };
+                    matches.push(Match { left, right, by });
+                }
+            }
+        }
         let condition = (!matches!(kind, JoinKind::Inner | JoinKind::Minus) && self.rng.chance(50))
             .then(|| self.condition(&both, 1));
         let slots = if matches!(kind, JoinKind::Inner | JoinKind::Left) {
@@ -343,7 +369,7 @@ impl Maker<'_> {
             right: Box::new(right),
             on,
             condition,
-            equal: None,
+            matches,
         });
         (op, slots)
     }

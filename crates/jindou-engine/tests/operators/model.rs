@@ -5,8 +5,8 @@ use jindou_model::Direction;
 use jindou_plan::operator;
 use jindou_plan::sparql::Expression;
 use jindou_plan::{
-    ApplyKind, Cell, Condition, Count, EdgeList, FarEnd, JoinKind, Operand, Operator, Path, Slot,
-    Step, StepKind,
+    ApplyKind, Cell, Condition, Count, EdgeList, FarEnd, JoinKind, Match, MatchBy, Operand,
+    Operator, Path, Relation, Slot, Step, StepKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,6 +115,7 @@ impl Model<'_> {
                 left,
                 right,
                 condition,
+                matches,
                 ..
             }) => {
                 let right = self.rows(right, outer);
@@ -123,6 +124,7 @@ impl Model<'_> {
                     let pairs: Vec<Row> = right
                         .iter()
                         .filter(|r| *kind != JoinKind::Minus || r.keys().any(|k| l.contains_key(k)))
+                        .filter(|r| matches.iter().all(|m| is_match(m, &l, r)))
                         .filter_map(|r| merged(&l, r))
                         .filter(|r| condition.as_ref().is_none_or(|c| truth(c, r) == Some(true)))
                         .collect();
@@ -283,6 +285,28 @@ impl Model<'_> {
                 .map(|e| (e.0, e.2))
                 .collect(),
         }
+    }
+}
+
+/// Both are bound, and the comparison is true: of IRIs only `=` can be.
+fn is_match(m: &Match, l: &Row, r: &Row) -> bool {
+    let (Some(a), Some(b)) = (l.get(&m.left), r.get(&m.right)) else {
+        return false;
+    };
+    let order = match (a, b) {
+        (V::Number(a), V::Number(b)) => Some(a.cmp(b)),
+        (V::Truth(a), V::Truth(b)) => Some(a.cmp(b)),
+        _ => None,
+    };
+    match (m.by, order) {
+        (MatchBy::Term | MatchBy::Value, _) => a == b,
+        (MatchBy::Order(_), None) => false,
+        (MatchBy::Order(r), Some(o)) => match r {
+            Relation::Less => o.is_lt(),
+            Relation::LessOrEqual => o.is_le(),
+            Relation::Greater => o.is_gt(),
+            _ => o.is_ge(),
+        },
     }
 }
 

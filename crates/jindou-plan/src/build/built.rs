@@ -16,6 +16,8 @@ pub(crate) struct Built {
     pub possible: SlotSet,
     /// Slots whose value is a node of the graphs at this place in every row.
     pub nodes: Nodes,
+    /// Slots whose value, where they are bound, is equal (`=`) to nothing but the same term: IRIs, blank nodes and strings.
+    pub texts: SlotSet,
     pub rows: f64,
     /// In about nanoseconds of one core, inputs included.
     pub cost: f64,
@@ -35,8 +37,15 @@ impl Built {
             certain: self.certain,
             possible: self.possible,
             nodes: self.nodes,
+            texts: self.texts,
         }
     }
+}
+
+/// [`Built::texts`] of rows that have the slots of two inputs: where both have a slot, its value may be from either.
+fn texts_of_both(a: &Built, b: &Built) -> SlotSet {
+    let others = |x: &Built, y: &Built| x.texts.minus(&y.possible.minus(&y.texts));
+    others(a, b).or(&others(b, a))
 }
 
 /// One empty row.
@@ -61,6 +70,7 @@ pub(crate) fn unit() -> Built {
         certain: SlotSet::default(),
         possible: SlotSet::default(),
         nodes: vec![],
+        texts: SlotSet::default(),
         rows: 1.0,
         cost: 0.0,
     }
@@ -80,6 +90,7 @@ pub(crate) fn nothing(why: String) -> Built {
         certain: SlotSet::default(),
         possible: SlotSet::default(),
         nodes: vec![],
+        texts: SlotSet::default(),
         rows: 0.0,
         cost: 0.0,
     }
@@ -94,6 +105,7 @@ pub(crate) fn row_of(input: &Built, slots: &SlotSet) -> Built {
         certain: slots.and(&input.certain),
         possible: slots.clone(),
         nodes: input.nodes.clone(),
+        texts: slots.and(&input.texts),
         rows: input.rows,
         cost: 0.0,
     }
@@ -135,6 +147,10 @@ pub(super) fn on_steps(input: Built, more: Vec<Step>, rows: f64, cost: f64) -> B
 pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bool) -> Built {
     let (mut certain, mut possible) = (input.certain.clone(), input.possible.clone());
     let mut nodes = input.nodes.clone();
+    let texts = match kind {
+        ApplyKind::Inner | ApplyKind::Left => texts_of_both(&input, &inner),
+        _ => input.texts.clone(),
+    };
     // By rows the inner part's figures are of all rows together.
     let times = if each_row { input.rows.max(1.0) } else { 1.0 };
     let found = inner.rows * times;
@@ -168,6 +184,7 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         certain,
         possible,
         nodes,
+        texts,
         rows,
         cost,
     }
@@ -180,6 +197,17 @@ pub(crate) fn hash_join(
     kind: JoinKind,
     condition: Option<Condition>,
 ) -> Built {
+    match_join(left, right, kind, vec![], condition)
+}
+
+/// Both sides matched on all slots that both have, and by comparisons.
+pub(crate) fn match_join(
+    left: Built,
+    right: Built,
+    kind: JoinKind,
+    matches: Vec<Match>,
+    condition: Option<Condition>,
+) -> Built {
     let shared = left.possible.and(&right.possible);
     let on: Vec<JoinKey> = shared
         .iter()
@@ -189,26 +217,27 @@ pub(crate) fn hash_join(
             right_bound: right.certain.has(slot),
         })
         .collect();
+    let (rows, own) = cost::matching(kind, left.rows, right.rows, on.len(), &matches);
+    let cost = left.cost + right.cost + own;
+    let texts = match kind {
+        JoinKind::Inner | JoinKind::Left => texts_of_both(&left, &right),
+        _ => left.texts.clone(),
+    };
     let (mut certain, mut possible) = (left.certain.clone(), left.possible.clone());
     let mut nodes = left.nodes.clone();
-    let matched = cost::joined(left.rows, right.rows, on.len());
-    let rows = match kind {
+    match kind {
         JoinKind::Inner => {
             certain.add(&right.certain);
             possible.add(&right.possible);
+            for m in &matches {
+                certain.insert(m.left);
+                certain.insert(m.right);
+            }
             add_nodes(&mut nodes, right.nodes);
-            matched
         }
-        JoinKind::Left => {
-            possible.add(&right.possible);
-            matched.max(left.rows)
-        }
-        JoinKind::Semi => left.rows.min(matched),
-        JoinKind::Anti | JoinKind::Minus => (left.rows - matched).max(left.rows * 0.05),
-    };
-    let probe = if on.is_empty() { OUT } else { HASH_PROBE };
-    let cost =
-        left.cost + right.cost + right.rows * HASH_BUILD + left.rows * probe + matched * OUT * 4.0;
+        JoinKind::Left => possible.add(&right.possible),
+        JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => {}
+    }
     Built {
         op: Operator::Join(operator::Join {
             kind,
@@ -216,26 +245,15 @@ pub(crate) fn hash_join(
             right: Box::new(right.op),
             on,
             condition,
-            equal: None,
+            matches,
         }),
         certain,
         possible,
         nodes,
+        texts,
         rows,
         cost,
     }
-}
-
-/// Pairs of rows for which `=` is true of a slot of the left and one of the right side. The sides share no slot.
-pub(crate) fn equal_join(left: Built, right: Built, pair: (Slot, Slot)) -> Built {
-    let (rows, own) = cost::join(JoinKind::Inner, left.rows, right.rows, 1);
-    let own = own + (left.rows + right.rows) * VALUE;
-    let cost = left.cost + right.cost + own;
-    let mut out = hash_join(left, right, JoinKind::Inner, None);
-    if let Operator::Join(operator::Join { equal, .. }) = &mut out.op {
-        *equal = Some(pair);
-    }
-    Built { rows, cost, ..out }
 }
 
 pub(crate) fn filtered(b: Built, c: Condition) -> Built {
@@ -284,6 +302,10 @@ pub(super) fn union(built: Vec<Built>) -> Built {
     let (mut certain, mut possible) = (first.certain.clone(), first.possible.clone());
     let (mut rows, mut cost) = (first.rows, first.cost);
     let mut nodes = first.nodes.clone();
+    let mut others = SlotSet::default();
+    for b in &built {
+        others.add(&b.possible.minus(&b.texts));
+    }
     for b in parts {
         nodes.retain(|n| b.nodes.contains(n));
         certain = certain.and(&b.certain);
@@ -296,6 +318,7 @@ pub(super) fn union(built: Vec<Built>) -> Built {
             inputs: built.into_iter().map(|b| b.op).collect(),
         }),
         certain,
+        texts: possible.minus(&others),
         possible,
         nodes,
         rows,

@@ -277,6 +277,7 @@ fn constant_rows(slots: Vec<Slot>, rows: Vec<Vec<Cell>>) -> Built {
         certain: all.clone(),
         possible: all,
         nodes: vec![],
+        texts: SlotSet::default(),
         rows: n,
         cost: n * OUT,
     }

@@ -2,33 +2,34 @@
 
 mod built;
 mod counted;
+mod exists;
 mod path;
 mod reach;
 mod rows;
 mod shell;
 
 use crate::condition::{self, Compiled, Compiler};
-use crate::cost::{
-    self, EXPRESSION, GROUP, HASH_BUILD, HASH_PROBE, OUT, PATH, SERVICE, SORT, VALUE,
-};
+use crate::cost::{self, EXPRESSION, GROUP, HASH_PROBE, OUT, PATH, SERVICE, SORT};
 use crate::equal;
 use crate::expression::Expr;
+use crate::keyed;
 use crate::logical::{Bgp, End, Kind, Node, PathNode, Place, Row};
 use crate::operator;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
+use crate::split;
 use crate::steps;
 use crate::validity::Watched;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
-    GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
+    GraphRef, JoinKey, JoinKind, Match, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
 use jindou_model::{VertexId, scope, term};
 use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpression};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-pub(crate) use built::{Built, apply_op, equal_join, filtered, hash_join, nothing, row_of, unit};
+pub(crate) use built::{Built, apply_op, filtered, hash_join, match_join, nothing, row_of, unit};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
 pub(crate) use reach::Reaches;
 use rows::nodes_of;
@@ -55,6 +56,8 @@ pub(crate) struct Builder<'a> {
     pub graphs: Option<f64>,
     /// Nodes that may still be planned another way; see [`Builder::may_try`].
     pub tries: std::cell::Cell<usize>,
+    /// Variables that the query compares by `=` with others.
+    pub compared: SlotSet,
 }
 
 impl Builder<'_> {
@@ -92,17 +95,7 @@ impl Builder<'_> {
                 let input = self.build(input);
                 self.apply(input, body, *kind)
             }
-            Kind::Filter { inner, filters } => {
-                match &inner.kind {
-                    Kind::Join(parts) => return self.join(parts, filters.clone()),
-                    Kind::Path(_) => {
-                        return self.join(std::slice::from_ref(&**inner), filters.clone());
-                    }
-                    _ => {}
-                }
-                let inner = self.build(inner);
-                self.filter(inner, filters)
-            }
+            Kind::Filter { inner, filters } => self.build_filtered(inner, filters.clone()),
             Kind::Extend { inner, to, value } => {
                 let inner = self.build(inner);
                 self.extend(inner, *to, value)
@@ -200,6 +193,7 @@ impl Builder<'_> {
             certain: slots.and(&self.outer.certain),
             possible: slots.clone(),
             nodes: vec![],
+            texts: SlotSet::default(),
             rows: 1.0,
             cost: 0.0,
         }
@@ -242,6 +236,7 @@ impl Builder<'_> {
                 certain: SlotSet::default(),
                 possible: node.possible.clone(),
                 nodes: vec![],
+                texts: SlotSet::default(),
                 rows: 1_000.0,
                 cost: SERVICE,
             },
@@ -273,6 +268,7 @@ impl Builder<'_> {
             certain: node.certain.clone(),
             possible: node.possible.clone(),
             nodes: vec![],
+            texts: SlotSet::default(),
             rows: n,
             cost: n * OUT,
         }
@@ -300,11 +296,12 @@ impl Builder<'_> {
 
     /// Parts that only an `=` of their values connects, joined by it.
     fn explore_parts(&mut self, bgp: &Bgp) -> Option<Built> {
-        if !bgp.filters.iter().any(|f| equal::pair(f).is_some()) {
+        let compares = |f: &Arc<Expr>| keyed::slots_compared(f).is_some();
+        if !bgp.filters.iter().any(compares) {
             return None;
         }
-        let (parts, over) = equal::components(bgp, true);
-        if parts.len() < 2 || !over.iter().any(|f| equal::pair(f).is_some()) {
+        let (parts, over) = equal::components(bgp, false);
+        if parts.len() < 2 || !over.iter().any(compares) {
             return None;
         }
         let parts: Vec<Node> = parts
@@ -325,6 +322,7 @@ impl Builder<'_> {
                 certain: uses.clone(),
                 possible: uses,
                 nodes: nodes_of(bgp),
+                texts: self.texts(bgp),
                 rows: p.rows,
                 cost: p.cost,
             },
@@ -337,6 +335,11 @@ impl Builder<'_> {
                 }
             }
         }
+    }
+
+    /// See [`Built::texts`]; objects are only looked at where the query compares them.
+    fn texts(&self, bgp: &Bgp) -> SlotSet {
+        equal::identical(&bgp.patterns, self.snapshot.graph(), Some(&self.compared))
     }
 
     fn graph_count(&mut self) -> f64 {
@@ -369,6 +372,7 @@ impl Builder<'_> {
             certain: SlotSet::one(g),
             possible: SlotSet::one(g),
             nodes: vec![],
+            texts: SlotSet::default(),
             rows,
             cost: rows,
         }
@@ -389,11 +393,7 @@ impl Builder<'_> {
             && needs.and(&open).is_within(&right.certain);
         let by_row = by_row.then(|| self.optional_by_row(left.clone(), right, condition, &seen));
         let right = self.build(right);
-        let hashed = {
-            let both = left.certain.or(&right.certain);
-            let condition = self.conjunction(condition, &both);
-            hash_join(left, right, JoinKind::Left, condition)
-        };
+        let hashed = self.hashed(left, right, JoinKind::Left, condition);
         cheaper(by_row, hashed).refilled(taken)
     }
 
@@ -436,7 +436,7 @@ impl Builder<'_> {
         cheaper(by_row, hashed).refilled(taken)
     }
 
-    fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
+    pub(super) fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
         let mut input = self.with_outer(input, &body.uses);
         if let (Kind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
             && matches!(service.endpoint, Endpoint::Slot(_))
@@ -465,6 +465,18 @@ impl Builder<'_> {
             let right = self.build(body);
             let hashed = hash_join(input, right, join, None);
             return cheaper(by_row, hashed).refilled(taken);
+        }
+        if let Some(join) = join
+            && (by_row.is_none() || self.may_try(body.nodes()))
+        {
+            if let Some(hashed) = self.exists_by_key(&input, body, join) {
+                return cheaper(by_row, hashed).refilled(taken);
+            }
+            if kind == ApplyKind::Anti
+                && let Some(chain) = self.without_each(&input, body)
+            {
+                return cheaper(by_row, chain).refilled(taken);
+            }
         }
         if let Some(b) = by_row {
             return b.refilled(taken);
@@ -520,6 +532,7 @@ impl Builder<'_> {
             _ => false,
         };
         let cost = b.cost + b.rows * if bound { OUT } else { EXPRESSION };
+        let text = keyed::is_text(&value.expression, value, &b);
         let value = value.general();
         let mut out = b.with(
             |input| operator::Extend { input, to, value }.into(),
@@ -527,6 +540,11 @@ impl Builder<'_> {
             cost,
         );
         out.possible.insert(to);
+        if text {
+            out.texts.insert(to);
+        } else {
+            out.texts.remove(to);
+        }
         if bound {
             out.certain.insert(to);
         }

@@ -79,6 +79,7 @@ impl Builder<'_> {
                 certain: SlotSet::one(s),
                 possible: SlotSet::one(s),
                 nodes: vec![],
+                texts: SlotSet::default(),
                 rows: 1.0,
                 cost: OUT,
             };

@@ -151,10 +151,7 @@ impl Builder<'_> {
                 let seen = left.possible.clone();
                 self.optional_by_row(left, right, condition, &seen)
             }
-            Kind::Filter { inner, filters } => {
-                let b = self.go_on(input, inner);
-                self.filter(b, filters)
-            }
+            Kind::Filter { inner, filters } => self.go_on_if(input, inner, filters),
             Kind::Extend { inner, to, value } => {
                 let b = self.go_on(input, inner);
                 self.extend(b, *to, value)
@@ -214,6 +211,7 @@ impl Builder<'_> {
                     on_steps(input, p.steps, p.rows, p.cost)
                 };
                 add_nodes(&mut out.nodes, nodes_of(bgp));
+                out.texts.add(&self.texts(bgp));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
                 for c in p.conditions {
@@ -242,8 +240,7 @@ impl Builder<'_> {
         let mut uses = right.uses.clone();
         condition.iter().for_each(|c| uses.add(&c.slots()));
         let row = row_of(&left, &uses.and(seen));
-        let inner = self.go_on(row, right);
-        let inner = self.filter(inner, condition);
+        let inner = self.go_on_if(row, right, condition);
         apply_op(left, inner, ApplyKind::Left, false)
     }
 

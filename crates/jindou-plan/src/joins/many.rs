@@ -1,9 +1,10 @@
 //! Joins of very many parts: one way to order them, in a time that is about as long as the query.
 
-use super::{ROW_AHEAD, link, score};
+use super::{Filters, ROW_AHEAD, score};
 use crate::build::{Builder, Built, hash_join, is_safe, row_of};
 use crate::cost;
 use crate::expression::Expr;
+use crate::keyed::Comparison;
 use crate::logical::Node;
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
@@ -15,6 +16,18 @@ use std::sync::Arc;
 
 /// Filters that may connect parts which share no slot, of which so many are looked at.
 const LINKS: usize = 64;
+
+/// Filters that compare parts, and the slots that parts may bind.
+struct Links {
+    list: Vec<Comparison>,
+    later: SlotSet,
+}
+
+impl Links {
+    fn connect(&self, left: &Built, right: &Built) -> bool {
+        self.list.iter().any(|c| c.links(left, right, &self.later))
+    }
+}
 
 /// Filters that wait until their slots are bound.
 struct Waiting {
@@ -79,7 +92,7 @@ impl Builder<'_> {
         &mut self,
         first: usize,
         rest: Vec<(&Node, Built)>,
-        filters: Vec<Arc<Expr>>,
+        filters: Filters,
     ) -> Built {
         let mut with_slot: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
         for (i, (_, b)) in rest.iter().enumerate() {
@@ -87,12 +100,14 @@ impl Builder<'_> {
                 with_slot.entry(s).or_default().push(i);
             }
         }
-        let links: Vec<Arc<Expr>> = filters
-            .iter()
-            .filter(|f| crate::equal::pair(f).is_some())
-            .take(LINKS)
-            .cloned()
-            .collect();
+        let (links, filters): (Vec<_>, Vec<_>) = filters.into_iter().unzip();
+        let links = Links {
+            list: links.into_iter().flatten().take(LINKS).collect(),
+            // What is left to be joined is not told apart: a side must bind by itself what it is compared by.
+            later: rest
+                .iter()
+                .fold(SlotSet::default(), |all, (_, b)| all.or(&b.possible)),
+        };
         let mut waiting = Waiting::new(filters);
         let mut parts: Vec<Option<(&Node, Built)>> = rest.into_iter().map(Some).collect();
         // Parts that share a slot with what is joined, and the first part that may be left.
@@ -124,10 +139,9 @@ impl Builder<'_> {
                 }
                 let rows = at.as_ref()?;
                 let linked = |p: &Option<(&Node, Built)>| {
-                    p.as_ref()
-                        .is_some_and(|p| link(&links, rows, &p.1).is_some())
+                    p.as_ref().is_some_and(|p| links.connect(rows, &p.1))
                 };
-                let linked = (!links.is_empty())
+                let linked = (!links.list.is_empty())
                     .then(|| parts.iter().position(linked))
                     .flatten();
                 linked.or((left < parts.len()).then_some(left))
@@ -137,20 +151,24 @@ impl Builder<'_> {
         self.filter(rows, &waiting.rest())
     }
 
-    fn join_next(
-        &mut self,
-        mut at: Built,
-        node: &Node,
-        mut built: Built,
-        links: &[Arc<Expr>],
-    ) -> Built {
+    fn join_next(&mut self, mut at: Built, node: &Node, mut built: Built, links: &Links) -> Built {
         let shared = node.uses.and(&at.possible);
-        if shared.is_empty()
-            && let Some((_, pair)) = link(links, &at, &built)
-        {
+        if shared.is_empty() && links.connect(&at, &built) {
             let (rows, part) = (at.hollowed(0), built.hollowed(1));
-            let joined = self.linked(&at, &built, pair);
-            return joined.refilled(rows).refilled(part);
+            // The side that is held is the smaller one.
+            let (left, right) = if at.rows < built.rows {
+                (&built, &at)
+            } else {
+                (&at, &built)
+            };
+            let listed = links.list.iter().map(Some);
+            if let Some((joined, _)) =
+                self.matched(left, right, JoinKind::Inner, &links.later, listed)
+            {
+                return joined.refilled(rows).refilled(part);
+            }
+            at = at.refilled(rows);
+            built = built.refilled(part);
         }
         if !shared.is_empty()
             && self.may_try(node.nodes())
@@ -163,7 +181,7 @@ impl Builder<'_> {
             } else {
                 (&built, &at)
             };
-            let (rows, own) = cost::join(JoinKind::Inner, large.rows, small.rows, keys);
+            let (rows, own) = cost::matching(JoinKind::Inner, large.rows, small.rows, keys, &[]);
             let hashed = at.cost + built.cost + own + rows * ROW_AHEAD;
             // What it costs is found out without the operators that give the rows.
             let tried = self.go_on(row_of(&at, &shared), node);

@@ -6,6 +6,7 @@
 
 use super::{Kind, Node};
 use crate::expression::{Expr, weight};
+use crate::keyed;
 use crate::set::SlotSet;
 use crate::{ApplyKind, Slot};
 use rustc_hash::FxHashMap;
@@ -190,6 +191,19 @@ impl Node {
                     here = set.split_off(&inner.certain);
                 }
                 inner.sink_some(set, room);
+                // A comparison of what the value is made of may be what joins two parts.
+                let mut through = vec![];
+                here.retain(|c| {
+                    let made = keyed::through(c, *to, value);
+                    let made = made.filter(|f| room.take(2, weight(&f.expression)));
+                    let stays = made.is_none();
+                    through.extend(made.map(Arc::new));
+                    stays
+                });
+                for c in &through {
+                    self.uses.add(&c.slots());
+                }
+                inner.sink_some(Sinking::new(through), room);
             }
             Kind::Filter { inner, filters } => {
                 let mut stay = set.split_off(&inner.certain);
@@ -238,17 +252,20 @@ impl Node {
         if conditions.is_empty() {
             return self;
         }
-        for c in &conditions {
-            self.uses.add(&c.slots());
-        }
+        let mut reads = SlotSet::default();
+        conditions.iter().for_each(|c| reads.add(&c.slots()));
         if let Kind::Filter { filters, .. } = &mut self.kind {
             filters.append(&mut conditions);
+            self.uses.add(&reads);
             return self;
         }
-        self.above(|inner| Kind::Filter {
+        // The node below does not read what the conditions do.
+        let mut out = self.above(|inner| Kind::Filter {
             inner,
             filters: conditions,
-        })
+        });
+        out.uses.add(&reads);
+        out
     }
 }
 

@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachId, EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{Condition, Slot, condition, cost, parameters, weigh};
+use crate::{Condition, Relation, Slot, condition, cost, parameters, weigh};
 
 /// A slot that both sides of a join have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,29 @@ pub struct JoinKey {
     pub left_bound: bool,
     /// Bound in every row of the right side.
     pub right_bound: bool,
+}
+
+/// A comparison of a slot of the left side with one of the right side that must be true of a matching pair. Where one of them is
+/// unbound, or the comparison is an error, nothing matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The slot of the left side.
+    pub left: Slot,
+    /// The slot of the right side, another one.
+    pub right: Slot,
+    /// The comparison.
+    pub by: MatchBy,
+}
+
+/// The comparison of a [`Match`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchBy {
+    /// Both are the same term: `sameTerm`, and `=` where one side is equal to nothing but itself.
+    Term,
+    /// `=` (SPARQL 1.1 §17.3).
+    Value,
+    /// The left side is less, or greater, than the right side, or equal to it (`<`, `<=`, `>`, `>=`; SPARQL 1.1 §17.3).
+    Order(Relation),
 }
 
 /// Kinds of matches of two inputs, by the rows that they give.
@@ -45,9 +68,8 @@ pub struct Join {
     pub on: Vec<JoinKey>,
     /// For `Left` and `Semi`/`Anti`: more that a matching pair must satisfy, over the slots of both sides.
     pub condition: Option<Condition>,
-    /// For `Inner` and `Semi` without `on`: a slot of the left and one of the right side, of which `=` must be true in a
-    /// matching pair (SPARQL 1.1 §17.3). Where one is unbound, nothing matches.
-    pub equal: Option<(Slot, Slot)>,
+    /// For all but `Minus`: what else must be true of a matching pair.
+    pub matches: Vec<Match>,
 }
 
 impl Join {
@@ -56,6 +78,24 @@ impl Join {
             JoinKind::Inner | JoinKind::Left => Role::Held,
             JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => Role::Sought,
         }
+    }
+
+    /// True if the held rows are sorted by a value.
+    fn is_sorted(&self) -> bool {
+        self.matches
+            .iter()
+            .any(|m| matches!(m.by, MatchBy::Order(_)))
+    }
+}
+
+fn sign(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Less => "<",
+        Relation::LessOrEqual => "<=",
+        Relation::Greater => ">",
+        Relation::GreaterOrEqual => ">=",
+        Relation::Equal => "=",
+        Relation::NotEqual => "!=",
     }
 }
 
@@ -82,9 +122,9 @@ impl Facts for Join {
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut keys: SlotSet = self.on.iter().map(|k| k.slot).collect();
-        if let Some((l, r)) = self.equal {
-            keys.insert(l);
-            keys.insert(r);
+        for m in &self.matches {
+            keys.insert(m.left);
+            keys.insert(m.right);
         }
         if let Some(c) = &self.condition {
             condition::add_slots(c, &mut keys);
@@ -113,6 +153,7 @@ impl Facts for Join {
 
     fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
         weigh::list::<JoinKey>(self.on.len())
+            + weigh::list::<Match>(self.matches.len())
             + self
                 .condition
                 .as_ref()
@@ -121,8 +162,12 @@ impl Facts for Join {
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
         let name = match self.kind {
-            JoinKind::Inner if self.on.is_empty() && self.equal.is_none() => "product",
+            JoinKind::Inner if self.on.is_empty() && self.matches.is_empty() => "product",
+            JoinKind::Inner if self.is_sorted() => "range join",
             JoinKind::Inner => "hash join",
+            JoinKind::Left if self.is_sorted() => "range left join",
+            JoinKind::Semi if self.is_sorted() => "range semi-join",
+            JoinKind::Anti if self.is_sorted() => "range anti-join",
             JoinKind::Left => "hash left join",
             JoinKind::Semi => "hash semi-join",
             JoinKind::Anti => "hash anti-join",
@@ -136,12 +181,18 @@ impl Facts for Join {
             };
             format!("{}{maybe}", e.slot(k.slot))
         };
-        let on = if let Some((l, r)) = self.equal {
-            format!(" on {} = {}", e.slot(l), e.slot(r))
-        } else if self.on.is_empty() {
+        let mut keys: Vec<String> = self.on.iter().map(key).collect();
+        keys.extend(self.matches.iter().map(|m| {
+            let (l, r) = (e.slot(m.left), e.slot(m.right));
+            match m.by {
+                MatchBy::Term => format!("sameTerm({l}, {r})"),
+                MatchBy::Value => format!("{l} = {r}"),
+                MatchBy::Order(relation) => format!("{l} {} {r}", sign(relation)),
+            }
+        }));
+        let on = if keys.is_empty() {
             String::new()
         } else {
-            let keys: Vec<String> = self.on.iter().map(key).collect();
             format!(" on {}", keys.join(" "))
         };
         let when = self
@@ -149,8 +200,7 @@ impl Facts for Join {
             .as_ref()
             .map_or(String::new(), |c| format!(" if {}", e.condition(c)));
         let (l, r) = (e.node(&self.left, outer), e.node(&self.right, outer));
-        let keys = self.on.len() + usize::from(self.equal.is_some());
-        let (rows, own) = cost::join(self.kind, l.rows, r.rows, keys);
+        let (rows, own) = cost::matching(self.kind, l.rows, r.rows, self.on.len(), &self.matches);
         Node {
             text: format!("{name}{on}{when}"),
             rows,

@@ -39,7 +39,7 @@ pub(crate) use facts::{Facts, prune};
 pub use facts::{Order, Role};
 pub use filter::Filter;
 pub use group::{Aggregate, AggregateFunction, Group};
-pub use join::{Join, JoinKey, JoinKind};
+pub use join::{Join, JoinKey, JoinKind, Match, MatchBy};
 pub use order_by::OrderBy;
 pub use outer::Outer;
 pub use path::{FollowPath, Path};

@@ -5,8 +5,8 @@ use jindou_model::{DEFAULT_GRAPH, Direction, VertexId, term};
 use jindou_plan::operator;
 use jindou_plan::sparql::Expression;
 use jindou_plan::{
-    Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, JoinKind, Operand, Operator, Plan,
-    PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
+    Cell, Condition, EdgeList, FarEnd, GraphRef, IdFilter, JoinKind, MatchBy, Operand, Operator,
+    Plan, PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest,
 };
 use jindou_store::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +176,7 @@ impl Data<'_> {
                 right,
                 on,
                 condition: None,
-                equal,
+                matches,
             }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let (left, right) = (self.operator(left)?, self.operator(right)?);
                 if left.len() * right.len() > MAX_ROWS {
@@ -186,8 +186,10 @@ impl Data<'_> {
                 for l in &left {
                     let meets = |r: &&Row| {
                         on.iter().all(|k| l[&k.slot] == r[&k.slot])
-                            && equal
-                                .is_none_or(|(a, b)| l.contains_key(&a) && l.get(&a) == r.get(&b))
+                            && matches.iter().all(|m| {
+                                assert!(!matches!(m.by, MatchBy::Order(_)));
+                                l.contains_key(&m.left) && l.get(&m.left) == r.get(&m.right)
+                            })
                     };
                     if *kind == JoinKind::Semi {
                         rows.extend(right.iter().any(|r| meets(&r)).then(|| l.clone()));

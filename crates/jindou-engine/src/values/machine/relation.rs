@@ -101,7 +101,13 @@ impl Machine {
     }
 
     /// `<` and the like; false where no order holds (NaN), `None` for values that are not compared.
-    pub(super) fn ordered(&mut self, run: &Run<'_>, r: Relation, a: Val, b: Val) -> Option<bool> {
+    pub(in crate::values) fn ordered(
+        &mut self,
+        run: &Run<'_>,
+        r: Relation,
+        a: Val,
+        b: Val,
+    ) -> Option<bool> {
         self.order(run, a, b)
             .map(|order| order.is_some_and(|o| holds(r, o)))
     }

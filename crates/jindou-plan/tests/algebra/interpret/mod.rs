@@ -176,7 +176,7 @@ impl<'a> Data<'a> {
                 right,
                 on,
                 condition,
-                equal,
+                matches,
             }) => {
                 let l = self.operator(left, outer)?;
                 let r = self.operator(right, outer)?;
@@ -200,7 +200,7 @@ impl<'a> Data<'a> {
                         if *kind == JoinKind::Minus && !b.keys().any(|s| a.contains_key(s)) {
                             continue;
                         }
-                        if equal.is_some_and(|pair| !self.equal(&both, pair)) {
+                        if !matches.iter().all(|m| self.is_match(a, b, m)) {
                             continue;
                         }
                         if condition

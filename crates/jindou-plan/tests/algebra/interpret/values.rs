@@ -3,7 +3,7 @@
 use super::{Data, Row};
 use jindou_model::term;
 use jindou_plan::sparql::{self, Expression, Query, Variable};
-use jindou_plan::{Condition, GeneralExpression, Relation, Slot, TermTest};
+use jindou_plan::{Condition, GeneralExpression, Match, MatchBy, Relation, TermTest};
 use oxrdf::Term;
 use spargebra::algebra::GraphPattern as Pattern;
 use sparopt::algebra::GraphPattern;
@@ -60,21 +60,34 @@ impl Data<'_> {
             .evaluate_effective_boolean_value_expression(&expression, known)
     }
 
-    /// The cheap conditions are only for slots that are bound.
-    pub(super) fn equal(&self, row: &Row, (a, b): (Slot, Slot)) -> bool {
-        let (x, y) = (Variable::new_unchecked("x"), Variable::new_unchecked("y"));
-        let expression = Expression::Equal(Arc::new(x.clone().into()), Arc::new(y.clone().into()));
+    /// True if both are bound and the comparison is true.
+    pub(super) fn is_match(&self, left: &Row, right: &Row, m: &Match) -> bool {
+        let (Some(a), Some(b)) = (left.get(&m.left), right.get(&m.right)) else {
+            return false;
+        };
+        let [x, y] = ["x", "y"].map(Variable::new_unchecked);
+        let (a, b) = ((0, *a), (1, *b));
+        let [l, r] = [&x, &y].map(|v| Arc::new(Expression::Variable(v.clone())));
+        let expression = match m.by {
+            MatchBy::Term => Expression::SameTerm(l, r),
+            MatchBy::Value => Expression::Equal(l, r),
+            MatchBy::Order(Relation::Less) => Expression::Less(l, r),
+            MatchBy::Order(Relation::LessOrEqual) => Expression::LessOrEqual(l, r),
+            MatchBy::Order(Relation::Greater) => Expression::Greater(l, r),
+            MatchBy::Order(_) => Expression::GreaterOrEqual(l, r),
+        };
         let g = GeneralExpression {
             expression: Arc::new(expression),
-            variables: [(x, a), (y, b)].into(),
+            variables: [(x, a.0), (y, b.0)].into(),
             per_row: false,
             asked: None,
             base_iri: None,
             functions: jindou_plan::Functions::new(),
         };
-        self.truth(row, &g) == Some(true)
+        self.truth(&Row::from([a, b]), &g) == Some(true)
     }
 
+    /// The cheap conditions are only for slots that are bound.
     pub(super) fn test(&self, row: &Row, c: &Condition) -> Option<bool> {
         match c {
             Condition::Same(a, b) => Some(self.operand(row, *a) == self.operand(row, *b)),

@@ -1,0 +1,309 @@
+//! EXISTS and NOT EXISTS whose body depends on the row through conditions at its top only: a join by these, in place of a search
+//! for each row.
+
+use super::*;
+use crate::MatchBy;
+use jindou_syntax::algebra::{Expression, Variable};
+
+/// A body as a union of parts that do not read the row.
+struct Peeled<'n> {
+    parts: Vec<Part<'n>>,
+    /// Conditions on the row and a solution of any part.
+    between: Vec<Arc<Expr>>,
+}
+
+/// A part, the filters that it decides by itself, and those that read the row.
+struct Part<'n> {
+    core: &'n Node,
+    own: Vec<Arc<Expr>>,
+    between: Vec<Arc<Expr>>,
+    /// Columns that it gets: what the conditions compare with the row, where that is another expression in each part.
+    keys: Vec<(Slot, Arc<Expr>)>,
+}
+
+/// The part below operators of which it only matters whether they have a row. `outer` are the slots of the row. `None` if a
+/// filter between them must be tested where it is.
+fn part<'n>(body: &'n Node, outer: &SlotSet) -> Option<Part<'n>> {
+    let mut core = body;
+    let mut filters: Vec<&Arc<Expr>> = vec![];
+    loop {
+        core = match &core.kind {
+            Kind::Filter {
+                inner,
+                filters: more,
+            } => {
+                filters.extend(more);
+                inner
+            }
+            Kind::Extend { inner, to, value }
+                if !value.per_row
+                    && !outer.has(*to)
+                    && !filters.iter().any(|f| f.slots().has(*to)) =>
+            {
+                inner
+            }
+            Kind::Distinct { inner, .. }
+            | Kind::Reduced { inner, .. }
+            | Kind::OrderBy { inner, .. } => inner,
+            _ => break,
+        };
+    }
+    let mut out = Part {
+        core,
+        own: vec![],
+        between: vec![],
+        keys: vec![],
+    };
+    for f in filters {
+        let of_row = f.slots().and(outer);
+        if of_row.is_within(&core.uses) {
+            // What the row gives the filter, the part gives it too.
+            if f.per_row || !of_row.is_within(&core.certain) {
+                return None;
+            }
+            out.own.push(f.clone());
+        } else if f.per_row {
+            return None;
+        } else {
+            out.between.push(f.clone());
+        }
+    }
+    Some(out)
+}
+
+fn same(a: &Expr, b: &Expr) -> bool {
+    a.expression == b.expression && a.variables == b.variables
+}
+
+/// A condition that stands for one of each part: a comparison with a column.
+struct Common {
+    key: Slot,
+    /// The column's value in each part.
+    values: Vec<Expr>,
+    condition: Expr,
+}
+
+/// A condition that compares an expression over the row with one over the part: the two, and the comparison of the first with
+/// the second.
+fn with_row<'e>(
+    f: &'e Expr,
+    part: &Part<'_>,
+    outer: &SlotSet,
+) -> Option<(&'e Expression, &'e Expression, MatchBy)> {
+    let (a, b, by) = keyed::sides(&f.expression)?;
+    let of_row = |e: &Expression| {
+        let slots = keyed::slots_of(e, f);
+        !slots.is_empty() && slots.is_within(outer) && !slots.meets(&part.core.uses)
+    };
+    let of_part = |e: &Expression| {
+        let slots = keyed::slots_of(e, f);
+        !slots.is_empty() && slots.and(outer).is_within(&part.core.certain)
+    };
+    if of_row(a) && of_part(b) {
+        Some((a, b, by))
+    } else if of_row(b) && of_part(a) {
+        Some((b, a, keyed::flipped(by)))
+    } else {
+        None
+    }
+}
+
+impl Builder<'_> {
+    fn peeled<'n>(&mut self, body: &'n Node, outer: &SlotSet) -> Option<Peeled<'n>> {
+        let mut one = part(body, outer)?;
+        let Kind::Union(branches) = &one.core.kind else {
+            return Some(Peeled {
+                between: std::mem::take(&mut one.between),
+                parts: vec![one],
+            });
+        };
+        let mut parts = branches
+            .iter()
+            .map(|b| part(b, outer))
+            .collect::<Option<Vec<_>>>()?;
+        let mut between = one.between;
+        let count = parts.first()?.between.len();
+        if parts.iter().any(|p| p.between.len() != count) {
+            return None;
+        }
+        for i in 0..count {
+            let first = parts.first()?.between.get(i)?.clone();
+            // Filters over a union have sunk into all of its branches.
+            if parts.iter().all(|p| same(&p.between[i], &first)) {
+                between.push(first);
+                continue;
+            }
+            let common = self.common(&parts, i, outer)?;
+            let key = common.key;
+            for (part, value) in parts.iter_mut().zip(common.values) {
+                part.keys.push((key, Arc::new(value)));
+            }
+            between.push(Arc::new(common.condition));
+        }
+        for part in &mut parts {
+            part.own.extend(one.own.iter().cloned());
+        }
+        Some(Peeled { parts, between })
+    }
+
+    /// The conditions numbered `i` of all parts as one, if all compare the same expression over the row, and in the same way.
+    fn common(&mut self, parts: &[Part<'_>], i: usize, outer: &SlotSet) -> Option<Common> {
+        let mut values = vec![];
+        let mut first: Option<(&Expr, &Expression, MatchBy)> = None;
+        for part in parts {
+            let f = part.between.get(i)?;
+            let (row, own, by) = with_row(f, part, outer)?;
+            let (f, ..) = *first.get_or_insert((f, row, by));
+            let (_, known, known_by) = first?;
+            if known_by != by || !same(&f.only(known), &part.between.get(i)?.only(row)) {
+                return None;
+            }
+            values.push(part.between.get(i)?.only(own));
+        }
+        let (f, row, by) = first?;
+        // A space is in no variable of a query's text.
+        let key = self.key(|key| format!("key {key}"))?;
+        let variable = Variable::new_unchecked(format!("key {key}"));
+        let mut condition = f.only(row);
+        let compared = keyed::comparison(condition.expression.shared(), by, variable.clone());
+        condition.expression = Arc::new(compared);
+        condition.variables = condition
+            .variables
+            .iter()
+            .cloned()
+            .chain([(variable, key)])
+            .collect();
+        Some(Common {
+            key,
+            values,
+            condition,
+        })
+    }
+
+    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions that it has
+    /// whatever the row is. `None` if that is not the same, or nothing is equated.
+    pub(super) fn exists_by_key(
+        &mut self,
+        input: &Built,
+        body: &Node,
+        kind: JoinKind,
+    ) -> Option<Built> {
+        let peeled = self.peeled(body, &input.possible)?;
+        if !peeled
+            .between
+            .iter()
+            .any(|f| keyed::slots_compared(f).is_some())
+        {
+            return None;
+        }
+        let alone = |core: &Node| {
+            let shared = core.uses.and(&input.possible);
+            shared.is_within(&input.certain)
+                && shared.is_within(&op_certain(core))
+                && is_safe(core, &shared, Some(&input.nodes))
+        };
+        if !peeled.parts.iter().all(|p| alone(p.core)) {
+            return None;
+        }
+        let mut parts: Vec<Built> = peeled
+            .parts
+            .into_iter()
+            .map(|p| {
+                let built = self.build_filtered(p.core, p.own);
+                let with_key = |b, (to, value): &(Slot, Arc<Expr>)| self.extend(b, *to, value);
+                p.keys.iter().fold(built, with_key)
+            })
+            .collect();
+        let right = match parts.len() {
+            1 => parts.pop()?,
+            _ => union(parts),
+        };
+        Some(self.hashed(input.clone(), right, kind, &peeled.between))
+    }
+
+    /// The rows for which no branch of a union has a solution, one branch after the other; `None` if none of them compares anything
+    /// with the row.
+    pub(super) fn without_each(&mut self, input: &Built, body: &Node) -> Option<Built> {
+        const MOST: usize = 16;
+        let Kind::Union(branches) = &body.kind else {
+            return None;
+        };
+        let compares = |b: &Node| {
+            let between = part(b, &input.possible).map(|p| p.between);
+            between.is_some_and(|all| all.iter().any(|f| keyed::slots_compared(f).is_some()))
+        };
+        if branches.len() > MOST || !branches.iter().any(compares) {
+            return None;
+        }
+        let without = |at, b: &Node| self.apply(at, b, ApplyKind::Anti);
+        Some(branches.iter().fold(input.clone(), without))
+    }
+
+    /// The node's solutions on which all filters are true.
+    pub(super) fn build_filtered(&mut self, node: &Node, filters: Vec<Arc<Expr>>) -> Built {
+        match &node.kind {
+            _ if filters.is_empty() => self.build(node),
+            Kind::Join(parts) => self.join(parts, filters),
+            Kind::Path(_) => self.join(std::slice::from_ref(node), filters),
+            _ => {
+                // Only one of the two ways is planned: what nests would be planned twice as often at each level.
+                if let Some(apart) = split::split(node, &filters) {
+                    return self.join(&apart.parts, apart.over);
+                }
+                let inner = self.build(node);
+                self.filter(inner, &filters)
+            }
+        }
+    }
+
+    /// The sides matched on what both have and by those of the conditions that compare one with the other; the others are
+    /// tested on pairs.
+    pub(super) fn hashed(
+        &mut self,
+        left: Built,
+        right: Built,
+        kind: JoinKind,
+        conditions: &[Arc<Expr>],
+    ) -> Built {
+        let both = left.certain.or(&right.certain);
+        let comparisons = self.comparisons(conditions);
+        let later = SlotSet::default();
+        let listed = comparisons.iter().map(Option::as_ref);
+        let Some((mut out, used)) = self.matched(&left, &right, kind, &later, listed) else {
+            let condition = self.conjunction(conditions, &both);
+            return hash_join(left, right, kind, condition);
+        };
+        let rest: Vec<Arc<Expr>> = conditions
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !used.contains(i))
+            .map(|c| c.1.clone())
+            .collect();
+        if let Operator::Join(join) = &mut out.op {
+            join.condition = self.conjunction(&rest, &both);
+        }
+        out
+    }
+
+    /// Each row of the input with the node's solutions that go with it and on which the conditions are true. A slot that a
+    /// condition lets only be the same term as one of the row is that one: then the search begins with it.
+    pub(super) fn go_on_if(
+        &mut self,
+        input: Built,
+        node: &Node,
+        conditions: &[Arc<Expr>],
+    ) -> Built {
+        if let Kind::Bgp(bgp) = &node.kind
+            && let Some((group, copies, rest)) =
+                equal::given(bgp, conditions, &input, self.snapshot.graph())
+        {
+            let mut at = self.steps(input, &group);
+            for (to, value) in &copies {
+                at = self.extend(at, *to, value);
+            }
+            return self.filter(at, &rest);
+        }
+        let at = self.go_on(input, node);
+        self.filter(at, conditions)
+    }
+}

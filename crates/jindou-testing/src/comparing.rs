@@ -1,0 +1,357 @@
+//! Random queries whose parts are connected by comparisons of their values.
+
+use crate::oracle::{Answer, answer};
+use crate::query::Query;
+use crate::random::Rng;
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term, Triple};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
+
+/// Terms on both sides of `=`: numbers whose types disagree about equality, times, durations, strings, what has no value. Values that
+/// `spareval` does not have are not among them.
+#[must_use]
+pub fn comparable() -> Vec<Term> {
+    let typed = [
+        (
+            "integer",
+            "1 01 +1 2 0 -0 16777216 16777217 16777218 9007199254740992 9007199254740993 9007199791611904 \
+                     9007199791611905 9007199791611903 9223372036854775806 99999999999999999999 x",
+        ),
+        ("int", "1 300 16777217"),
+        ("byte", "1 100"),
+        ("unsignedLong", "2 9007199254740993"),
+        (
+            "decimal",
+            "1.0 1 0.1 0.10 1.0000000597 1.0000000596 0.3 16777217.0 123456789.123456789 -0.0 1.5.5",
+        ),
+        (
+            "float",
+            "1 1e0 0.1 16777216 16777217 1.00000006 -0 0 INF -INF NaN 9007199254740992 9007199791611904 9.223372E18 0.3 f",
+        ),
+        (
+            "double",
+            "1 1.0E0 0.1 0.10000000149011612 16777216 16777217 1.000000059604644775390625 -0.0 0 INF -INF NaN \
+                    9007199254740992 9007199791611904 9223372036854775807 0.3 123456789.123456789 d",
+        ),
+        ("boolean", "true 1 false 0 TRUE yes"),
+        (
+            "dateTime",
+            "2020-01-01T00:00:00Z 2020-01-01T01:00:00+01:00 2021-01-01T00:00:00 2021-01-01T00:00:00.0 \
+                      2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
+        ),
+        (
+            "date",
+            "2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
+        ),
+        ("time", "13:00:00 13:00:00.0 00:00:00Z 01:00:00+01:00"),
+        ("gYear", "2020 2021Z 02020"),
+        ("gYearMonth", "2020-01 2021-01Z"),
+        ("gMonthDay", "--01-01 --02-01Z"),
+        ("duration", "P1Y P12M P1D PT24H P1Y0D P0Y PT0S"),
+        ("dayTimeDuration", "P1D PT24H PT86400S PT0S PT1.50S PT1.5S"),
+        ("yearMonthDuration", "P1Y P12M P0M"),
+        ("string", "a b 1 true"),
+        ("hexBinary", "00 0A 0a"),
+    ];
+    let mut out: Vec<Term> = typed
+        .iter()
+        .flat_map(|(local, forms)| {
+            forms.split_whitespace().map(move |form| {
+                let datatype = NamedNode::new_unchecked(format!("{XSD}{local}"));
+                Literal::new_typed_literal(form, datatype).into()
+            })
+        })
+        .collect();
+    for (text, tag) in [("a", "en"), ("a", "de"), ("a", "en-gb"), ("b", "en")] {
+        out.push(Literal::new_language_tagged_literal_unchecked(text, tag).into());
+    }
+    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt")).into());
+    out.push(Literal::new_typed_literal("a", NamedNode::new_unchecked("http://e/dt2")).into());
+    out.push(NamedNode::new_unchecked("http://e/s1").into());
+    out.push(NamedNode::new_unchecked("http://e/t2").into());
+    out.push(oxrdf::BlankNode::new_unchecked("b").into());
+    let inner = |n: &str| -> Term {
+        Triple::new(
+            NamedNode::new_unchecked("http://e/s"),
+            NamedNode::new_unchecked("http://e/p"),
+            Literal::new_typed_literal(n, NamedNode::new_unchecked(format!("{XSD}integer"))),
+        )
+        .into()
+    };
+    out.extend([inner("1"), inner("01"), inner("2")]);
+    out
+}
+
+/// Terms whose text `spareval` keeps; of others it knows the value alone, so that their STR is another one.
+static KEPT: LazyLock<Vec<Term>> = LazyLock::new(|| {
+    let is_kept = |t: &Term| {
+        let Term::Literal(l) = t else { return true };
+        let one = NamedNode::new_unchecked("http://e/one");
+        let quad = Quad::new(one.clone(), one, t.clone(), GraphName::DefaultGraph);
+        let parts = "SELECT (STR(?o) AS ?t) (DATATYPE(?o) AS ?d) { ?s ?p ?o }";
+        let Ok(Answer::Rows(_, rows)) = answer(&[quad], parts) else {
+            return false;
+        };
+        let kept: [Term; 2] = [
+            Literal::new_simple_literal(l.value()).into(),
+            l.datatype().into_owned().into(),
+        ];
+        rows == [kept.map(Some)]
+    };
+    let mut out = comparable();
+    out.retain(is_kept);
+    out
+});
+
+/// Quads whose objects are terms of every kind that `=` and `<` know: below `:p`, `:q` and `:r`, in the default graph and in
+/// `:g`; some of the objects are subjects.
+pub fn comparing_quads(rng: &mut Rng) -> Vec<Quad> {
+    let whole = comparable();
+    let all = if rng.chance(50) { &whole } else { &*KEPT };
+    // Few values, so that some are equal; of all kinds over the seeds.
+    let some: Vec<&Term> = (0..4 + rng.below(10))
+        .map(|_| &all[rng.below(all.len())])
+        .collect();
+    let mut out: Vec<Quad> = vec![];
+    for _ in 0..10 + rng.below(20) {
+        let subject = NamedNode::new_unchecked(format!("http://e/s{}", rng.below(6)));
+        let predicate = NamedNode::new_unchecked(format!("http://e/{}", rng.one(&["p", "q", "r"])));
+        let object: Term = match rng.below(5) {
+            0 => NamedNode::new_unchecked(format!("http://e/s{}", rng.below(6))).into(),
+            _ => some[rng.below(some.len())].clone(),
+        };
+        let graph: GraphName = if rng.chance(25) {
+            NamedNode::new_unchecked("http://e/g").into()
+        } else {
+            GraphName::DefaultGraph
+        };
+        let quad = Quad::new(subject, predicate, object, graph);
+        if !out.contains(&quad) {
+            out.push(quad);
+        }
+    }
+    out
+}
+
+/// A query over [`comparing_quads`] whose parts are connected by conditions that compare an expression over one with one over
+/// another: in groups, OPTIONAL, EXISTS, MINUS, sub-queries, UNION.
+pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
+    let is_kept = |q: &Quad| matches!(q.object, Term::NamedNode(_)) || KEPT.contains(&q.object);
+    let mut m = Maker {
+        rng,
+        texts: quads.iter().all(is_kept),
+        made: 0,
+    };
+    let body = m.body();
+    let select = m.rng.one(&[
+        "SELECT ?s0 ?x0 ?s1 ?x1",
+        "SELECT ?s0 ?y0 ?x1 ?y1",
+        "SELECT DISTINCT ?s0",
+        "SELECT DISTINCT ?x1 ?s0",
+        "SELECT (COUNT(*) AS ?n)",
+        "SELECT ?s0 (COUNT(?x1) AS ?n)",
+        "ASK",
+    ]);
+    let tail = if select.contains("?s0 (COUNT") {
+        " GROUP BY ?s0"
+    } else {
+        ""
+    };
+    let text = format!("PREFIX : <http://e/> {select} {{ {body}}}{tail}");
+    Query {
+        oracle: text.clone(),
+        text,
+        counts_only: false,
+    }
+}
+
+/// `spareval` has YEAR of dates and years, too.
+fn year(v: &str) -> String {
+    format!("IF(DATATYPE({v}) = <{XSD}dateTime>, YEAR({v}), 1/0)")
+}
+
+struct Maker<'r> {
+    rng: &'r mut Rng,
+    /// Texts of literals may be asked for.
+    texts: bool,
+    made: usize,
+}
+
+impl Maker<'_> {
+    fn predicate(&mut self) -> &'static str {
+        self.rng.one(&[":p", ":p", ":q", ":r", "?p"])
+    }
+
+    /// A part that binds `?s` and `?x`, and perhaps `?y`, with the number.
+    fn part(&mut self, n: usize) -> String {
+        let (p, q) = (self.rng.one(&[":p", ":q", ":r"]), self.predicate());
+        let q = q.replace("?p", &format!("?p{n}"));
+        // Sometimes parts share their subject.
+        let s = if n > 0 && self.rng.chance(15) {
+            "?s0".to_owned()
+        } else {
+            format!("?s{n}")
+        };
+        match self.rng.below(14) {
+            0 => format!("{s} {p} ?x{n} ; {q} ?y{n} . "),
+            1 => format!("{{ {s} {p} ?x{n} }} UNION {{ {s} {q} ?x{n} }} "),
+            2 => format!("{{ {s} {p} ?x{n} }} UNION {{ {s} {q} ?y{n} }} "),
+            3 => format!("{s} {q} ?z{n} OPTIONAL {{ {s} {p} ?x{n} }} "),
+            4 => format!("{s} {q} ?y{n} OPTIONAL {{ {s} {p} ?x{n} }} "),
+            5 => {
+                let e = self.value(&format!("?x{n}"));
+                format!("{{ {s} {p} ?x{n} BIND({e} AS ?y{n}) }} ")
+            }
+            6 => format!(
+                "{{ SELECT {s} ?x{n} (COUNT(*) AS ?y{n}) {{ {s} {p} ?x{n} ; {q} ?z{n} }} GROUP BY {s} ?x{n} }} "
+            ),
+            7 => format!("{{ SELECT DISTINCT ?x{n} {{ {s} {p} ?x{n} }} }} "),
+            8 => format!(
+                "VALUES (?x{n} ?y{n}) {{ (1 \"a\") (UNDEF 2.5) (1.5 UNDEF) (:s1 \"1\") (\"a\"@en true) }} "
+            ),
+            9 => format!("GRAPH :g {{ {s} {p} ?x{n} }} "),
+            _ => format!("{s} {p} ?x{n} . "),
+        }
+    }
+
+    fn variable(&mut self, n: usize) -> String {
+        format!("{}{n}", self.rng.one(&["?x", "?x", "?x", "?y", "?s"]))
+    }
+
+    /// An expression over the parts with the number.
+    fn of(&mut self, n: usize) -> String {
+        let v = self.variable(n);
+        if self.rng.chance(45) {
+            return v;
+        }
+        self.value(&v)
+    }
+
+    fn value(&mut self, v: &str) -> String {
+        if !self.texts {
+            return match self.rng.below(3) {
+                0 => format!("LANG({v})"),
+                1 => year(v),
+                _ => format!("isNUMERIC({v})"),
+            };
+        }
+        match self.rng.below(12) {
+            0..=3 => format!("STR({v})"),
+            4 => format!("LANG({v})"),
+            5 => format!("DATATYPE({v})"),
+            6 => year(v),
+            7 => format!("STRLEN(STR({v}))"),
+            8 => format!("COALESCE(STR({v}), \"1\")"),
+            9 => format!("IF(isIRI({v}), STR({v}), STRLEN(STR({v})))"),
+            10 => format!("LCASE(STR({v}))"),
+            _ => format!("(STRLEN(STR({v})) + 1)"),
+        }
+    }
+
+    fn comparison(&mut self, a: usize, b: usize) -> String {
+        let (a, b) = if self.rng.chance(50) { (a, b) } else { (b, a) };
+        let same = self.rng.chance(35).then(|| self.value("?v"));
+        let (l, r) = match same {
+            Some(e) => {
+                let (l, r) = (self.variable(a), self.variable(b));
+                (e.replace("?v", &l), e.replace("?v", &r))
+            }
+            None => (self.of(a), self.of(b)),
+        };
+        match self.rng.below(16) {
+            0..=5 => format!("{l} = {r}"),
+            6 | 7 => format!("sameTerm({l}, {r})"),
+            8 => format!("{l} IN ({r})"),
+            9 => format!("!({l} != {r})"),
+            10 => format!("{l} IN ({r}, 1)"),
+            11 => format!("{l} != {r}"),
+            _ => format!("{l} {} {r}", self.rng.one(&["<", "<=", ">", ">="])),
+        }
+    }
+
+    /// A condition over two parts.
+    fn condition(&mut self, a: usize, b: usize) -> String {
+        let mut all = vec![self.comparison(a, b)];
+        while self.rng.chance(35) {
+            all.push(match self.rng.below(5) {
+                0 => format!("isLITERAL({})", self.variable(b)),
+                1 => format!("({} || {})", self.comparison(a, b), self.comparison(a, b)),
+                2 => format!("BOUND({})", self.variable(a)),
+                _ => self.comparison(a, b),
+            });
+        }
+        all.join(" && ")
+    }
+
+    /// A part with a filter that compares it with another, around which there may be more.
+    fn inside(&mut self, outer: usize, n: usize) -> String {
+        let part = self.part(n);
+        let c = self.condition(outer, n);
+        match self.rng.below(8) {
+            0 => {
+                let other = self.part(n);
+                let d = if self.rng.chance(50) {
+                    c.clone()
+                } else {
+                    self.condition(outer, n)
+                };
+                format!("{{ {part} FILTER({c}) }} UNION {{ {other} FILTER({d}) }} ")
+            }
+            1 => {
+                self.made += 1;
+                let (v, made) = (self.variable(n), self.made);
+                let e = if self.rng.chance(60) {
+                    v
+                } else {
+                    self.value(&v)
+                };
+                let other = self.of(outer);
+                format!("{part} BIND({e} AS ?m{made}) FILTER({other} = ?m{made}) ")
+            }
+            2 => {
+                let (more, d) = (self.part(n + 4), self.condition(n, n + 4));
+                format!("{part} {more} FILTER({c}) FILTER({d}) ")
+            }
+            _ => format!("{part} FILTER({c}) "),
+        }
+    }
+
+    fn body(&mut self) -> String {
+        let mut out = self.part(0);
+        if self.rng.chance(60) {
+            let part = self.part(1);
+            out += &part;
+            if self.rng.chance(25) {
+                self.made += 1;
+                let (v, made) = (self.variable(1), self.made);
+                let e = if self.rng.chance(60) {
+                    v
+                } else {
+                    self.value(&v)
+                };
+                let other = self.of(0);
+                let _ = write!(out, "BIND({e} AS ?m{made}) FILTER({other} = ?m{made}) ");
+            } else {
+                let c = self.condition(0, 1);
+                let _ = write!(out, "FILTER({c}) ");
+            }
+        }
+        for n in 2..3 + self.rng.below(2) {
+            // SPARQL 1.1 §18.6 gives a body of EXISTS the solution of its group: the first part.
+            let inside = self.inside(0, n);
+            let _ = match self.rng.below(8) {
+                0..=2 => write!(out, "OPTIONAL {{ {inside}}} "),
+                3 | 4 => write!(out, "FILTER EXISTS {{ {inside}}} "),
+                5 | 6 => write!(out, "FILTER NOT EXISTS {{ {inside}}} "),
+                _ => {
+                    let (part, d) = (self.part(n + 4), self.condition(n, n + 4));
+                    let inside = self.part(n);
+                    write!(out, "MINUS {{ {inside} {part} FILTER({d}) }} ")
+                }
+            };
+        }
+        out
+    }
+}
