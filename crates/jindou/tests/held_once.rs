@@ -85,10 +85,7 @@ fn queries_hold_a_name_once() {
     let store = store();
     let union = |part: &str| format!("{{ {} }}", often(part).trim_end_matches("UNION "));
     for (what, text) in [
-        (
-            "objects",
-            format!("ASK {{ l:a :p {} 1 }}", often("#, ")),
-        ),
+        ("objects", format!("ASK {{ l:a :p {} 1 }}", often("#, "))),
         ("predicates", format!("ASK {{ l:a {} }}", often(":p# # ; "))),
         (
             "values of one predicate",

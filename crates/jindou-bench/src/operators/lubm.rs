@@ -20,7 +20,8 @@ const TYPES: &str = "SELECT ?s ?t { ?s a ?t }";
 const AUTHORS: &str = "SELECT ?d ?a { ?d ub:publicationAuthor ?a }";
 const HEADS: &str = "SELECT ?x ?e { ?x ub:headOf ?d ; ub:emailAddress ?e }";
 /// The answer to the questions about equality, by a join.
-const ADVISED: Check = Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?a }");
+const ADVISED: Check =
+    Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?a }");
 
 const LUBM_LIST: &[Question] = &[
     question(
@@ -347,7 +348,9 @@ const LUBM_LIST: &[Question] = &[
         "NOT EXISTS by STR",
         "SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?b FILTER(STR(?a) = STR(?b)) } }",
         &[AUTHORS, ADVISOR],
-        Check::Same("SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?a } }"),
+        Check::Same(
+            "SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?a } }",
+        ),
     ),
     question(
         "comparison",

@@ -195,7 +195,9 @@ pub fn throw(
             seen.faults.push(fault(Class::Died, last(&server.errors())));
         }
         for (flight, got) in flights.iter().zip(&seen.outcomes) {
-            if (got.status == 0 && !seen.killed && !flight.has_left() && !got.enough) || got.status == 500 {
+            if (got.status == 0 && !seen.killed && !flight.has_left() && !got.enough)
+                || got.status == 500
+            {
                 let said = format!("status {}: {}", got.status, got.said);
                 seen.faults.push(fault(Class::Broken, said));
             }
