@@ -494,7 +494,7 @@ impl Parser<'_, '_> {
                     term: subject,
                     ..object
                 };
-                return self.add_path(object.term, &p, turned, out);
+                return self.add_path(object.term, p, turned, out);
             }
             _ if !object.reifiers.is_empty() => {
                 return Err(self.annotated_path(object.at));
@@ -506,8 +506,8 @@ impl Parser<'_, '_> {
                     reifiers: vec![],
                     at,
                 };
-                self.add_path(subject, &a, to(middle.clone(), object.at), out)?;
-                self.add_path(middle, &b, to(object.term, object.at), out)?;
+                self.add_path(subject, a, to(middle.clone(), object.at), out)?;
+                self.add_path(middle, b, to(object.term, object.at), out)?;
             }
             path => {
                 out.push(Part::Path(subject, path.clone(), object.term));
