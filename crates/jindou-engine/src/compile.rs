@@ -36,7 +36,7 @@ pub(crate) struct Leaf<'a> {
 pub(crate) struct To {
     /// A stage, or [`END`].
     pub stage: usize,
-    /// Which input of the stage they are, where it tells its inputs apart.
+    /// Number of the stage's input that they are, for stages that tell their inputs apart.
     pub input: usize,
 }
 

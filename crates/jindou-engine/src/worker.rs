@@ -310,7 +310,8 @@ fn run_workers<'p, 'a, 's>(
                     let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
                     left.div_ceil(j.morsel)
                 };
-                let left: u64 = shared.jobs.iter().map(left).sum();
+                // Rows that are pulled have no end that is known: `u64::MAX` of them, each time.
+                let left = shared.jobs.iter().map(left).fold(0, u64::saturating_add);
                 if left > 0 {
                     waiting = false;
                     ask(left.min(threads as u64 - 1) as usize);

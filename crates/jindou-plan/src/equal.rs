@@ -38,10 +38,13 @@ pub(crate) fn between(f: &Expr, left: &SlotSet, right: &SlotSet) -> Option<(Slot
     }
 }
 
+/// Slots that are gone from a group, each with the value that it had there.
+type Copies = Vec<(Slot, Arc<Expr>)>;
+
 /// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
 /// slot that is gone is a copy of; `None` if there is no such filter.
-pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> {
-    let mut out: Option<(Bgp, Vec<(Slot, Arc<Expr>)>)> = None;
+pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)> {
+    let mut out: Option<(Bgp, Copies)> = None;
     loop {
         let at = out.as_ref().map_or(group, |o| &o.0);
         if !at.filters.iter().any(|f| pair(f).is_some()) {

@@ -91,7 +91,7 @@ impl Expr {
 #[derive(Default)]
 pub(crate) struct Variables {
     pub list: Vec<(Variable, Slot)>,
-    /// Those that were met, once they are many.
+    /// The ones met so far, once they are many.
     met: FxHashSet<Variable>,
 }
 

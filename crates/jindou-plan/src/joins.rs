@@ -8,6 +8,7 @@ use crate::expression::Expr;
 use crate::logical::{Kind, Node, Row};
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
+use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
@@ -90,7 +91,7 @@ impl Builder<'_> {
                     continue;
                 }
                 tried += 1;
-                if tried > MAX_TRIED || self.watch.is_over() {
+                if tried > MAX_TRIED || scope::is_over() {
                     break;
                 }
                 let link = link(&filters, &at, built);

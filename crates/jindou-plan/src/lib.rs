@@ -41,7 +41,6 @@ mod steps;
 mod translate;
 mod update;
 mod validity;
-mod watch;
 mod weigh;
 pub mod wire;
 
@@ -63,8 +62,7 @@ pub use operator::{
 pub use oxiri;
 pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
 pub use parse::{
-    COMMON_PREFIXES, Escapes, Limited, Meter, SyntaxOptions, TextPrefixes, Unlimited, parse,
-    parse_with, prefixes_of,
+    COMMON_PREFIXES, Escapes, SyntaxOptions, TextPrefixes, parse, parse_with, prefixes_of,
 };
 pub use plan::{
     Condition, EdgeList, Exploration, FarEnd, Form, GeneralExpression, GraphRef, Intervals,

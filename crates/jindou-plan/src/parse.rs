@@ -3,25 +3,24 @@
 use jindou_model::{Error, Result};
 use jindou_syntax::algebra::Query;
 pub use jindou_syntax::{
-    COMMON_PREFIXES, Escapes, Failure, Limited, Meter, Options as SyntaxOptions, TextPrefixes,
-    Unlimited, prefixes_of,
+    COMMON_PREFIXES, Escapes, Failure, Options as SyntaxOptions, TextPrefixes, prefixes_of,
 };
 
-/// Parses a query, without limits of memory and time. The error names the position and what was expected there.
+/// Parses a query with the standard options. The error names the position and what was expected there.
 ///
 /// # Errors
 /// [`Error::Sparql`] with all faults when the text is not SPARQL, [`Error::Limit`] when it nests too deeply
 /// ([`SyntaxOptions`]).
 pub fn parse(text: &str) -> Result<Query> {
-    parse_with(text, &SyntaxOptions::default(), &mut Unlimited)
+    parse_with(text, &SyntaxOptions::default())
 }
 
 /// Parses a query.
 ///
 /// # Errors
-/// As [`parse`], and what the meter says.
-pub fn parse_with(text: &str, options: &SyntaxOptions, meter: &mut dyn Meter) -> Result<Query> {
-    jindou_syntax::parse_query(text, options, meter).map_err(failed)
+/// As [`parse`].
+pub fn parse_with(text: &str, options: &SyntaxOptions) -> Result<Query> {
+    jindou_syntax::parse_query(text, options).map_err(failed)
 }
 
 pub(crate) fn failed(failure: Failure) -> Error {

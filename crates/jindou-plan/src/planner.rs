@@ -2,11 +2,10 @@
 
 use crate::build::{Builder, OuterRow, Reaches};
 use crate::cost::OUT;
-use crate::operator::Prune;
+use crate::operator::prune;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
-use crate::watch::Watch;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, semi, translate};
 use jindou_model::{Error, Result, scope};
 use jindou_store::Graph;
@@ -83,8 +82,7 @@ fn plan_here(
     parameters: bool,
 ) -> Result<Plan> {
     scope::look()?;
-    let watch = Watch;
-    let logical = translate::of(query, &options.functions, &watch)?;
+    let logical = translate::of(query, &options.functions)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
     } else {
@@ -100,21 +98,19 @@ fn plan_here(
         reaches: Reaches::default(),
         graphs: None,
         tries: Builder::tries_for(&logical.root),
-        watch: &watch,
     };
     let mut built = builder.build(&logical.root);
-    watch.look()?;
+    scope::look()?;
     let slots = builder.slots;
     if slots.len() > usize::from(Slot::MAX) {
         return Err(Error::Unsupported("more than 65,535 variables".into()));
     }
     let wanted: SlotSet = logical.output.iter().copied().collect();
-    let prune = Prune::new(&watch);
-    prune.input(&mut built.op, &wanted);
+    prune(&mut built.op, &wanted);
     if semi::reduce(&mut built.op, &wanted) {
-        prune.input(&mut built.op, &wanted);
+        prune(&mut built.op, &wanted);
     }
-    watch.look()?;
+    scope::look()?;
     let made = match &logical.form {
         Form::Construct(template) => template.len() as f64 * TRIPLE,
         _ => 0.0,

@@ -7,11 +7,10 @@ use crate::id_filter;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::stars::{Member, Star};
 use crate::validity::Watched;
-use crate::watch::Watch;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, scope};
 use jindou_store::segment::Scope;
 use jindou_store::{Graph, ObjectTerms};
 use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
@@ -166,11 +165,9 @@ pub(crate) fn resolve(
     names: &[String],
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
-        watch,
         dataset,
         out: Resolved {
             edges: Vec::with_capacity(group.patterns.len()),
@@ -188,7 +185,6 @@ pub(crate) fn resolve(
 
 struct Resolver<'a> {
     snapshot: &'a Watched<'a>,
-    watch: &'a Watch,
     dataset: &'a Dataset,
     out: Resolved,
 }
@@ -391,7 +387,7 @@ impl Resolver<'_> {
             stored: true,
         };
         for f in filters {
-            if self.watch.is_over() {
+            if scope::is_over() {
                 return Err("planning took too long".into());
             }
             match compiler.compile(f) {

@@ -6,8 +6,7 @@
 use crate::Slot;
 use crate::model::{Model, Move, Source, State, bits};
 use crate::resolve::{Node, PatternGraph, Predicate};
-use crate::watch::Watch;
-use jindou_model::Direction;
+use jindou_model::{Direction, scope};
 use rustc_hash::FxHashMap;
 
 /// States kept for each number of bound slots; fewer in larger queries, where a level has more moves.
@@ -25,14 +24,8 @@ struct Node_ {
 }
 
 /// The cheapest order found: moves from the state where `given` is bound in each of `rows` rows. The first is
-/// [`Move::Given`] if anything is given. `None` once the watch is over.
-pub(crate) fn order(
-    model: &Model<'_>,
-    need: u128,
-    given: u128,
-    rows: f64,
-    watch: &Watch,
-) -> Option<Vec<Move>> {
+/// [`Move::Given`] if anything is given. `None` once the scope is over.
+pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Option<Vec<Move>> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {
         WIDTH
@@ -70,7 +63,7 @@ pub(crate) fn order(
         });
         here.truncate(width);
         for at in here {
-            if watch.is_over() {
+            if scope::is_over() {
                 return None;
             }
             moves.clear();

@@ -6,7 +6,7 @@ use crate::operator::{Apply, Distinct, Filter, Join, Slice};
 use crate::set::SlotSet;
 use crate::{ApplyKind, JoinKind, Operator};
 
-/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::operator::Prune`]). Says whether
+/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Says whether
 /// there was one. `wanted` is what is read of the root's rows. O(operators × columns).
 pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;

@@ -8,11 +8,11 @@ use crate::model::Model;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
 use crate::validity::Watched;
-use crate::watch::Watch;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
 };
+use jindou_model::scope;
 use std::sync::Arc;
 
 /// Most slots of one group; the rest of a mask is for hidden ones.
@@ -37,10 +37,9 @@ pub(crate) fn plan(
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
     snapshot: &Watched<'_>,
-    watch: &Watch,
 ) -> Result<Planned, String> {
     let given_up = || Err("planning took too long".to_owned());
-    if watch.is_over() {
+    if scope::is_over() {
         return given_up();
     }
     let mut local = Local::default();
@@ -50,7 +49,7 @@ pub(crate) fn plan(
         .iter()
         .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
         .collect();
-    let found = resolve::resolve(&inside, &names, dataset, snapshot, watch)
+    let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
     let model = Model::new(&resolved, snapshot.graph(), stars);
@@ -74,7 +73,7 @@ pub(crate) fn plan(
     }
     let known = given.map_or(0, |g| g.0);
     need |= known;
-    let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1), watch) else {
+    let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1)) else {
         return given_up();
     };
     let mut emitter = Emitter::new(&model, snapshot.graph(), &mut names, given);

@@ -1,6 +1,6 @@
 //! Update text → operations.
 
-use crate::parse::{Meter, SyntaxOptions, Unlimited, failed};
+use crate::parse::{SyntaxOptions, failed};
 use jindou_model::Result;
 use jindou_model::diagnostic::place;
 use jindou_syntax::CopiedFrom;
@@ -29,26 +29,22 @@ pub struct Request {
     pub base: Option<Base>,
 }
 
-/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. No limits of memory and time.
+/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. Limits are the scope's that the thread is inside.
 ///
 /// # Errors
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is no update,
 /// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
 pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
     let options = SyntaxOptions::under(base);
-    parse_update_with(text, &options, &mut Unlimited)
+    parse_update_with(text, &options)
 }
 
 /// Parses an update request.
 ///
 /// # Errors
-/// As [`parse_update`], and what the meter says.
-pub fn parse_update_with(
-    text: &str,
-    options: &SyntaxOptions,
-    meter: &mut dyn Meter,
-) -> Result<Request> {
-    let parsed = jindou_syntax::parse_update(text, options, meter).map_err(failed)?;
+/// As [`parse_update`].
+pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request> {
+    let parsed = jindou_syntax::parse_update(text, options).map_err(failed)?;
     let mut places = Places {
         text,
         seen: 0,

@@ -158,7 +158,7 @@ impl Queries {
     }
 }
 
-/// What a request asks to be admitted with.
+/// A request for admission.
 pub(crate) struct Asked<'a> {
     /// The text that lists and logs show.
     pub(crate) text: &'a str,
@@ -214,7 +214,7 @@ impl Watch {
         Self(Some(Arc::clone(query)))
     }
 
-    /// The answer is there.
+    /// Ends the watch: the answer is there.
     pub(crate) fn done(mut self) {
         self.0 = None;
     }

@@ -249,7 +249,8 @@ impl ResponseWriter {
         self.query.set_state(State::Sending);
         self.slot.give_back();
         loop {
-            let room = tokio::time::timeout(SLOW, self.items.reserve());
+            // Timers are made inside the runtime, and this may be a thread that helps a query.
+            let room = async { tokio::time::timeout(SLOW, self.items.reserve()).await };
             match self.query.wait_for(room)? {
                 Ok(Ok(room)) => {
                     room.send(item);

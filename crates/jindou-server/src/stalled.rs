@@ -39,7 +39,7 @@ impl<S> Stalling<S> {
         }
     }
 
-    /// What becomes of a connection whose write ended so.
+    /// The outcome of a write, which may be the end of a connection that waits.
     fn written<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,7 +1,7 @@
 //! Parse time of the workloads' queries, compared with `spargebra`'s in the same run: `cargo run --release -p jindou-syntax --example parse_time
 //! FOLDER …`, each folder with queries in files.
 
-use jindou_syntax::{Options, Unlimited, parse_query};
+use jindou_syntax::{Options, parse_query};
 use spargebra::SparqlParser;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -50,12 +50,12 @@ fn main() {
         let bytes: usize = all.iter().map(String::len).sum();
         let ours = fastest(|| {
             for text in &all {
-                assert!(parse_query(text, &options, &mut Unlimited).is_ok());
+                assert!(parse_query(text, &options).is_ok());
             }
         });
         let parsed: Vec<_> = all
             .iter()
-            .filter_map(|text| parse_query(text, &options, &mut Unlimited).ok())
+            .filter_map(|text| parse_query(text, &options).ok())
             .collect();
         // The floor of both: the algebra made and dropped.
         let algebra = fastest(|| {

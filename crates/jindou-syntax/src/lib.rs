@@ -39,7 +39,7 @@ pub mod place;
 mod prefixes;
 mod source;
 
-pub use options::{Calls, Escapes, Limited, Meter, Options, Unlimited};
+pub use options::{Calls, Escapes, Options};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
 use algebra::{Base, GraphUpdateOperation, Query};
@@ -98,30 +98,26 @@ pub struct CopiedFrom {
     pub silent: bool,
 }
 
-/// Parses a query. O(length of the text).
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
 ///
 /// # Errors
 /// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
-pub fn parse_query(text: &str, options: &Options, meter: &mut dyn Meter) -> Result<Query, Failure> {
+pub fn parse_query(text: &str, options: &Options) -> Result<Query, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
-    let mut parser = Parser::new(&source, options, meter);
+    let mut parser = Parser::new(&source, options);
     match parser.query() {
         Some(query) => Ok(query),
         None => Err(failure(parser)),
     }
 }
 
-/// Parses an update request. O(length of the text).
+/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
 ///
 /// # Errors
 /// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
-pub fn parse_update(
-    text: &str,
-    options: &Options,
-    meter: &mut dyn Meter,
-) -> Result<Update, Failure> {
+pub fn parse_update(text: &str, options: &Options) -> Result<Update, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
-    let mut parser = Parser::new(&source, options, meter);
+    let mut parser = Parser::new(&source, options);
     let Some(parsed) = parser.update() else {
         return Err(failure(parser));
     };

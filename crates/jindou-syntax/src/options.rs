@@ -1,6 +1,5 @@
 //! Choices and limits of a parse.
 
-use jindou_model::{CancelToken, MemoryBudget, Result};
 use oxiri::Iri;
 use std::fmt;
 use std::sync::Arc;
@@ -66,83 +65,4 @@ impl Default for Options {
 pub trait Calls: fmt::Debug + Send + Sync {
     /// The reason why a function with this IRI cannot be called with this number of arguments; `None` if it can.
     fn fault(&self, iri: &str, arguments: usize) -> Option<String>;
-}
-
-/// The budget and the token that a parse asks for memory and time.
-pub trait Meter {
-    /// Takes bytes for the algebra.
-    ///
-    /// # Errors
-    /// That there is no room.
-    fn charge(&mut self, bytes: u64) -> Result<()>;
-
-    /// Asked every few hundred tokens.
-    ///
-    /// # Errors
-    /// That time is up, or nobody wants the result.
-    fn check(&mut self) -> Result<()>;
-}
-
-/// A meter without limits.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unlimited;
-
-impl Meter for Unlimited {
-    fn charge(&mut self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// A meter over a budget and a token. Gives back what it took when it goes.
-#[derive(Debug)]
-pub struct Limited<'a> {
-    budget: &'a MemoryBudget,
-    cancel: &'a CancelToken,
-    taken: u64,
-}
-
-impl<'a> Limited<'a> {
-    /// With nothing taken yet.
-    #[must_use]
-    pub fn new(budget: &'a MemoryBudget, cancel: &'a CancelToken) -> Self {
-        Self {
-            budget,
-            cancel,
-            taken: 0,
-        }
-    }
-
-    /// Bytes taken.
-    #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    /// Leaves what was taken to the caller, who gives it back to the budget.
-    #[must_use]
-    pub fn keep(mut self) -> u64 {
-        std::mem::take(&mut self.taken)
-    }
-}
-
-impl Meter for Limited<'_> {
-    fn charge(&mut self, bytes: u64) -> Result<()> {
-        self.budget.charge(bytes)?;
-        self.taken += bytes;
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<()> {
-        self.cancel.check()
-    }
-}
-
-impl Drop for Limited<'_> {
-    fn drop(&mut self) {
-        self.budget.release(self.taken);
-    }
 }

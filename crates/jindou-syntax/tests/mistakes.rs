@@ -1,6 +1,6 @@
 //! Typical mistakes with what is said about them, in a file to be read aloud. `JINDOU_REWRITE=1` writes the file anew.
 
-use jindou_syntax::{Failure, Options, Unlimited, parse_query, parse_update};
+use jindou_syntax::{Failure, Options, parse_query, parse_update};
 use std::fmt::Write;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mistakes/mistakes.txt");
@@ -15,9 +15,9 @@ fn mistakes_are_explained() {
         let (text, _) = rest.split_once("\n----\n").unwrap();
         let update = head.starts_with("update: ");
         let failure = if update {
-            parse_update(text, &Options::default(), &mut Unlimited).map(drop)
+            parse_update(text, &Options::default()).map(drop)
         } else {
-            parse_query(text, &Options::default(), &mut Unlimited).map(drop)
+            parse_query(text, &Options::default()).map(drop)
         };
         let Err(Failure::Text(faults)) = failure else {
             panic!("{head}: {text}: {failure:?}");
@@ -73,9 +73,9 @@ fn remedies_help() {
     ] {
         let read = |text: &str| {
             if update {
-                parse_update(text, &Options::default(), &mut Unlimited).map(drop)
+                parse_update(text, &Options::default()).map(drop)
             } else {
-                parse_query(text, &Options::default(), &mut Unlimited).map(drop)
+                parse_query(text, &Options::default()).map(drop)
             }
         };
         let mut now = text.to_owned();

@@ -153,7 +153,7 @@ impl<'r> Input<'r> {
 
     /// The text from the start of what is being read.
     #[inline(always)]
-    pub(crate) fn from_start(&self) -> &str {
+    pub(crate) fn since_start(&self) -> &str {
         &self.text[self.start..]
     }
 

@@ -131,10 +131,11 @@ fn the_w3c_suite() {
                         false => wrong.push(format!("{}:\n  {text:?}\n  {expected:?}", case.id)),
                     }
                 }
-                if case.namespaces && !is_of_namespaces {
-                    if let Err(e) = read(true) {
-                        wrong.push(format!("{} with namespaces: {e}", case.id));
-                    }
+                if case.namespaces
+                    && !is_of_namespaces
+                    && let Err(e) = read(true)
+                {
+                    wrong.push(format!("{} with namespaces: {e}", case.id));
                 }
             }
         }

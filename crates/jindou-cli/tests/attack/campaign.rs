@@ -164,8 +164,22 @@ impl Campaign {
                 routes.push(route);
             }
         }
+        self.by(attack, &routes);
+    }
+
+    /// A text by the plainest route of its language.
+    pub fn plain(&mut self, attack: &Attack) {
+        let route = match attack.language {
+            Language::Query => Route::Body("/query"),
+            Language::Update => Route::Update("/update"),
+            Language::Document(_) => Route::Put,
+        };
+        self.by(attack, &[route]);
+    }
+
+    fn by(&mut self, attack: &Attack, routes: &[Route]) {
         for setting in 0..self.settings.len() {
-            for route in &routes {
+            for route in routes {
                 let shot = Shot {
                     number: 0,
                     attack: attack.clone(),

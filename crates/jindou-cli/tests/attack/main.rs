@@ -82,6 +82,36 @@ fn random_texts() {
     campaign.end();
 }
 
+/// Texts that broke a promise once: a line is a language and a recipe.
+const FOUND: &str = include_str!("found.txt");
+
+fn found() -> impl Iterator<Item = Attack> {
+    FOUND.lines().map(|line| {
+        let (language, recipe) = line.split_once(' ').expect("a language and a recipe");
+        let language = match language {
+            "query" => Language::Query,
+            "update" => Language::Update,
+            other => panic!("{other} is no language"),
+        };
+        Attack::of(language, recipe.parse().expect(recipe))
+    })
+}
+
+/// Texts that were findings once, at their full length.
+#[test]
+#[ignore = "a minute; see docs/testing.md"]
+fn found_texts() {
+    let slow = number("JINDOU_SLOW", slowness()) as u32;
+    let usual = Setting {
+        timeout: SETTINGS[0].timeout * slow,
+        ..SETTINGS[0]
+    };
+    let mut campaign = Campaign::new(&[usual], 20_000, Slack(Duration::from_secs(1)));
+    campaign.most = 12 << 20;
+    found().for_each(|attack| campaign.plain(&attack));
+    campaign.end();
+}
+
 /// A few hundred texts of up to 256 KiB, in short time.
 #[test]
 fn some_random_texts() {

@@ -73,6 +73,8 @@ pub struct Seen {
     pub took: Duration,
     /// The longest wait of a light query.
     pub wait: Duration,
+    /// The process was killed because it was far out of bounds.
+    killed: bool,
 }
 
 /// Processor time after the limit: a program that is built without optimisation gets more.
@@ -189,11 +191,11 @@ pub fn throw(
     let fault = |class, figures: String| Fault { class, figures };
     let terminated = matches!(plan, Plan::Terminate(_));
     if seen.faults.is_empty() && !terminated {
-        if !server.is_alive() {
+        if !server.is_alive() && !seen.killed {
             seen.faults.push(fault(Class::Died, last(&server.errors())));
         }
         for (flight, got) in flights.iter().zip(&seen.outcomes) {
-            if (got.status == 0 && !flight.has_left() && !got.enough) || got.status == 500 {
+            if (got.status == 0 && !seen.killed && !flight.has_left() && !got.enough) || got.status == 500 {
                 let said = format!("status {}: {}", got.status, got.said);
                 seen.faults.push(fault(Class::Broken, said));
             }
@@ -257,6 +259,7 @@ impl Watch<'_> {
         self.seen.peak = self.seen.peak.max(resident);
         if resident > self.setting.most() * FAR_TOO_MUCH {
             self.seen.peak = self.seen.peak.max(server.peak());
+            self.seen.killed = true;
             server.kill();
             return false;
         }

@@ -36,7 +36,7 @@ struct Inner {
 
 struct Waiting {
     from: IpAddr,
-    /// It has said something.
+    /// Whether its first byte has come.
     greeting: bool,
     /// Told when it has to go.
     away: Arc<Notify>,

@@ -80,7 +80,7 @@ impl Own {
     }
 }
 
-/// What connections that were let in reach.
+/// Everything that connections which were let in can reach.
 #[derive(Clone)]
 pub struct Inside {
     pub own: Own,

@@ -74,7 +74,7 @@ struct Scratch<'s> {
 /// Memory that the conditions of one list use one after the other: there may be a hundred thousand.
 #[derive(Default)]
 struct Shared {
-    /// What an index is asked, and what it says.
+    /// Questions to an index and its answers.
     probe: ProbeRows,
     /// A term.
     bytes: Vec<u8>,

@@ -19,7 +19,7 @@ pub(super) struct Probed<'a> {
     otherwise: Box<Node<'a>>,
 }
 
-/// What an index is asked about a batch, and what it says.
+/// Questions to an index about a batch, and its answers.
 #[derive(Default)]
 pub(super) struct ProbeRows {
     ids: Vec<u32>,

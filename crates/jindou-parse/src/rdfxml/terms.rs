@@ -226,13 +226,13 @@ impl State<'_, '_> {
         if tag.is_empty() {
             return Ok(Term::Absent);
         }
-        if !chars::is_plain_language(tag.as_bytes()) {
-            if let Err(e) = oxilangtag::LanguageTag::parse(tag) {
-                return Ok(self.bad(format!(
-                    "`{}` is not a valid language tag ({e}), expected one such as en or de-AT",
-                    shortened(tag)
-                )));
-            }
+        if !chars::is_plain_language(tag.as_bytes())
+            && let Err(e) = oxilangtag::LanguageTag::parse(tag)
+        {
+            return Ok(self.bad(format!(
+                "`{}` is not a valid language tag ({e}), expected one such as en or de-AT",
+                shortened(tag)
+            )));
         }
         let start = self.begin();
         self.arena.extend_from_slice(tag.as_bytes());

@@ -4,7 +4,7 @@
 mod describe;
 mod size;
 
-use crate::parse::{Meter, SyntaxOptions, parse_with};
+use crate::parse::{SyntaxOptions, parse_with};
 use crate::update::{Request, parse_update_with};
 use jindou_model::{Error, Resource, Result, scope};
 use jindou_syntax::algebra::Query;
@@ -81,7 +81,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-/// What a thread's stack for so many levels takes, about.
+/// Bytes of a thread's stack for so many levels, about.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
@@ -113,7 +113,7 @@ fn shallow(size: &Size) -> Result<()> {
 /// Those of [`parse_with`]; [`Error::Limit`] also when it is deeper than [`MAX_DEPTH`]; those of [`scope::look`].
 pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
     scope::look()?;
-    let query = parse_with(text, options, &mut Scoped)?;
+    let query = parse_with(text, options)?;
     let parsed = Parsed::of(query)?;
     scope::look()?;
     Ok(parsed)
@@ -125,7 +125,7 @@ pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
 /// Those of [`parse_update_with`] and [`read`].
 pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> {
     scope::look()?;
-    let request = parse_update_with(text, options, &mut Scoped)?;
+    let request = parse_update_with(text, options)?;
     let mut parsed = ParsedUpdate { request, depth: 0 };
     for o in &parsed.request.operations {
         let size = size::of_operation(&o.operation);
@@ -138,26 +138,6 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     }
     scope::look()?;
     Ok(parsed)
-}
-
-/// Pieces for which there must be room before they are made.
-const LARGE: u64 = 1 << 16;
-
-/// The scope's limits.
-struct Scoped;
-
-impl Meter for Scoped {
-    /// What is allocated is charged by itself; only large pieces are asked for before.
-    fn charge(&mut self, bytes: u64) -> Result<()> {
-        if bytes < LARGE {
-            return Ok(());
-        }
-        scope::look_for(bytes)
-    }
-
-    fn check(&mut self) -> Result<()> {
-        scope::look()
-    }
 }
 
 /// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the

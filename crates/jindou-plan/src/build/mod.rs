@@ -19,12 +19,11 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::steps;
 use crate::validity::Watched;
-use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
     GraphRef, JoinKey, JoinKind, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
 };
-use jindou_model::{VertexId, term};
+use jindou_model::{VertexId, scope, term};
 use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpression};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -56,13 +55,12 @@ pub(crate) struct Builder<'a> {
     pub graphs: Option<f64>,
     /// Nodes that may still be planned another way; see [`Builder::may_try`].
     pub tries: std::cell::Cell<usize>,
-    pub watch: &'a Watch,
 }
 
 impl Builder<'_> {
     /// Operators that give the node's solutions: for the outer row, if there is one.
     pub(crate) fn build(&mut self, node: &Node) -> Built {
-        if self.watch.is_over() {
+        if scope::is_over() {
             return nothing(String::new());
         }
         match &node.kind {
@@ -287,7 +285,7 @@ impl Builder<'_> {
             p.slots().for_each(|s| uses.insert(s));
         }
         if uses.len() > steps::MAX_LOCAL || bgp.patterns.len() > crate::resolve::MAX_EDGES {
-            let (parts, filters) = cut(bgp, self.watch);
+            let (parts, filters) = cut(bgp);
             return self.join(&parts, filters);
         }
         if let Some((group, copies)) = equal::unified(bgp, self.snapshot.graph()) {
@@ -318,14 +316,7 @@ impl Builder<'_> {
 
     /// One exploration of the group.
     fn explore_whole(&mut self, bgp: &Bgp, uses: SlotSet) -> Built {
-        match steps::plan(
-            bgp,
-            &mut self.slots,
-            None,
-            self.dataset,
-            self.snapshot,
-            self.watch,
-        ) {
+        match steps::plan(bgp, &mut self.slots, None, self.dataset, self.snapshot) {
             Ok(p) => Built {
                 op: Operator::Explore(Exploration {
                     steps: p.steps,
@@ -508,7 +499,7 @@ impl Builder<'_> {
         };
         let mut all: Vec<Condition> = filters
             .iter()
-            .take_while(|_| !self.watch.is_over())
+            .take_while(|_| !scope::is_over())
             .filter_map(|f| match compiler.compile(f) {
                 Compiled::True => None,
                 other => Some(condition::known(other)),
@@ -564,7 +555,7 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
 }
 
 /// Parts of a group, each small enough, and the filters that need several. O(patterns).
-fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Arc<Expr>>) {
+fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     // The last part that has a slot: those before it are full, or nearly.
@@ -598,7 +589,7 @@ fn cut(bgp: &Bgp, watch: &Watch) -> (Vec<Node>, Vec<Arc<Expr>>) {
         .collect();
     let mut rest = vec![];
     for f in &bgp.filters {
-        if watch.is_over() {
+        if scope::is_over() {
             break;
         }
         let slots = f.slots();

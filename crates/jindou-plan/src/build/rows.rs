@@ -205,7 +205,6 @@ impl Builder<'_> {
             Some((&given, input.rows)),
             self.dataset,
             self.snapshot,
-            self.watch,
         );
         match planned {
             Ok(p) => {

@@ -7,6 +7,7 @@ use crate::expression::Expr;
 use crate::logical::Node;
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
+use jindou_model::scope;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -100,7 +101,7 @@ impl Builder<'_> {
         let mut at: Option<Built> = None;
         let mut next = Some(first);
         while let Some(i) = next {
-            if self.watch.is_over() {
+            if scope::is_over() {
                 break;
             }
             if let Some((node, built)) = parts[i].take() {

@@ -173,9 +173,11 @@ impl Node {
                 here = set.split_off(&inner.certain);
                 inner.sink_some(set, room);
             }
-            Kind::Apply { input, kind, .. }
-                if matches!(kind, ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_)) =>
-            {
+            Kind::Apply {
+                input,
+                kind: ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_),
+                ..
+            } => {
                 here = set.split_off(&input.certain);
                 input.sink_some(set, room);
             }

@@ -1,6 +1,6 @@
 //! Dependent parts: OPTIONAL, EXISTS and their like by rows.
 
-use super::facts::{EachInput, Facts, Prune, Role};
+use super::facts::{EachInput, Facts, Role, prune};
 use super::{Operator, Walk};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
@@ -111,7 +111,7 @@ impl Facts for Apply {
         }
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let (inner_wanted, compared) = if self.kind.gives_inner() {
             // What both find by themselves is compared.
             let own = self.inner.bound().minus(&taken(&self.inner));
@@ -124,8 +124,8 @@ impl Facts for Apply {
         } else {
             Default::default()
         };
-        let used = with.input(&mut self.inner, &inner_wanted);
-        with.input(&mut self.input, &wanted.or(&used).or(&compared))
+        let used = prune(&mut self.inner, &inner_wanted);
+        prune(&mut self.input, &wanted.or(&used).or(&compared))
     }
 
     fn layout(&self, outer: &[Slot]) -> Vec<Slot> {

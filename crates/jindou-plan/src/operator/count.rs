@@ -1,7 +1,7 @@
 //! GROUP BY whose aggregates all are counts.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Prune, Role};
+use super::facts::{EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -47,12 +47,12 @@ impl Facts for GroupCount {
         self.counts.iter().for_each(|c| f(c.to));
     }
 
-    fn prune(&mut self, _wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, _wanted: &SlotSet) -> SlotSet {
         let mut needed: SlotSet = self.group.iter().copied().collect();
         for c in &self.counts {
             c.of.iter().chain(&c.row).for_each(|s| needed.insert(*s));
         }
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn columns(&self) -> SlotSet {

@@ -1,7 +1,7 @@
 //! DISTINCT.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Prune, Role, common};
+use super::facts::{EachInput, Facts, Order, Role, common, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -28,9 +28,9 @@ impl Facts for Distinct {
         f(&mut self.input);
     }
 
-    fn prune(&mut self, _wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, _wanted: &SlotSet) -> SlotSet {
         let needed: SlotSet = self.slots.iter().copied().collect();
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn columns(&self) -> SlotSet {

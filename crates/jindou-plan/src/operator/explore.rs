@@ -1,6 +1,6 @@
 //! Triple patterns from the store.
 
-use super::facts::{EachId, Facts, Prune, after, steps_needed};
+use super::facts::{EachId, Facts, after, steps_needed};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Exploration, Slot, parameters, slots, weigh};
@@ -16,8 +16,8 @@ impl Facts for Exploration {
         }
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
-        steps_needed(&mut self.steps, wanted, SlotSet::default(), with);
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
+        steps_needed(&mut self.steps, wanted, SlotSet::default());
         SlotSet::default()
     }
 

@@ -1,7 +1,7 @@
 //! BIND.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Prune, Role};
+use super::facts::{EachInput, Facts, Order, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{GeneralExpression, Slot, cost, weigh};
@@ -34,11 +34,11 @@ impl Facts for Extend {
         f(self.to);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();
         needed.remove(self.to);
         self.value.variables.iter().for_each(|v| needed.insert(v.1));
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn is_unread(&self, wanted: &SlotSet) -> bool {

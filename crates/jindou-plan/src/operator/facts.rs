@@ -6,8 +6,8 @@ use crate::Slot;
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::slots::{binds, layout_of, reads};
-use crate::watch::Watch;
 use crate::{Step, condition};
+use jindou_model::scope;
 
 /// Uses that an operator makes of an input's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(crate) trait Facts {
 
     /// Drops what nobody reads, given the slots that are read above: tells each input what is read of it. Returns the outer
     /// slots that it and its inputs read.
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet;
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet;
 
     /// True if its rows are its input's where `wanted` is read: then it is left out.
     fn is_unread(&self, _wanted: &SlotSet) -> bool {
@@ -159,35 +159,19 @@ pub(crate) trait Facts {
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node;
 }
 
-/// The way down of [`Facts::prune`].
-pub(crate) struct Prune<'w> {
-    watch: &'w Watch,
-}
-
-impl<'w> Prune<'w> {
-    pub(crate) fn new(watch: &'w Watch) -> Self {
-        Self { watch }
+/// Drops what nobody reads of an operator of whose rows `wanted` is read. Returns the outer slots that it reads.
+pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
+    if scope::is_over() {
+        return SlotSet::default();
     }
-
-    /// Prunes an input of whose rows `wanted` is read. Returns the outer slots that it reads.
-    pub(crate) fn input(&self, op: &mut Operator, wanted: &SlotSet) -> SlotSet {
-        if self.watch.is_over() {
-            return SlotSet::default();
-        }
-        while op.facts().is_unread(wanted) {
-            op.leave_out();
-        }
-        op.facts_mut().prune(wanted, self)
+    while op.facts().is_unread(wanted) {
+        op.leave_out();
     }
+    op.facts_mut().prune(wanted)
 }
 
 /// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps go on from.
-pub(super) fn steps_needed(
-    list: &mut [Step],
-    wanted: &SlotSet,
-    mut there: SlotSet,
-    with: &Prune<'_>,
-) {
+pub(super) fn steps_needed(list: &mut [Step], wanted: &SlotSet, mut there: SlotSet) {
     // Slots that steps bind, each with the first that does.
     let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
     for (at, step) in list.iter().enumerate() {
@@ -200,7 +184,7 @@ pub(super) fn steps_needed(
     }
     let mut needed = wanted.and(&there);
     for (at, step) in list.iter_mut().enumerate().rev() {
-        if with.watch.is_over() {
+        if scope::is_over() {
             break;
         }
         step.live = needed.to_vec();

@@ -1,7 +1,7 @@
 //! FILTER.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Order, Prune, Role};
+use super::facts::{EachId, EachInput, Facts, Order, Role, prune};
 use crate::condition::selectivity;
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
@@ -29,10 +29,10 @@ impl Facts for Filter {
         f(&mut self.input);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();
         condition::add_slots(&self.condition, &mut needed);
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn is_never_by_itself(&self) -> bool {

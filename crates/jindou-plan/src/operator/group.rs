@@ -1,7 +1,7 @@
 //! GROUP BY.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Prune, Role};
+use super::facts::{EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -83,13 +83,13 @@ impl Facts for Group {
         self.aggregates.iter().for_each(|a| f(a.to));
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed: SlotSet = self.by.iter().copied().collect();
         self.aggregates.retain(|a| wanted.has(a.to));
         for a in &self.aggregates {
             a.of.iter().chain(&a.row).for_each(|s| needed.insert(*s));
         }
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn columns(&self) -> SlotSet {

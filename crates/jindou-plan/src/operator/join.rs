@@ -1,7 +1,7 @@
 //! Joins of two independent inputs.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Prune, Role};
+use super::facts::{EachId, EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Condition, Slot, condition, cost, parameters, weigh};
@@ -80,7 +80,7 @@ impl Facts for Join {
         f(&mut self.right);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut keys: SlotSet = self.on.iter().map(|k| k.slot).collect();
         if let Some((l, r)) = self.equal {
             keys.insert(l);
@@ -90,13 +90,13 @@ impl Facts for Join {
             condition::add_slots(c, &mut keys);
         }
         let both = wanted.or(&keys);
-        let mut used = with.input(&mut self.left, &both);
+        let mut used = prune(&mut self.left, &both);
         let right = if self.right_role() == Role::Held {
             both
         } else {
             keys
         };
-        used.add(&with.input(&mut self.right, &right));
+        used.add(&prune(&mut self.right, &right));
         used
     }
 

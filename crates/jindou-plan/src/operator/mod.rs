@@ -35,7 +35,7 @@ pub use apply::{Apply, ApplyKind};
 pub use count::{Count, GroupCount};
 pub use distinct::Distinct;
 pub use extend::Extend;
-pub(crate) use facts::{Facts, Prune};
+pub(crate) use facts::{Facts, prune};
 pub use facts::{Order, Role};
 pub use filter::Filter;
 pub use group::{Aggregate, AggregateFunction, Group};

@@ -1,7 +1,7 @@
 //! ORDER BY.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Prune, Role};
+use super::facts::{EachInput, Facts, Order, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -28,10 +28,10 @@ impl Facts for OrderBy {
         f(&mut self.input);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();
         self.keys.iter().for_each(|k| needed.insert(k.0));
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn streams(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The row of an enclosing `Apply`.
 
-use super::facts::{Facts, Prune, common};
+use super::facts::{Facts, common};
 use crate::explain::{Explainer, Node, none_if_empty};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
@@ -25,7 +25,7 @@ impl Facts for Outer {
         self.slots.clone()
     }
 
-    fn prune(&mut self, wanted: &SlotSet, _with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         self.slots.retain(|s| wanted.has(*s));
         self.slots.iter().copied().collect()
     }

@@ -1,7 +1,7 @@
 //! Property paths.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Prune, Role};
+use super::facts::{EachId, EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
@@ -89,7 +89,7 @@ impl Facts for FollowPath {
         }
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut needed = wanted.clone();
         for end in [&self.subject, &self.object] {
             match end {
@@ -101,7 +101,7 @@ impl Facts for FollowPath {
         if let GraphRef::Slot(s) = self.graph {
             needed.insert(s);
         }
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn is_by_row(&self) -> bool {

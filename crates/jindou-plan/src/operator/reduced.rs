@@ -1,7 +1,7 @@
 //! REDUCED.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Prune, Role, common};
+use super::facts::{EachInput, Facts, Order, Role, common, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
@@ -28,10 +28,10 @@ impl Facts for Reduced {
         f(&mut self.input);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         self.slots.retain(|s| wanted.has(*s));
         let needed: SlotSet = self.slots.iter().copied().collect();
-        with.input(&mut self.input, &needed)
+        prune(&mut self.input, &needed)
     }
 
     fn columns(&self) -> SlotSet {

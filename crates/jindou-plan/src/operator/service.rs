@@ -1,6 +1,6 @@
 //! Calls to other endpoints.
 
-use super::facts::{Facts, Prune};
+use super::facts::Facts;
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::weigh::PIECE;
@@ -46,7 +46,7 @@ impl Facts for Service {
         }
     }
 
-    fn prune(&mut self, _wanted: &SlotSet, _with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, _wanted: &SlotSet) -> SlotSet {
         self.outer_slots().into_iter().collect()
     }
 

@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Prune, Role};
+use super::facts::{EachInput, Facts, Order, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 
@@ -29,8 +29,8 @@ impl Facts for Slice {
         f(&mut self.input);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
-        with.input(&mut self.input, wanted)
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
+        prune(&mut self.input, wanted)
     }
 
     fn order(&self) -> Order {

@@ -1,7 +1,7 @@
 //! Exploration from rows.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Prune, Role, after, needed_before, steps_needed};
+use super::facts::{EachId, EachInput, Facts, Role, after, needed_before, prune, steps_needed};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
@@ -35,11 +35,11 @@ impl Facts for Steps {
         }
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let needed = needed_before(&self.steps, wanted);
-        let used = with.input(&mut self.input, &needed);
+        let used = prune(&mut self.input, &needed);
         // Which of them the input has it only knows now.
-        steps_needed(&mut self.steps, wanted, self.input.columns(), with);
+        steps_needed(&mut self.steps, wanted, self.input.columns());
         used
     }
 

@@ -1,7 +1,7 @@
 //! Unions.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Prune, Role};
+use super::facts::{EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::weigh;
@@ -26,10 +26,10 @@ impl Facts for Union {
         self.inputs.iter_mut().for_each(f);
     }
 
-    fn prune(&mut self, wanted: &SlotSet, with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut used = SlotSet::default();
         for i in &mut self.inputs {
-            used.add(&with.input(i, wanted));
+            used.add(&prune(i, wanted));
         }
         used
     }

@@ -1,6 +1,6 @@
 //! Inline data.
 
-use super::facts::{EachId, Facts, Prune};
+use super::facts::{EachId, Facts};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
@@ -35,7 +35,7 @@ impl Facts for Values {
         self.slots.iter().for_each(|s| f(*s));
     }
 
-    fn prune(&mut self, _wanted: &SlotSet, _with: &Prune<'_>) -> SlotSet {
+    fn prune(&mut self, _wanted: &SlotSet) -> SlotSet {
         SlotSet::default()
     }
 

@@ -49,7 +49,7 @@ pub(super) fn of(query: &Query, values: &[(Variable, Term)]) -> Result<(Query, U
     Ok((query, s.uses))
 }
 
-/// What stands in place of a part: `None` for the part itself.
+/// The replacement of a part: `None` for the part itself.
 type New<T> = Result<Option<Arc<T>>>;
 
 /// The new part, or the old one.

@@ -1,8 +1,9 @@
 //! Expressions, FILTER, BIND, EXISTS.
 
 use super::*;
+use jindou_model::scope;
 
-impl Translator<'_> {
+impl Translator {
     /// An expression without EXISTS over the slots in scope.
     pub(super) fn expr(&mut self, e: &Arc<Expression>, scope: &SlotSet, env: &Env) -> Arc<Expr> {
         let functions = self.functions.clone();
@@ -140,7 +141,7 @@ impl Translator<'_> {
     ) -> Result<Node, Reason> {
         let (mut plain, mut others) = (vec![], vec![]);
         for c in conjuncts(e) {
-            if self.watch.is_over() {
+            if scope::is_over() {
                 return Err(GIVEN_UP.into());
             }
             if has_exists(c) {

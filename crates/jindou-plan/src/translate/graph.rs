@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator<'_> {
+impl Translator {
     /// A named graph that is not there has no solutions, whatever is inside.
     pub(super) fn in_named(&mut self, node: Node, name: Canonical) -> Node {
         if has_pattern_in(&node, &name) {

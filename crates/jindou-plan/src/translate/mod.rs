@@ -15,7 +15,6 @@ mod triples;
 use crate::expression::{Expr, Variables, conjuncts, map_parts, varies, walk};
 use crate::logical::{End, Node, PathNode, Pattern, Place, Row, add_new};
 use crate::set::SlotSet;
-use crate::watch::Watch;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
 };
@@ -37,7 +36,7 @@ use service::{asks_rows, unbound_endpoint};
 /// Why a query has no plan.
 pub(crate) type Reason = String;
 
-/// The reason where the query's time is over; [`Watch::end`] says it better.
+/// The reason where the query's time is over; [`scope::look`] says it better.
 const GIVEN_UP: &str = "given up";
 
 /// Everything but the order of evaluation.
@@ -54,12 +53,11 @@ pub(crate) struct Logical {
 
 /// # Errors
 /// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do, those of
-/// [`Watch::look`].
-pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<Logical, Error> {
+/// [`scope::look`].
+pub(crate) fn of(query: &Query, functions: &Functions) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().cloned(),
         functions: functions.clone(),
-        watch,
         slots: vec![],
         blanks: FxHashMap::default(),
         triples: FxHashMap::default(),
@@ -73,14 +71,14 @@ pub(crate) fn of(query: &Query, functions: &Functions, watch: &Watch) -> Result<
     if let Some(refused) = t.refused {
         return Err(refused);
     }
-    watch.look()?;
+    scope::look()?;
     match (t.fault, logical) {
         (Some(fault), _) => Err(Error::Query(fault)),
         (None, logical) => logical.map_err(Error::Unsupported),
     }
 }
 
-impl Translator<'_> {
+impl Translator {
     fn query(&mut self, query: &Query) -> Result<Logical, Reason> {
         let t = self;
         let pattern = query.pattern();
@@ -164,7 +162,7 @@ struct Env {
     is_inner: bool,
 }
 
-struct Translator<'a> {
+struct Translator {
     slots: Vec<String>,
     blanks: FxHashMap<BlankNode, Slot>,
     /// Canonical bytes of triple terms by their addresses, `None` for those that are patterns.
@@ -178,14 +176,13 @@ struct Translator<'a> {
     open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
-    watch: &'a Watch,
     /// The first thing that is wrong with the query itself.
     fault: Option<String>,
     /// Why there was no room for something.
     refused: Option<Error>,
 }
 
-impl Translator<'_> {
+impl Translator {
     fn new_slot(&mut self, name: String) -> Result<Slot, Reason> {
         let slot = Slot::try_from(self.slots.len()).map_err(|_| "more than 65,535 variables")?;
         self.slots.push(name);
@@ -219,7 +216,7 @@ impl Translator<'_> {
         if self.slots.len() >= usize::from(Slot::MAX) {
             return Err("more than 65,535 variables".into());
         }
-        if self.watch.is_over() {
+        if scope::is_over() {
             return Err(GIVEN_UP.into());
         }
         let is_select = env.is_select;
@@ -267,7 +264,7 @@ impl Translator<'_> {
                 let mut exists = false;
                 if let Some(e) = expression {
                     for c in conjuncts(e) {
-                        if self.watch.is_over() {
+                        if scope::is_over() {
                             return Err(GIVEN_UP.into());
                         }
                         if has_exists(c) {
@@ -395,8 +392,13 @@ impl Translator<'_> {
             }
             GraphPattern::Service {
                 name: NamedNodePattern::Variable(v),
+                silent,
                 ..
-            } => return Err(unbound_endpoint(v)),
+            } => match silent {
+                // As in `service_by_rows`.
+                true => Node::unit(),
+                false => return Err(unbound_endpoint(v)),
+            },
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Translator<'_> {
+impl Translator {
     pub(super) fn distinct(
         &mut self,
         inner: &GraphPattern,

@@ -158,7 +158,7 @@ fn turned(leg: Leg, back: bool) -> Leg {
     }
 }
 
-impl Translator<'_> {
+impl Translator {
     pub(super) fn path(
         &mut self,
         s: End,

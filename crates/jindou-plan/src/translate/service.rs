@@ -24,7 +24,7 @@ pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
     )
 }
 
-impl Translator<'_> {
+impl Translator {
     pub(super) fn service(
         &mut self,
         endpoint: Endpoint,
@@ -86,7 +86,12 @@ impl Translator<'_> {
         };
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
-            return Err(unbound_endpoint(v));
+            return if *silent {
+                // It asks nobody: a failure, and SILENT makes one solution without bindings of it.
+                Ok(rows)
+            } else {
+                Err(unbound_endpoint(v))
+            };
         }
         let body = self.service(Endpoint::Slot(slot), inner, *silent, env)?;
         Ok(rows.apply(body, kind))

@@ -1,8 +1,9 @@
 //! Triple terms with variables in patterns (SPARQL 1.2): the whole term is one slot, and its parts are taken out of it.
 
 use super::*;
+use jindou_model::scope;
 
-impl Translator<'_> {
+impl Translator {
     /// The node with the triple terms opened that its patterns stand for. A triple term is the same as its three parts, so
     /// solutions stay as many.
     pub(super) fn opened(
@@ -12,7 +13,7 @@ impl Translator<'_> {
         place: &Place,
     ) -> Result<Node, Reason> {
         while let Some((whole, t)) = self.open.pop() {
-            if self.watch.is_over() {
+            if scope::is_over() {
                 return Err(GIVEN_UP.into());
             }
             let name = Variable::new_unchecked("triple");

@@ -107,10 +107,10 @@ pub(crate) fn undone(body: Body, codings: &[Content], memory: &MemoryBudget) -> 
 /// Why a body has no text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// It is not what its Content-Encoding says.
+    /// The bytes are not what its Content-Encoding says.
     #[error("{0}")]
     Damaged(String),
-    /// There is no memory for a decoder now.
+    /// No memory for a decoder at the moment.
     #[error("{0}")]
     NoRoom(String),
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) const BROTLI_WINDOW: u32 = 24;
 /// Largest window of `zstd`, as a power of two: the largest that RFC 9659 lets a content coding have.
 pub(super) const ZSTD_WINDOW: u32 = 23;
-/// What a decoder reads at a time.
+/// Bytes that a decoder reads at a time.
 const BUFFER: usize = 1 << 14;
 /// Bytes that the decoders of a body may make in a turn: a millisecond or two.
 const WORK: u64 = 1 << 18;

@@ -28,6 +28,10 @@ use jindou_server::{Server, ServerOptions};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
+/// Measures what texts take, as the command's own does.
+#[global_allocator]
+static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+
 /// A database of TriG text, in a folder that goes with it.
 pub(crate) struct Store {
     pub(crate) db: Database,

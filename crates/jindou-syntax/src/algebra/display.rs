@@ -253,7 +253,7 @@ impl Display for Beside<'_> {
     }
 }
 
-/// What stands between the brackets of a group.
+/// The text between the brackets of a group.
 impl Display for GraphPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {

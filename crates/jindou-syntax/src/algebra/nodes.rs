@@ -1,4 +1,4 @@
-//! What is done to whole trees without recursion: dropping, comparing, hashing. A text may make trees deeper than a stack is high.
+//! Operations on whole trees without recursion: dropping, comparing, hashing. A text may make trees deeper than a stack is high.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};

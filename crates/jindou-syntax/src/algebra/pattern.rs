@@ -33,9 +33,9 @@ pub enum GraphPattern {
     },
     /// OPTIONAL.
     LeftJoin {
-        /// What is there.
+        /// The required side.
         left: Arc<Self>,
-        /// What may be there.
+        /// The optional side.
         right: Arc<Self>,
         /// A condition on both.
         expression: Option<Arc<Expression>>,
@@ -51,7 +51,7 @@ pub enum GraphPattern {
     Filter {
         /// The condition.
         expr: Arc<Expression>,
-        /// What is filtered.
+        /// The filtered pattern.
         inner: Arc<Self>,
     },
     /// UNION.
@@ -65,7 +65,7 @@ pub enum GraphPattern {
     Graph {
         /// The graph.
         name: NamedNodePattern,
-        /// What is in it.
+        /// The pattern inside.
         inner: Arc<Self>,
     },
     /// BIND, AS.
@@ -79,9 +79,9 @@ pub enum GraphPattern {
     },
     /// MINUS.
     Minus {
-        /// What stays.
+        /// The solutions that are reduced.
         left: Arc<Self>,
-        /// What is taken away.
+        /// The solutions to remove.
         right: Arc<Self>,
     },
     /// VALUES.
@@ -137,7 +137,7 @@ pub enum GraphPattern {
     Service {
         /// The endpoint.
         name: NamedNodePattern,
-        /// What it is asked.
+        /// The pattern that the endpoint is asked.
         inner: Arc<Self>,
         /// No error if it does not answer.
         silent: bool,
@@ -244,7 +244,7 @@ pub enum AggregateExpression {
     FunctionCall {
         /// The function.
         name: AggregateFunction,
-        /// What it is of.
+        /// The argument.
         expr: Arc<Expression>,
         /// Of distinct values.
         distinct: bool,
@@ -271,7 +271,7 @@ impl AggregateExpression {
         }
     }
 
-    /// What it is of.
+    /// The argument.
     #[must_use]
     pub fn argument(&self) -> Option<&Arc<Expression>> {
         match self {

@@ -70,7 +70,6 @@ impl Parser<'_, '_> {
                 v
             }
         };
-        self.spend(320);
         self.deep(Expression::Variable(variable), 1)
     }
 

@@ -14,9 +14,6 @@ use std::sync::Arc;
 
 pub(super) type Expr = Deep<Expression>;
 
-/// Bytes that an operator's place in the algebra takes.
-const NODE: usize = 2 * size_of::<Expression>() + 32;
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Or = 1,
@@ -90,7 +87,6 @@ impl Parser<'_, '_> {
         right: Expr,
         to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
-        self.spend(NODE);
         let depth = left.depth.max(right.depth) + 1;
         self.deep(to(Arc::new(left.it), Arc::new(right.it)), depth)
     }
@@ -106,7 +102,6 @@ impl Parser<'_, '_> {
         let mut parts = vec![first];
         while self.eat(operator)? {
             parts.push(self.binary(next)?);
-            self.spend(NODE);
         }
         self.joined(parts, to)
     }
@@ -167,7 +162,6 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn not(&mut self, e: Expr) -> Parse<Expr> {
-        self.spend(NODE);
         self.deep(Expression::Not(Arc::new(e.it)), e.depth + 1)
     }
 
@@ -181,7 +175,6 @@ impl Parser<'_, '_> {
             sign @ (Kind::Plus | Kind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
-                self.spend(NODE);
                 let to = if sign == Kind::Plus {
                     Expression::UnaryPlus
                 } else {
@@ -212,7 +205,6 @@ impl Parser<'_, '_> {
                 let (id, token) = self.variable(Place::Operand)?;
                 if self.noting {
                     self.noted.push((id, token));
-                    self.spend(size_of::<(u32, crate::lexer::Token)>());
                 }
                 let v = self.variable_of(id);
                 self.deep(v.into(), 1)
@@ -287,7 +279,6 @@ impl Parser<'_, '_> {
                 let e = self.expression()?;
                 depth = depth.max(e.depth);
                 list.push(e.it);
-                self.spend(NODE);
                 if !self.eat(Kind::Comma)? {
                     break;
                 }
@@ -319,7 +310,6 @@ impl Parser<'_, '_> {
         let object = self.triple_value()?;
         self.close_triple()?;
         self.leave();
-        self.spend(3 * NODE);
         let depth = object.depth + 1;
         let parts = vec![subject.it, predicate, object.it];
         self.deep(Expression::FunctionCall(Function::Triple, parts), depth)

@@ -13,9 +13,6 @@ use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
 
-/// Bytes that an operator takes.
-pub(super) const NODE: usize = 2 * size_of::<GraphPattern>() + 32;
-
 /// The one solution without variables.
 pub(super) fn unit() -> Pattern {
     Deep {
@@ -82,7 +79,6 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn filtered(&mut self, p: Pattern, filter: Expr) -> Parse<Pattern> {
-        self.spend(NODE);
         let depth = p.depth.max(filter.depth) + 1;
         let inner = Arc::new(p.it);
         self.deep(
@@ -191,14 +187,12 @@ impl Parser<'_, '_> {
 
     fn block_of(&mut self, parts: Vec<Part>) -> Parse<Pattern> {
         let parts = joined(parts);
-        self.spend(parts.len() * NODE);
         let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
         self.deep(p.it, p.depth)
     }
 
     /// The run so far as one pattern, to go on from.
     fn so_far(&mut self, run: &mut Run) -> Parse<Pattern> {
-        self.spend(NODE);
         let parts = std::mem::take(&mut run.parts);
         self.joined_run(Run { parts })
     }
@@ -265,7 +259,6 @@ impl Parser<'_, '_> {
                     self.scopes.see(*id);
                 }
                 let p = self.inner_group()?;
-                self.spend(NODE);
                 let inner = Arc::new(p.it);
                 let p = self.deep(GraphPattern::Graph { name, inner }, p.depth + 1)?;
                 run.push(p);
@@ -275,7 +268,6 @@ impl Parser<'_, '_> {
                 let silent = self.eat_word(K::Silent)?;
                 let name = self.graph_name(Place::ServiceName)?;
                 let p = self.inner_group()?;
-                self.spend(NODE);
                 let it = GraphPattern::Service {
                     name,
                     inner: Arc::new(p.it),
@@ -310,7 +302,6 @@ impl Parser<'_, '_> {
         }
         let mut parts = vec![first];
         while self.eat_word(K::Union)? {
-            self.spend(NODE);
             parts.push(self.inner_group()?);
         }
         let p = balance(parts, |a, b| Deep {
@@ -351,7 +342,6 @@ impl Parser<'_, '_> {
         variable: crate::algebra::Variable,
         e: Expr,
     ) -> Parse<Pattern> {
-        self.spend(NODE);
         let depth = p.depth.max(e.depth) + 1;
         let it = GraphPattern::Extend {
             inner: Arc::new(p.it),

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// Bytes of an entry of a table with what it points to, without the text.
 const ENTRY: usize = 160;
 
-/// What stands behind a string.
+/// The value behind a string.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Suffix<'t> {
     Nothing,
@@ -77,7 +77,6 @@ impl<'t> Parser<'t, '_> {
 
     /// Keeps what a token gives. `text` begins with `<`; its bytes were charged.
     pub(super) fn intern_iri(&mut self, token: &'t str, text: &str) -> NamedNode {
-        self.spend(ENTRY);
         let interned = &mut self.interned;
         let text = if text.len() > 2 * token.len() + 64 {
             let hash = Text::hash_of(text);
@@ -118,7 +117,7 @@ impl<'t> Parser<'t, '_> {
         len: usize,
         push: impl FnOnce(&mut Vec<u8>),
     ) -> Parse<Literal> {
-        self.take(ENTRY + 2 * len)?;
+        self.room(ENTRY + 2 * len)?;
         let interned = &mut self.interned;
         interned.scratch.clear();
         push(&mut interned.scratch);

@@ -111,18 +111,18 @@ impl<'t> Parser<'t, '_> {
         let canonical = &key[..key.len() - 1];
         let inside = &canonical[1..];
         if is_plain(inside) {
-            self.take(canonical.len())?;
+            self.room(canonical.len())?;
             return Ok(self.intern_iri(key, canonical));
         }
         let unescaped = if inside.contains('\\') {
-            self.take(inside.len())?;
+            self.room(inside.len())?;
             Cow::Owned(self.unescaped(inside, token.start + 1, false))
         } else {
             Cow::Borrowed(inside)
         };
         // What is made: the IRI, and it once more while it is put into the table.
         let longest = self.base.as_ref().map_or(0, |b| b.len()) + unescaped.len();
-        self.take(2 * longest)?;
+        self.room(2 * longest)?;
         let mut text = String::with_capacity(longest + 2);
         text.push('<');
         let read = match &self.base {
@@ -139,7 +139,7 @@ impl<'t> Parser<'t, '_> {
     /// The IRI of a token as a base.
     pub(super) fn new_base(&mut self, token: Token) -> Parse<Base> {
         let iri = self.written(token)?;
-        self.take(iri.as_str().len())?;
+        self.room(iri.as_str().len())?;
         Ok(Iri::parse_unchecked(iri.as_str().into()))
     }
 
@@ -165,7 +165,7 @@ impl<'t> Parser<'t, '_> {
             self.prefixes.declare(name, iri);
         }
         let len = self.prefixes.known[name].iri.as_str().len() + local.len();
-        self.take(2 * len)?;
+        self.room(2 * len)?;
         let prefix = &self.prefixes.known[name];
         let mut iri = String::with_capacity(len + 1);
         iri.push('<');

@@ -25,7 +25,7 @@ use crate::advice::Place;
 use crate::algebra::{Base, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexer, Token};
-use crate::options::{Meter, Options};
+use crate::options::Options;
 use crate::source::Source;
 use aggregates::Frame;
 use intern::Interned;
@@ -53,16 +53,15 @@ pub(crate) struct Deep<T> {
     pub depth: u32,
 }
 
-/// Bytes that are not kept from the meter for longer, whatever the tokens.
-const LARGE: u64 = 1 << 16;
-/// Tokens between two looks at the meter.
+/// Bytes of a piece for which there must be room before it is made.
+const LARGE: usize = 1 << 16;
+/// Tokens between two looks at the clock.
 const BETWEEN: u32 = 512;
 
 pub(crate) struct Parser<'t, 'o> {
     text: &'t str,
     source: &'t Source<'t>,
     options: &'o Options,
-    meter: &'o mut dyn Meter,
     lexer: Lexer<'t>,
     /// The next token to read, and the one behind it where somebody looked.
     token: Token,
@@ -73,8 +72,6 @@ pub(crate) struct Parser<'t, 'o> {
     open: Open,
     nesting: u32,
     tokens: u32,
-    /// Bytes not yet charged.
-    bytes: u64,
 
     base: Option<Base>,
     prefixes: Prefixes<'t>,
@@ -146,11 +143,7 @@ impl Open {
 }
 
 impl<'t, 'o> Parser<'t, 'o> {
-    pub(crate) fn new(
-        source: &'t Source<'t>,
-        options: &'o Options,
-        meter: &'o mut dyn Meter,
-    ) -> Self {
+    pub(crate) fn new(source: &'t Source<'t>, options: &'o Options) -> Self {
         let text = source.text();
         let mut lexer = Lexer::new(text);
         let token = lexer.next();
@@ -158,7 +151,6 @@ impl<'t, 'o> Parser<'t, 'o> {
             text,
             source,
             options,
-            meter,
             lexer,
             token,
             ahead: None,
@@ -166,7 +158,6 @@ impl<'t, 'o> Parser<'t, 'o> {
             open: Open::default(),
             nesting: 0,
             tokens: 0,
-            bytes: 0,
             base: options
                 .base
                 .as_ref()
@@ -248,41 +239,37 @@ impl<'t, 'o> Parser<'t, 'o> {
             return Err(Halt::Stop);
         }
         if self.tokens >= BETWEEN || limits::was_over() {
-            self.settle()?;
+            self.look_at_limits()?;
         }
         Ok(token)
     }
 
-    /// Asks the meter.
-    fn settle(&mut self) -> Parse<()> {
-        self.tokens = 0;
-        let bytes = std::mem::take(&mut self.bytes);
-        let asked = self.meter.check().and_then(|()| self.meter.charge(bytes));
-        asked.map_err(|e| self.stop(e))
-    }
-
-    /// Asks the meter if there is much to say.
-    fn settle_large(&mut self) -> Parse<()> {
-        if self.bytes >= LARGE {
-            self.settle()?;
+    /// Ends the parse if there is no memory left, or was no time at the last look.
+    fn look(&mut self) -> Parse<()> {
+        if limits::was_over() {
+            self.look_at_limits()?;
         }
         Ok(())
+    }
+
+    /// Asks for room before something is made that may be large.
+    fn room(&mut self, bytes: usize) -> Parse<()> {
+        if bytes >= LARGE {
+            return limits::look_for(bytes as u64).map_err(|e| self.stop(e));
+        }
+        self.look()
+    }
+
+    /// Ends the parse if its memory or time is over.
+    #[cold]
+    fn look_at_limits(&mut self) -> Parse<()> {
+        self.tokens = 0;
+        limits::look().map_err(|e| self.stop(e))
     }
 
     fn stop(&mut self, error: Error) -> Halt {
         self.stopped.get_or_insert(error);
         Halt::Stop
-    }
-
-    /// Counts bytes that are about to be taken, and asks the meter if they are many.
-    fn take(&mut self, bytes: usize) -> Parse<()> {
-        self.spend(bytes);
-        self.settle_large()
-    }
-
-    /// Counts bytes of the algebra.
-    fn spend(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
     }
 
     fn eat(&mut self, kind: Kind) -> Parse<bool> {
@@ -361,7 +348,6 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = self.variables.len() as u32;
         let id = *self.names.entry(name).or_insert(next);
         if id == next {
-            self.bytes += 144 + name.len() as u64;
             self.variables.push(Variable::new_unchecked(name));
             self.scopes.grow();
         }
@@ -383,7 +369,6 @@ impl<'t, 'o> Parser<'t, 'o> {
         let text = self.text;
         let stem = self.stem.get_or_insert_with(|| free_stem(text));
         self.generated += 1;
-        self.bytes += 96;
         Variable::new_unchecked(format!("{stem}{}", self.generated))
     }
 
@@ -413,14 +398,14 @@ impl<'t, 'o> Parser<'t, 'o> {
             }
             return Ok(node);
         }
-        self.take(160 + label.len())?;
+        self.room(160 + label.len())?;
         let node = BlankNode::new_unchecked(label);
         self.labels.insert(label, (block, token, node.clone()));
         Ok(node)
     }
 }
 
-/// What names of variables begin with that the text does not have. O(text).
+/// A beginning of variable names that the text does not contain. O(text).
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();

@@ -9,9 +9,6 @@ use crate::balance::balance;
 use crate::lexer::Kind;
 use std::sync::Arc;
 
-/// Bytes that a step takes.
-const STEP: usize = 2 * size_of::<Path>() + 32;
-
 impl Parser<'_, '_> {
     pub(super) fn path(&mut self) -> Parse<Path> {
         let first = self.path_sequence()?;
@@ -38,7 +35,6 @@ impl Parser<'_, '_> {
     }
 
     fn path_step(&mut self) -> Parse<Path> {
-        self.spend(STEP);
         let inverse = self.eat(Kind::Caret)?;
         let step = self.path_primary()?;
         let step = match self.kind() {
@@ -124,7 +120,6 @@ impl Parser<'_, '_> {
     }
 
     fn negated_one(&mut self) -> Parse<(bool, NamedNode)> {
-        self.spend(STEP);
         let inverse = self.eat(Kind::Caret)?;
         let iri = match self.kind() {
             Kind::A => {

@@ -19,7 +19,7 @@ impl Parser<'_, '_> {
     /// Reads a whole query. `None` if faults were written down or a limit was met.
     pub(crate) fn query(&mut self) -> Option<Query> {
         let read = self.query_unit();
-        let settled = self.settle();
+        let settled = self.look_at_limits();
         match (read, settled) {
             (Ok(query), Ok(())) if self.faults.is_empty() => Some(query),
             _ => None,
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
         };
         let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
         let iri = self.written(token)?;
-        self.take(name.len() + 200)?;
+        self.room(name.len() + 200)?;
         self.prefixes.declare(name, iri);
         self.interned.prefixes += 1;
         Ok(())
@@ -170,7 +170,6 @@ impl Parser<'_, '_> {
         }
         let template = self.template(Kind::CloseBrace)?;
         let patterns = template.clone();
-        self.spend(template.len() * 2 * size_of::<TriplePattern>());
         let p = Deep {
             it: GraphPattern::Bgp { patterns },
             depth: 2,
@@ -242,7 +241,6 @@ impl Parser<'_, '_> {
                 }
                 _ => break,
             }
-            self.spend(size_of::<Item>() * 3);
         }
         let dataset = self.dataset()?;
         let there = self.eat_word(K::Where)? || self.is(Kind::OpenBrace);
@@ -309,7 +307,6 @@ impl Parser<'_, '_> {
             taken = before;
             let v = self.fresh_variable();
             all.push(v.clone());
-            self.spend(2 * size_of::<GraphPattern>() + 64);
             if many {
                 values.0.push(v);
                 values.1.push(Some(GroundTerm::from(iri)));

@@ -1,7 +1,7 @@
 //! The selection behind SELECT, and the modifiers behind WHERE.
 
 use super::expression::Expr;
-use super::group::{NODE, Pattern, join};
+use super::group::{Pattern, join};
 use super::{Halt, Parse, Parser};
 use crate::advice::Place;
 use crate::algebra::Variable;
@@ -120,7 +120,6 @@ impl Parser<'_, '_> {
                     samples.frame.depth = samples.frame.depth.max(2);
                     samples.taken.insert(id, to.clone());
                     *v = to;
-                    self.spend(400);
                 }
                 Expression::Or(a, b)
                 | Expression::And(a, b)
@@ -190,7 +189,6 @@ impl Parser<'_, '_> {
                 _ if items.is_empty() => return Err(self.unexpected(Place::Projection)),
                 _ => break,
             }
-            self.spend(size_of::<Item>() * 3 / 2);
         }
         Ok(Selection {
             duplicates,
@@ -439,7 +437,6 @@ impl Parser<'_, '_> {
                 _ if list.is_empty() => return Err(self.unexpected(Place::OrderCondition)),
                 _ => return Ok((list, depth)),
             };
-            self.spend(NODE);
             depth = depth.max(e.depth);
             list.push(OrderExpression::Asc(Arc::new(e.it)));
         }
@@ -495,7 +492,6 @@ impl Parser<'_, '_> {
             for (e, v) in group.binds {
                 p = self.extend(p, v, e)?;
             }
-            self.spend(NODE);
             let depth = p.depth.max(frame.depth) + 1;
             let it = GraphPattern::Group {
                 inner: Arc::new(p.it),
@@ -578,7 +574,6 @@ impl Parser<'_, '_> {
                 length: modifiers.limit,
             };
         }
-        self.spend(4 * NODE);
         Ok((self.deep(it, deepest + 4)?, chosen))
     }
 

@@ -85,7 +85,7 @@ impl<'t> Parser<'t, '_> {
                 ""
             }
         };
-        self.take(language.len() + 16)?;
+        self.room(language.len() + 16)?;
         let mut tag = match LanguageTag::parse(language.to_ascii_lowercase()) {
             Ok(language) => language.into_inner(),
             Err(why) => {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t, '_> {
     /// Reads a string; without its quotes, and escapes replaced.
     pub(super) fn string(&mut self, place: Place) -> Parse<String> {
         let token = self.expect(Kind::String, place)?;
-        self.take(token.end - token.start)?;
+        self.room(token.end - token.start)?;
         Ok(self.string_of(token)?.into_owned())
     }
 
@@ -124,7 +124,7 @@ impl<'t> Parser<'t, '_> {
         if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
             return Ok(Cow::Borrowed(inside));
         }
-        self.take(inside.len())?;
+        self.room(inside.len())?;
         Ok(Cow::Owned(self.unescaped(
             inside,
             token.start + quotes,

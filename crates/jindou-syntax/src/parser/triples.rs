@@ -37,11 +37,6 @@ struct Object {
     at: Token,
 }
 
-/// Bytes that a fresh blank node takes.
-const BLANK: usize = 48;
-/// Bytes that a pattern takes; lists grow by doubling.
-const TRIPLE: usize = size_of::<Part>() * 3 / 2;
-
 impl Parser<'_, '_> {
     pub(super) fn starts_subject(&self) -> bool {
         match self.kind() {
@@ -235,13 +230,11 @@ impl Parser<'_, '_> {
                     if self.is(Kind::OpenAnnotation) {
                         self.annotation(mode, &reifier, out)?;
                     }
-                    self.spend(2 * size_of::<TermPattern>());
                     object.reifiers.push(reifier);
                 }
                 Kind::OpenAnnotation => {
                     let reifier = self.fresh_blank().into();
                     self.annotation(mode, &reifier, out)?;
-                    self.spend(2 * size_of::<TermPattern>());
                     object.reifiers.push(reifier);
                 }
                 _ => return Ok(object),
@@ -306,7 +299,6 @@ impl Parser<'_, '_> {
         while !self.is(Kind::CloseParen) {
             let mut inner = vec![];
             let member = self.node(mode, &mut inner, Place::Member)?;
-            self.spend(2 * size_of::<(TermPattern, Vec<Part>)>());
             members.push((member, inner));
         }
         self.close(Kind::CloseParen, Place::Member)?;
@@ -314,9 +306,8 @@ impl Parser<'_, '_> {
         let mut rest = TermPattern::from(self.word(Word::Nil));
         for (member, mut inner) in members.into_iter().rev() {
             let node = TermPattern::from(self.fresh_blank());
-            self.settle_large()?;
+            self.look()?;
             for (word, object) in [(Word::First, member), (Word::Rest, rest)] {
-                self.spend(TRIPLE);
                 out.push(Part::Triple(TriplePattern {
                     subject: node.clone(),
                     predicate: self.word(word).into(),
@@ -367,7 +358,6 @@ impl Parser<'_, '_> {
     }
 
     fn reifies(&mut self, reifier: TermPattern, triple: &Arc<TriplePattern>) -> Part {
-        self.spend(TRIPLE);
         Part::Triple(TriplePattern {
             subject: reifier,
             predicate: self.word(Word::Reifies).into(),
@@ -388,7 +378,6 @@ impl Parser<'_, '_> {
         let object = part(self)?;
         self.close_triple()?;
         self.leave();
-        self.spend(size_of::<TriplePattern>() + 16);
         Ok(TriplePattern {
             subject,
             predicate,
@@ -468,14 +457,12 @@ impl Parser<'_, '_> {
         reifiers: Vec<TermPattern>,
         out: &mut Vec<Part>,
     ) -> Parse<()> {
-        self.spend(TRIPLE);
         if !reifiers.is_empty() {
-            self.spend(size_of::<TriplePattern>() + 32);
             let shared = Arc::new(triple.clone());
             for reifier in reifiers {
                 let part = self.reifies(reifier, &shared);
                 out.push(part);
-                self.settle_large()?;
+                self.look()?;
             }
         }
         out.push(Part::Triple(triple));
@@ -494,7 +481,7 @@ impl Parser<'_, '_> {
         match path {
             P::NamedNode(p) => {
                 // A path of one token after the other becomes patterns all at once.
-                self.settle_large()?;
+                self.look()?;
                 let triple = TriplePattern {
                     subject,
                     predicate: p.clone().into(),
@@ -514,7 +501,6 @@ impl Parser<'_, '_> {
             }
             P::Sequence(a, b) => {
                 let middle = TermPattern::from(self.fresh_blank());
-                self.spend(2 * BLANK);
                 let to = |term, at| Object {
                     term,
                     reifiers: vec![],
@@ -524,7 +510,6 @@ impl Parser<'_, '_> {
                 self.add_path(middle, &b, to(object.term, object.at), out)?;
             }
             path => {
-                self.spend(TRIPLE);
                 out.push(Part::Path(subject, path.clone(), object.term));
             }
         }

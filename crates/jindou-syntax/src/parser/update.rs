@@ -36,14 +36,12 @@ struct Written {
     at: Token,
 }
 
-const QUAD: usize = size_of::<QuadPattern>() * 3 + 64;
-
 impl<'t> Parser<'t, '_> {
     /// Reads a whole request. `None` if faults were written down or a limit was met.
     pub(crate) fn update(&mut self) -> Option<Operations> {
         let mut list = vec![];
         let read = self.operations(&mut list);
-        let settled = self.settle();
+        let settled = self.look_at_limits();
         match (read, settled) {
             (Ok(()), Ok(())) if self.faults.is_empty() => Some(Operations {
                 list,
@@ -64,7 +62,6 @@ impl<'t> Parser<'t, '_> {
                 return Ok(());
             }
             let first = self.token;
-            self.spend(2 * size_of::<ReadOperation>());
             let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
             let read = self.operation(&mut |operation| {
@@ -161,7 +158,6 @@ impl<'t> Parser<'t, '_> {
         if from == to {
             return Ok(());
         }
-        self.spend(COPIED);
         if let GraphName::NamedNode(graph) = &from {
             self.copied_from = Some(CopiedFrom {
                 graph: graph.clone(),
@@ -294,7 +290,6 @@ impl<'t> Parser<'t, '_> {
             })
             .map(|(it, depth)| super::Deep { it, depth })
             .collect();
-        self.spend(quads.len() * 2 * QUAD);
         let pattern = super::group::join_in_order(parts);
         let pattern = self.deep(pattern.it, pattern.depth)?;
         let delete = self.each(quads, |p, q| p.without_blanks(q))?;
@@ -360,7 +355,6 @@ impl<'t> Parser<'t, '_> {
                 other => other,
             };
             for t in only_triples(std::mem::take(&mut parts)) {
-                self.spend(QUAD);
                 let quad = QuadPattern {
                     subject: t.subject,
                     predicate: t.predicate,
@@ -435,13 +429,6 @@ impl<'t> Parser<'t, '_> {
         None
     }
 }
-
-/// Bytes of a [`copied`] graph with the removals around it, its variables and its names.
-const COPIED: usize = 2 * size_of::<TriplePattern>()
-    + 2 * size_of::<QuadPattern>()
-    + 2 * size_of::<GraphPattern>()
-    + 4 * size_of::<ReadOperation>()
-    + 512;
 
 /// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {

@@ -10,11 +10,6 @@ use crate::keyword::Keyword as K;
 use crate::lexer::Kind;
 use rustc_hash::FxHashSet;
 
-/// Bytes that a value takes, without its text.
-const VALUE: usize = size_of::<Option<GroundTerm>>() * 3 / 2;
-/// Bytes that a row takes, without its values.
-const ROW: usize = 64;
-
 impl Parser<'_, '_> {
     /// Reads what stands behind VALUES.
     pub(super) fn data_block(&mut self) -> Parse<Pattern> {
@@ -26,7 +21,6 @@ impl Parser<'_, '_> {
             let mut bindings = vec![];
             while !self.is(Kind::CloseBrace) {
                 let value = self.data_value()?;
-                self.spend(ROW + VALUE);
                 bindings.push(vec![value]);
             }
             (variables, bindings)
@@ -71,14 +65,12 @@ impl Parser<'_, '_> {
             let mut row = Vec::with_capacity(variables.len().min(64));
             while !self.is(Kind::CloseParen) {
                 let value = self.data_value()?;
-                self.spend(VALUE);
                 row.push(value);
             }
             let close = self.close(Kind::CloseParen, Place::DataValue)?;
             if row.len() != variables.len() {
                 self.wrong_row(open.start..close.end, row.len(), variables.len());
             }
-            self.spend(ROW);
             bindings.push(row);
         }
         Ok((variables, bindings))
@@ -110,7 +102,6 @@ impl Parser<'_, '_> {
                 let object = self.ground_term()?;
                 self.close_triple()?;
                 self.leave();
-                self.spend(size_of::<GroundTriple>() + 16);
                 GroundTriple {
                     subject,
                     predicate,

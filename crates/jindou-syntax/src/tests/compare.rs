@@ -3,7 +3,7 @@
 use super::canonical::canonical;
 use super::files::texts;
 use super::normal::Normal;
-use crate::{Failure, Options, Unlimited};
+use crate::{Failure, Options};
 use jindou_model::DiagnosticKind as D;
 use oxiri::Iri;
 use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
@@ -32,13 +32,12 @@ fn ours(text: &str, update: bool) -> Result<Read, Failure> {
         ..Options::default()
     };
     if update {
-        let u = crate::parse_update(text, &options, &mut Unlimited)?;
+        let u = crate::parse_update(text, &options)?;
         let ops = u.operations.iter().map(|o| (&o.operation).into());
         let base = u.base.map(|b| Iri::parse_unchecked(b.as_str().to_owned()));
         Ok(Read::Update(ops.collect(), format!("{base:?}")))
     } else {
-        crate::parse_query(text, &options, &mut Unlimited)
-            .map(|q| Read::Query(Box::new((&q).into())))
+        crate::parse_query(text, &options).map(|q| Read::Query(Box::new((&q).into())))
     }
 }
 

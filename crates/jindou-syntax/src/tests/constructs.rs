@@ -1,6 +1,6 @@
 //! Where the standard is followed and `spargebra` is not, and what nobody else tests.
 
-use crate::{Escapes, Failure, Options, Unlimited, parse_query, parse_update};
+use crate::{Escapes, Failure, Options, parse_query, parse_update};
 use spargebra::Query;
 use spargebra::algebra::GraphPattern;
 
@@ -9,13 +9,13 @@ const PREFIXES: &str =
 
 fn read(text: &str) -> Query {
     let text = format!("{PREFIXES}{text}");
-    let query = parse_query(&text, &Options::default(), &mut Unlimited);
+    let query = parse_query(&text, &Options::default());
     Query::from(&query.unwrap_or_else(|e| panic!("{text}\n{e}")))
 }
 
 fn refused(text: &str) -> String {
     let text = format!("{PREFIXES}{text}");
-    match parse_query(&text, &Options::default(), &mut Unlimited) {
+    match parse_query(&text, &Options::default()) {
         Err(e) => e.to_string(),
         Ok(q) => panic!("{text}: {q}"),
     }
@@ -59,10 +59,10 @@ fn codepoint_escapes_stand_anywhere() {
         escapes: Escapes::InTerms,
         ..Options::default()
     };
-    assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict, &mut Unlimited).is_err());
-    assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict, &mut Unlimited).is_ok());
+    assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict).is_err());
+    assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict).is_ok());
     // A fault behind an escape has its own place.
-    let e = parse_query("ASK { \\u003Fs ?p }", &Options::default(), &mut Unlimited).unwrap_err();
+    let e = parse_query("ASK { \\u003Fs ?p }", &Options::default()).unwrap_err();
     let Failure::Text(d) = e else { panic!() };
     assert_eq!(d.first().start, 17, "{d}");
 }
@@ -189,7 +189,7 @@ fn the_scope_of_variables_is_the_standards() {
 #[test]
 fn updates_have_places() {
     let text = "PREFIX e: <http://e/>\nINSERT DATA { e:a e:b 'x;y' } ;\nPREFIX f: <http://f/> COPY f:g TO f:g;\nMOVE DEFAULT TO e:g ;DROP ALL;\n";
-    let u = parse_update(text, &Options::default(), &mut Unlimited).unwrap();
+    let u = parse_update(text, &Options::default()).unwrap();
     let at: Vec<_> = u
         .operations
         .iter()
@@ -206,19 +206,12 @@ fn updates_have_places() {
         ]
     );
     assert!(
-        parse_update("", &Options::default(), &mut Unlimited)
+        parse_update("", &Options::default())
             .unwrap()
             .operations
             .is_empty()
     );
-    assert!(
-        parse_update(
-            "MOVESILENT DEFAULT TO <http://e/g>",
-            &Options::default(),
-            &mut Unlimited
-        )
-        .is_ok()
-    );
+    assert!(parse_update("MOVESILENT DEFAULT TO <http://e/g>", &Options::default()).is_ok());
 }
 
 #[test]
@@ -262,33 +255,26 @@ fn prefixes_are_known_when_asked_for() {
         prefixes: vec![("my".into(), "http://my/".into())],
         ..Options::default()
     };
-    let q = parse_query(text, &options, &mut Unlimited)
-        .unwrap()
-        .to_string();
+    let q = parse_query(text, &options).unwrap().to_string();
     assert!(
         q.contains("<http://xmlns.com/foaf/0.1/name>") && q.contains("<http://my/p>"),
         "{q}"
     );
-    let e = parse_query(text, &Options::default(), &mut Unlimited)
+    let e = parse_query(text, &Options::default())
         .unwrap_err()
         .to_string();
     assert!(
         e.contains("did you mean PREFIX foaf: <http://xmlns.com/foaf/0.1/>?"),
         "{e}"
     );
-    let own = parse_query(
-        "PREFIX foaf: <http://own/> ASK { ?s foaf:x ?o }",
-        &options,
-        &mut Unlimited,
-    )
-    .unwrap();
+    let own = parse_query("PREFIX foaf: <http://own/> ASK { ?s foaf:x ?o }", &options).unwrap();
     assert!(own.to_string().contains("<http://own/x>"));
 }
 
 #[test]
 fn several_faults_are_found() {
     let text = "SELECT * WHERE {\n ?s foaf:name ?n .\n ?s ex:p .\n FILTER(?n = ) \n OPTIONAL { ?s ?p ?o ?x } \n ?a ?b ?c }";
-    let Err(Failure::Text(d)) = parse_query(text, &Options::default(), &mut Unlimited) else {
+    let Err(Failure::Text(d)) = parse_query(text, &Options::default()) else {
         panic!()
     };
     let lines: Vec<_> = d.all().iter().map(|d| d.line).collect();
@@ -297,7 +283,7 @@ fn several_faults_are_found() {
 
 #[test]
 fn keywords_need_no_space_between_them() {
-    let read = |text: &str| parse_query(text, &Options::default(), &mut Unlimited);
+    let read = |text: &str| parse_query(text, &Options::default());
     for (glued, apart) in [
         (
             "SELECT*WHERE{?s?p?o FILTERsameTerm(?s,?o)}",
@@ -348,12 +334,7 @@ fn keywords_need_no_space_between_them() {
 #[test]
 fn a_sign_belongs_to_the_number_that_it_touches() {
     let read = |e: &str| {
-        let query = parse_query(
-            &format!("SELECT ({e} AS ?x) {{}}"),
-            &Options::default(),
-            &mut Unlimited,
-        )
-        .unwrap();
+        let query = parse_query(&format!("SELECT ({e} AS ?x) {{}}"), &Options::default()).unwrap();
         query.to_string()
     };
     for (text, part) in [
@@ -391,7 +372,7 @@ fn a_sign_belongs_to_the_number_that_it_touches() {
 
 #[test]
 fn grouping_gives_no_variable_another_value() {
-    let read = |text: &str| parse_query(text, &Options::default(), &mut Unlimited);
+    let read = |text: &str| parse_query(text, &Options::default());
     for wrong in [
         "SELECT ?s { ?s ?p ?o } GROUP BY (?s AS ?s)",
         "SELECT ?s { ?s ?p ?o } GROUP BY (?o + 1 AS ?s)",

@@ -1,6 +1,6 @@
 //! Each construct repeated to megabytes or nested 100,000 deep: an answer or a refusal in time, on a small stack.
 
-use crate::{Failure, Options, Unlimited, parse_query, parse_update};
+use crate::{Failure, Options, parse_query, parse_update};
 use std::time::{Duration, Instant};
 
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
@@ -17,8 +17,8 @@ fn both(text: &str) -> (Result<(), Failure>, Result<(), Failure>) {
     let start = Instant::now();
     let options = Options::default();
     let out = (
-        parse_query(text, &options, &mut Unlimited).map(drop),
-        parse_update(text, &options, &mut Unlimited).map(drop),
+        parse_query(text, &options).map(drop),
+        parse_update(text, &options).map(drop),
     );
     let took = start.elapsed();
     assert!(
@@ -195,26 +195,30 @@ fn big_texts_are_read() {
     update.unwrap_or_else(|e| panic!("{e}"));
 }
 
+/// Of all unit tests of this crate.
+#[global_allocator]
+static ALLOCATOR: jindou_model::Tracked = jindou_model::Tracked::new();
+
 #[test]
 fn limits_hold() {
-    use crate::Limited;
-    use jindou_model::{CancelToken, MemoryBudget};
+    use jindou_model::{CancelToken, Holder, MemoryBudget, Scope};
     let text = format!("ASK {{ VALUES ?x {{ {} }} }}", "1 ".repeat(2 << 20));
     let cancel = CancelToken::new();
     let budget = MemoryBudget::new(64 << 20);
-    let refused = parse_query(
-        &text,
-        &Options::default(),
-        &mut Limited::new(&budget, &cancel),
-    );
+    let parse = |budget: &MemoryBudget, cancel: &CancelToken| {
+        let scope = Scope::new(Holder::Text, budget, cancel);
+        scope.run(|| parse_query(&text, &Options::default()))
+    };
+    let refused = parse(&budget, &cancel);
     assert!(matches!(
         refused,
         Err(Failure::Limit(jindou_model::Error::Limit(_)))
     ));
     assert_eq!(budget.used(), 0);
+    assert!(budget.peak() < 65 << 20, "{}", budget.peak());
     let late = CancelToken::with_deadline(Duration::ZERO);
     let whole = MemoryBudget::unlimited();
-    let refused = parse_query(&text, &Options::default(), &mut Limited::new(&whole, &late));
+    let refused = parse(&whole, &late);
     assert!(matches!(
         refused,
         Err(Failure::Limit(jindou_model::Error::Timeout(_)))

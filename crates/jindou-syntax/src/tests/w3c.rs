@@ -1,7 +1,7 @@
 //! All syntax tests of the W3C, and all its queries and updates that are evaluated.
 
 use super::files::shared;
-use crate::{Escapes, Options, Unlimited};
+use crate::{Escapes, Options};
 use oxiri::Iri;
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNodeRef, TermRef};
@@ -108,9 +108,9 @@ fn syntax_tests_pass() {
                 ..Options::default()
             };
             let read = if update {
-                crate::parse_update(&text, &options, &mut Unlimited).map(drop)
+                crate::parse_update(&text, &options).map(drop)
             } else {
-                crate::parse_query(&text, &options, &mut Unlimited).map(drop)
+                crate::parse_query(&text, &options).map(drop)
             };
             match (read, negative) {
                 (Ok(()), false) | (Err(_), true) => passed[usize::from(negative)] += 1,

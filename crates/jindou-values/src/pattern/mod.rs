@@ -134,7 +134,7 @@ impl Flags {
 enum Exact {
     /// All.
     Always,
-    /// Those whose last character is a line end.
+    /// Texts whose last character is a line end.
     LastLine,
 }
 

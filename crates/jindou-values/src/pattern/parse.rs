@@ -63,7 +63,7 @@ pub(super) struct Parsed {
     pub lines: bool,
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 enum Escape {
     Char(char),
     Set(Set),

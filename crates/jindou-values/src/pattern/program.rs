@@ -38,7 +38,7 @@ pub(super) enum Step {
     End {
         line: bool,
     },
-    /// What the group took; nothing if it took no part.
+    /// The text that the group matched; empty if it took no part.
     Back(u32),
     Match,
 }

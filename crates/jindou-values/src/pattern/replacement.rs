@@ -3,9 +3,9 @@
 /// A part of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// These bytes of it.
+    /// A range of its bytes.
     Text(usize, usize),
-    /// What this group took, nothing if it took no part.
+    /// The text that a group matched; empty if it took no part.
     Group(usize),
 }
 

@@ -23,7 +23,7 @@ const CHOICES: usize = 1 << 22;
 /// No place.
 const NOWHERE: usize = usize::MAX;
 
-/// What the search does with the time and memory of others: asked now and then, with the bytes that it holds.
+/// The limits of a search: asked now and then, with the bytes that it holds.
 pub type Check<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 
 /// Memory of the matcher, to be used again.
@@ -52,7 +52,7 @@ impl Hasher for Folded {
     }
 }
 
-/// What is tried when the way fails.
+/// The alternatives to try when a way fails.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     /// This step at this place.

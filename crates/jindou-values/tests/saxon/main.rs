@@ -98,7 +98,7 @@ const ATOMS: &[&str] = &[
     "\\p{M}",
 ];
 
-/// What is no expression, or hardly ever one.
+/// Text that is rarely a valid expression.
 const NOISE: &[&str] = &[
     "(?i)",
     "\\b",

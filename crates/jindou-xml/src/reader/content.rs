@@ -286,9 +286,9 @@ impl Reader<'_> {
         let Some(end) = self.find("--", 4)? else {
             return Err(self.bad(self.input.start, "a comment does not end, expected `-->`"));
         };
-        while self.input.from_start().len() < end + 3 && self.more()? {}
+        while self.input.since_start().len() < end + 3 && self.more()? {}
         let (from, to) = (self.input.start + 4, self.input.start + end);
-        if !self.input.from_start()[end..].starts_with("-->") {
+        if !self.input.since_start()[end..].starts_with("-->") {
             return Err(self.bad(to, "`--` in a comment, expected `-->`"));
         }
         self.input.at = to + 3;
@@ -372,7 +372,7 @@ impl Reader<'_> {
             let length = chars::name(rest);
             let spaces = chars::spaces(rest.as_bytes().get(length..).unwrap_or_default());
             if rest.len() == length + spaces {
-                let seen = self.input.from_start().len();
+                let seen = self.input.since_start().len();
                 if self.more_markup(seen)? {
                     continue;
                 }

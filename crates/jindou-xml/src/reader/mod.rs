@@ -147,7 +147,7 @@ impl<'r> Reader<'r> {
                         namespace: self.bindings.uri(binding),
                     },
                     attributes: &self.attributes,
-                    input: self.input.from_start(),
+                    input: self.input.since_start(),
                     values: &self.values,
                     bindings: &self.bindings,
                 })
@@ -396,7 +396,7 @@ impl<'r> Reader<'r> {
     fn find(&mut self, piece: &str, from: usize) -> Result<Option<usize>> {
         let mut searched = from;
         loop {
-            let text = self.input.from_start();
+            let text = self.input.since_start();
             let rest = text.as_bytes().get(searched..).unwrap_or_default();
             if let Some(n) = memchr::memmem::find(rest, piece.as_bytes()) {
                 return Ok(Some(searched + n));
@@ -426,13 +426,13 @@ impl<'r> Reader<'r> {
     #[cold]
     fn more_markup(&mut self, seen: usize) -> Result<bool> {
         loop {
-            let before = self.input.from_start().len();
+            let before = self.input.since_start().len();
             self.check_markup(before)?;
             if !self.more()? {
                 // A last look at what came without its end.
                 return Ok(before > seen);
             }
-            let text = self.input.from_start().as_bytes();
+            let text = self.input.since_start().as_bytes();
             let new = text.get(before..).unwrap_or_default();
             let is_worth = seen < EAGER || text.len() >= seen + seen / 2;
             if is_worth && (memchr::memchr(b'>', new).is_some() || before > seen) {
@@ -444,7 +444,7 @@ impl<'r> Reader<'r> {
     fn doctype_declaration(&mut self) -> Result<()> {
         let mut length = None;
         loop {
-            let text = self.input.from_start();
+            let text = self.input.since_start();
             if let Some(found) = dtd::length(text) {
                 length = Some(found);
                 break;
@@ -457,7 +457,7 @@ impl<'r> Reader<'r> {
                 break;
             }
         }
-        let whole = self.input.from_start();
+        let whole = self.input.since_start();
         let text = whole
             .get(..length.unwrap_or(whole.len()))
             .unwrap_or_default();

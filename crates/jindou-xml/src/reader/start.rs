@@ -53,7 +53,7 @@ impl Reader<'_> {
         // The name of an element that ended may still lie there.
         let name = self.open_names();
         self.names.truncate(name);
-        let text = self.input.from_start();
+        let text = self.input.since_start();
         self.names.push_str(&text[1..1 + tag.name]);
         self.elements.push(Element {
             name: name..name + tag.name,
@@ -95,7 +95,7 @@ impl Reader<'_> {
             options,
             ..
         } = self;
-        let text = input.from_start();
+        let text = input.since_start();
         let Some(declared) = attributes.get(&text[1..1 + tag.name]) else {
             return Ok(());
         };
@@ -159,7 +159,7 @@ impl Reader<'_> {
     /// Refuses two attributes of one name.
     #[inline]
     fn check_unique(&self) -> Result<()> {
-        let text = self.input.from_start();
+        let text = self.input.since_start();
         let name = |a: &Attr| piece(text, &self.values, a.name);
         let twice = match self.attributes.len() {
             0 | 1 => return Ok(()),
@@ -198,7 +198,7 @@ impl Reader<'_> {
             bindings,
             ..
         } = self;
-        let text = input.from_start();
+        let text = input.since_start();
         let mut prefixed = 0;
         for a in attributes.iter_mut() {
             let name = piece(text, values, a.name);
@@ -235,7 +235,7 @@ impl Reader<'_> {
         if prefixed > 1 {
             self.check_expanded()?;
         }
-        let prefix = &self.input.from_start()[1..1 + tag.prefix];
+        let prefix = &self.input.since_start()[1..1 + tag.prefix];
         match self.bindings.find(prefix) {
             None if tag.prefix == 0 => Ok(None),
             None => {
@@ -248,7 +248,7 @@ impl Reader<'_> {
 
     /// Refuses two attributes that are the same once their prefixes are replaced.
     fn check_expanded(&self) -> Result<()> {
-        let text = self.input.from_start();
+        let text = self.input.since_start();
         let expanded = |a: &Attr| {
             let name = piece(text, &self.values, a.name);
             (self.bindings.uri(a.binding), local(name, a.prefix))

@@ -59,7 +59,7 @@ pub fn canonical(source: impl Read, options: Options) -> Result<String, Error> {
         for (target, data) in reader.declared_instructions() {
             write!(doctype, "<?{target} {data}?>").unwrap();
         }
-        write!(doctype, "<!DOCTYPE {} [\n", reader.doctype()).unwrap();
+        writeln!(doctype, "<!DOCTYPE {} [", reader.doctype()).unwrap();
         for n in notations {
             let rest = match (n.public, n.system) {
                 (Some(public), Some(system)) => format!("PUBLIC '{public}' '{system}'"),
