@@ -7,9 +7,17 @@ use jindou_store::Graph;
 
 /// Longest text of one term.
 const MAX_TEXT: usize = 60;
+/// Bytes of a term that is read as a whole.
+const LONGEST: usize = 4 << 10;
 
 /// A term's canonical bytes, shortened: of an IRI the part behind the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {
+    if bytes.len() > LONGEST {
+        // Of a long one no more is looked at than what is shown.
+        let end = |part: &[u8]| String::from_utf8_lossy(part).replace('\0', " ");
+        let (head, tail) = (&bytes[..MAX_TEXT / 2], &bytes[bytes.len() - MAX_TEXT / 3..]);
+        return format!("{}…{}", end(head), end(tail));
+    }
     let text = match term::parts(bytes) {
         Some(Parts::Iri(iri)) => {
             let cut = iri

@@ -429,16 +429,22 @@ impl Machine {
                     Some(t) if t.lang.is_none() => t.text,
                     _ => return Ok(None),
                 };
+                let before = self.arena.len();
+                let longest =
+                    base.as_ref().map_or(0, |b| b.len()) + (text.end - text.start) as usize;
+                self.room(longest + 1)?;
                 let text = self.str(text);
                 let iri = match base {
                     Some(base) => base.resolve(text).ok(),
                     None => oxiri::Iri::parse(text.to_owned()).ok(),
                 };
-                iri.map(|iri| {
+                let made = iri.map(|iri| {
                     self.term.clear();
                     term::push_iri(iri.as_str(), &mut self.term);
                     self.held_term()
-                })
+                });
+                self.grown(run, before)?;
+                made
             }
             Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>()))),
             Code::Cast(to, of) => {
@@ -469,10 +475,13 @@ impl Machine {
     fn any(&mut self, run: &Run<'_>, parts: &[Code], at: Row<'_>, decides: bool) -> Result<Maybe> {
         let mut failed = false;
         for part in parts {
+            let before = self.arena.len();
             let truth = match self.eval(run, part, at)? {
                 Some(v) => self.truth(run, v),
                 None => None,
             };
+            // Of its text nothing is needed any more.
+            self.arena.truncate(before);
             match truth {
                 Some(b) if b == decides => return Ok(Some(b.into())),
                 Some(_) => {}

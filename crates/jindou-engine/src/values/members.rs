@@ -40,8 +40,11 @@ impl Members {
             number: None,
             others: vec![],
         };
+        let mut seen = FxHashSet::default();
         for (place, member) in list.iter().enumerate() {
             let bytes = match member {
+                // A constant that stands there again is the same member.
+                Code::Const(n) if !seen.insert(*n) => continue,
                 Code::Const(n) => constants.get(*n).map_or(&[][..], |c| c),
                 _ => &[],
             };
