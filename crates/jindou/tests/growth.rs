@@ -401,7 +401,8 @@ fn conditions_take_memory_once_for_all() {
         writeln!(text, ":s{i} :n {i} .").unwrap();
     }
     let store = stores::of_trig(&text);
-    let options = limited(256 << 20, Duration::from_secs(300));
+    // One thread takes all rows at once, so that batches are as long as they can be.
+    let options = limited(256 << 20, Duration::from_secs(300)).with_threads(1);
     let each = format!("{PREFIX}SELECT * {{?s :n ?o ");
     let conditions = 4_000;
     for text in [
@@ -416,8 +417,8 @@ fn conditions_take_memory_once_for_all() {
     ] {
         let (cost, e) = run(&store, &text, &options);
         assert!(e.is_none(), "{e:?}");
-        assert!(cost.most < BESIDE, "{} bytes", cost.most);
         println!("{} bytes: {}…", cost.most, &text[..60]);
+        assert!(cost.most < BESIDE / 2, "{} bytes", cost.most);
     }
 }
 

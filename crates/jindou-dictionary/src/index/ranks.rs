@@ -64,6 +64,9 @@ enum Right {
     Other,
 }
 
+/// Ids that are judged together.
+const PART: usize = 1024;
+
 struct RankProbe<'a> {
     dictionary: &'a Dictionary,
     ranks: Ranks<'a>,
@@ -75,7 +78,6 @@ struct RankProbe<'a> {
     langs: Range<u32>,
     iris: Range<u32>,
     blanks: Range<u32>,
-    lexes: Vec<u32>,
 }
 
 /// The rank of a lex index, as [`Dictionary::value_rank`].
@@ -139,7 +141,6 @@ impl<'a> RankProbe<'a> {
             langs: d.tag_range(term::LANG),
             iris: d.tag_range(term::IRI),
             blanks: d.tag_range(term::BLANK),
-            lexes: vec![],
         })
     }
 
@@ -195,9 +196,18 @@ impl Probe for RankProbe<'_> {
     }
 
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]) {
-        let mut lexes = std::mem::take(&mut self.lexes);
-        lexes.clear();
-        self.dictionary.lex_many(ids, &mut lexes);
+        // On the stack: a query may have a hundred thousand probes.
+        let mut lexes = [NO_LEX; PART];
+        for (ids, out) in ids.chunks(PART).zip(out.chunks_mut(PART)) {
+            let lexes = &mut lexes[..ids.len()];
+            self.dictionary.lex_into(ids, lexes);
+            self.test_part(ids, lexes, out);
+        }
+    }
+}
+
+impl RankProbe<'_> {
+    fn test_part(&self, ids: &[u32], lexes: &[u32], out: &mut [Verdict]) {
         let (ranks, unlike) = (self.ranks, self.unlike());
         let negated = self.relation == Relation::NotEqual;
         let (numeric, strings, langs) = (&self.numeric, &self.strings, &self.langs);
@@ -211,7 +221,7 @@ impl Probe for RankProbe<'_> {
                         Some(bounds.of(kind).contains(&rank))
                     }
                 };
-                self.each(ids, &lexes, out, true, |lex| {
+                self.each(ids, lexes, out, true, |lex| {
                     if numeric.contains(&lex) {
                         match ranks.of(lex) {
                             NO_RANK => Verdict::Unsettled,
@@ -229,7 +239,7 @@ impl Probe for RankProbe<'_> {
                     }
                 });
             }
-            Right::String(bounds) => self.each(ids, &lexes, out, false, |lex| {
+            Right::String(bounds) => self.each(ids, lexes, out, false, |lex| {
                 if strings.contains(&lex) {
                     equality(bounds.contains(&lex), negated)
                 } else if langs.contains(&lex)
@@ -241,7 +251,7 @@ impl Probe for RankProbe<'_> {
                     Verdict::Unsettled
                 }
             }),
-            Right::Temporal(all, inside) => self.each(ids, &lexes, out, true, |lex| {
+            Right::Temporal(all, inside) => self.each(ids, lexes, out, true, |lex| {
                 if !all.contains(&lex) {
                     return Verdict::Unsettled;
                 }
@@ -250,13 +260,10 @@ impl Probe for RankProbe<'_> {
                     rank => equality(inside.contains(&rank), negated),
                 }
             }),
-            Right::Other => self.each(ids, &lexes, out, false, |_| Verdict::Unsettled),
+            Right::Other => self.each(ids, lexes, out, false, |_| Verdict::Unsettled),
         }
-        self.lexes = lexes;
     }
-}
 
-impl RankProbe<'_> {
     /// Writes the verdict on each id; `f` has those on literals and triple terms of the dictionary, by lex index. `ranked`: it
     /// reads their ranks.
     #[inline(always)]

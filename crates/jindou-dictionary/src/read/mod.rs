@@ -207,14 +207,20 @@ impl Dictionary {
 
     /// Appends the lex index of every id; [`NO_LEX`] where there is none.
     pub fn lex_many(&self, ids: &[u32], out: &mut Vec<u32>) {
+        let from = out.len();
+        out.resize(from + ids.len(), NO_LEX);
+        self.lex_into(ids, &mut out[from..]);
+    }
+
+    /// Writes the lex index of every id to as many places; [`NO_LEX`] where there is none.
+    pub fn lex_into(&self, ids: &[u32], out: &mut [u32]) {
         let lex = self.lex_of_id();
-        out.reserve(ids.len());
-        for (i, &id) in ids.iter().enumerate() {
+        for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
             if let Some(&ahead) = ids.get(i + 16) {
                 lex.prefetch(ahead);
             }
             let found = if id == NO_VERTEX { None } else { lex.get(id) };
-            out.push(found.unwrap_or(NO_LEX));
+            *out = found.unwrap_or(NO_LEX);
         }
     }
 
