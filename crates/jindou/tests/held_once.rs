@@ -44,7 +44,7 @@ fn turn() -> MutexGuard<'static, ()> {
 const LONG: usize = 1 << 20;
 /// Uses of it: held at each of them, it would take a gibibyte.
 const USES: usize = 1_000;
-/// What may be taken: some copies of the text, and what is as long as the rest of it.
+/// The memory that may be taken: some copies of the text, and what is as long as the rest of it.
 const ALLOWED: usize = 80 << 20;
 
 /// Most bytes beyond those that there were before.
@@ -196,7 +196,7 @@ fn queries_hold_a_name_once() {
     }
 }
 
-/// What goes to another endpoint has each name in full.
+/// A pattern sent to another endpoint has each name in full.
 #[test]
 fn a_service_with_long_names_is_refused() {
     let _turn = turn();

@@ -78,7 +78,7 @@ impl Ordered {
             long_bytes: 0,
             charge: Charge::of(holder, run.budget),
         };
-        let mut m = Machine::new(&[], run);
+        let mut m = Machine::empty(run);
         for part in ids.chunks(CHECK) {
             run.check()?;
             let mut charged = out.bytes.len();
@@ -199,7 +199,7 @@ pub(crate) struct Later {
 impl Later {
     pub fn new(run: &Run<'_>) -> Self {
         Self {
-            machine: Machine::new(&[], run),
+            machine: Machine::empty(run),
             key: vec![],
             spans: vec![],
             found: vec![],
