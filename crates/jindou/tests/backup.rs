@@ -337,8 +337,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
     let part = std::fs::read_dir(w.folder()).unwrap();
     let part = part.map(|e| e.unwrap().path());
     let part = part
-        .filter(|p| p.display().to_string().contains("part-"))
-        .next()
+        .find(|p| p.display().to_string().contains("part-"))
         .unwrap();
     std::fs::remove_file(&part).unwrap();
     pipe(&part);
