@@ -335,7 +335,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
     }
     // Nor does a part that is a pipe keep a restore waiting.
     let part = std::fs::read_dir(w.folder()).unwrap();
-    let part = part.map(|e| e.unwrap().path());
+    let mut part = part.map(|e| e.unwrap().path());
     let part = part
         .find(|p| p.display().to_string().contains("part-"))
         .unwrap();

@@ -4,7 +4,6 @@ use crate::client::{Answer, request};
 use crate::service::{allowing, answering};
 use crate::{ask, options, serve, store};
 use jindou_server::Server;
-use std::io::Write;
 
 const DOCUMENT: &str = "<?xml version='1.0'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><rdf:Description rdf:about='http://e/s'><e:p>1</e:p><e:p>2</e:p></rdf:Description></rdf:RDF>";
 
