@@ -165,6 +165,28 @@ fn an_enormous_time_limit_is_none() {
     }
 }
 
+/// A thousand rows make ten million quads, all of them from the first batch.
+#[test]
+fn a_deadline_ends_templates_of_many_quads() {
+    let store = store();
+    let mut template = String::new();
+    for i in 0..10_000 {
+        let _ = write!(template, "?s <http://e/p{i}> ?o . ");
+    }
+    let options = UpdateOptions::default().with_timeout(Duration::from_millis(200));
+    for change in [
+        format!("INSERT {{ {template} }}"),
+        format!("DELETE {{ {template} }}"),
+        format!("DELETE {{ ?s ?p ?o }} INSERT {{ {template} }}"),
+    ] {
+        let update = format!("{change} WHERE {{ ?s ?p ?o }}");
+        let begun = Instant::now();
+        let got = store.db.update(&update, &options);
+        assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    }
+}
+
 #[test]
 fn a_deadline_ends_a_path_and_a_quadratic_closure() {
     let mut text = String::from("@prefix : <http://e/> .\n");

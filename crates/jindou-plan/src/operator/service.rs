@@ -7,6 +7,9 @@ use crate::weigh::PIECE;
 use crate::{Slot, cost, show};
 use jindou_syntax::algebra::{NamedNode, Text};
 
+/// Bytes of an endpoint's IRI up to which EXPLAIN shows all of it.
+const LONGEST_SHOWN: usize = 200;
+
 /// The endpoint that SERVICE asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
@@ -61,6 +64,8 @@ impl Facts for Service {
     fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
+            // The host matters, so an IRI of ordinary length is shown whole.
+            Endpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => format!("<{iri}>"),
             Endpoint::Iri(iri) => show::term(&iri.canonical()),
             Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
         };

@@ -198,6 +198,25 @@ struct Kept {
     charged: u64,
 }
 
+impl Kept {
+    /// Keeps a row: its variables' ids. Charged before it is taken.
+    fn push(&mut self, row: &[u32]) -> Result<()> {
+        let want = self.ids.len() + row.len();
+        if want > self.ids.capacity() {
+            let larger = want.max(self.ids.capacity() * 2).max(1024);
+            let bytes = larger as u64 * 4;
+            // What grows is copied: for a moment there are both.
+            self.budget.charge(bytes)?;
+            self.ids.reserve_exact(larger - self.ids.len());
+            self.budget.release(self.charged);
+            self.charged = bytes;
+        }
+        self.ids.extend_from_slice(row);
+        self.rows += 1;
+        Ok(())
+    }
+}
+
 impl Drop for Kept {
     fn drop(&mut self) {
         self.budget.release(self.charged);
@@ -213,11 +232,9 @@ impl<'a> Rows<'a> {
         budget: &MemoryBudget,
         tx: &'a mut Transaction,
     ) -> Self {
-        let columns = templates
-            .variables
-            .iter()
-            .map(|v| columns.iter().position(|c| c == v.as_str()))
-            .collect();
+        let places: FxHashMap<&str, usize> = columns.iter().map(String::as_str).zip(0..).collect();
+        let columns = templates.variables.iter();
+        let columns = columns.map(|v| places.get(v.as_str()).copied()).collect();
         Self {
             delete: templates.delete,
             insert: templates.insert,
@@ -234,6 +251,7 @@ impl<'a> Rows<'a> {
                 row: vec![],
                 blanks: vec![],
                 made: Default::default(),
+                quads: 0,
             },
             tx,
         }
@@ -249,9 +267,6 @@ impl<'a> Rows<'a> {
                 .row
                 .extend_from_slice(&ids[r * width..(r + 1) * width]);
             self.maker.insert(self.insert, self.tx)?;
-            if r % 1024 == 1023 {
-                self.tx.check()?;
-            }
         }
         self.tx.check()
     }
@@ -269,17 +284,9 @@ impl Sink for Rows<'_> {
             }));
             self.maker.delete(self.delete, self.tx)?;
             if both {
-                self.kept.ids.extend_from_slice(&self.maker.row);
+                self.kept.push(&self.maker.row)?;
             } else {
                 self.maker.insert(self.insert, self.tx)?;
-            }
-        }
-        if both {
-            self.kept.rows += rows;
-            let held = self.kept.ids.capacity() as u64 * 4;
-            if held > self.kept.charged {
-                self.kept.budget.charge(held - self.kept.charged)?;
-                self.kept.charged = held;
             }
         }
         self.tx.check()
@@ -296,7 +303,12 @@ struct Maker<'a> {
     blanks: Vec<Vec<u8>>,
     /// Bytes of the quad's terms that have no id.
     made: [Vec<u8>; 4],
+    /// Quads since the last look at clock and memory.
+    quads: usize,
 }
+
+/// Quads between two looks at clock and memory: a row may make a hundred thousand.
+const QUADS: usize = 4096;
 
 /// A term of a quad that is being made.
 #[derive(Clone, Copy)]
@@ -307,12 +319,23 @@ enum Made {
 }
 
 impl Maker<'_> {
+    /// Looks at clock and memory after every so many quads.
+    fn step(&mut self, tx: &mut Transaction) -> Result<()> {
+        self.quads += 1;
+        if self.quads < QUADS {
+            return Ok(());
+        }
+        self.quads = 0;
+        tx.check()
+    }
+
     fn delete(&mut self, quads: &Quads, tx: &mut Transaction) -> Result<()> {
         for (parts, graph) in &quads.quads {
             if let Some(made) = self.quad(parts, graph.as_ref(), false, tx)? {
                 let ([s, p, o], g) = self.terms(&made);
                 tx.changes.remove(s, p, o, g);
             }
+            self.step(tx)?;
         }
         Ok(())
     }
@@ -325,6 +348,7 @@ impl Maker<'_> {
                 let ([s, p, o], g) = self.terms(&made);
                 tx.changes.insert(s, p, o, g);
             }
+            self.step(tx)?;
         }
         Ok(())
     }
