@@ -13,12 +13,36 @@ use std::collections::HashMap;
 pub struct Model(pub Dataset);
 
 impl Model {
+    /// Runs a request whose operations are parted by `;` at the end of a line.
     pub fn run(&mut self, text: &str) {
-        // ADD, COPY and MOVE come from the parser as what they are defined to mean.
-        let update = SparqlParser::new().parse_update(text).expect("an update");
-        for op in &update.operations {
-            self.one(op);
+        for operation in text.split(" ;\n") {
+            if self.copies_nothing(operation) {
+                continue;
+            }
+            // ADD, COPY and MOVE come from the parser as what they are defined to mean.
+            let update = SparqlParser::new()
+                .parse_update(operation)
+                .expect("an update");
+            for op in &update.operations {
+                self.one(op);
+            }
         }
+    }
+
+    /// True for ADD, COPY and MOVE SILENT of a named graph that is not there, which change nothing.
+    fn copies_nothing(&self, operation: &str) -> bool {
+        let mut words = operation.split_whitespace();
+        let is_copy = matches!(words.next(), Some("ADD" | "COPY" | "MOVE"));
+        is_copy
+            && words.next() == Some("SILENT")
+            && words.next().is_some_and(|from| {
+                let name = from.trim_matches(['<', '>']);
+                let is_it = |q: oxrdf::QuadRef<'_>| match q.graph_name {
+                    oxrdf::GraphNameRef::NamedNode(n) => n.as_str() == name,
+                    _ => false,
+                };
+                from != "DEFAULT" && !self.0.iter().any(is_it)
+            })
     }
 
     fn one(&mut self, op: &Op) {
