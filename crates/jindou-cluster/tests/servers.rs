@@ -525,12 +525,16 @@ fn noise_over_ucx_is_ignored() {
 /// Connections that a stranger holds.
 const STRANGERS: usize = 150;
 
-/// A connection from this address of this machine.
-fn connect_from(host: &str, port: u16) -> Option<TcpStream> {
+/// A connection from this address of this machine to the first of the ports, by no port that a server is to have.
+fn connect_from(host: &str, ports: [u16; 2]) -> Option<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
     let from: std::net::SocketAddr = format!("{host}:0").parse().ok()?;
     socket.bind(&from.into()).ok()?;
-    let to: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().ok()?;
+    let own = socket.local_addr().ok()?.as_socket()?.port();
+    if ports.contains(&own) {
+        return None;
+    }
+    let to: std::net::SocketAddr = format!("127.0.0.1:{}", ports[0]).parse().ok()?;
     let wait = Duration::from_millis(200);
     socket.connect_timeout(&to.into(), wait).ok()?;
     Some(socket.into())
@@ -543,7 +547,7 @@ struct Stranger {
 }
 
 impl Stranger {
-    fn new(from: &'static str, port: u16, word: &'static [u8]) -> Self {
+    fn new(from: &'static str, ports: [u16; 2], word: &'static [u8]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -555,7 +559,7 @@ impl Stranger {
                     open.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
                 });
                 for _ in held.len()..STRANGERS.min(held.len() + 8) {
-                    if let Some(mut stream) = connect_from(from, port) {
+                    if let Some(mut stream) = connect_from(from, ports) {
                         let _ = stream.write_all(word);
                         held.push(stream);
                     }
@@ -591,7 +595,7 @@ fn silent_connections_keep_no_peer_out() {
         let setup = Setup::new();
         let file = setup.file("tls", None);
         let one = setup.start(&file, 0);
-        let stranger = Stranger::new(from, setup.ports[0], word);
+        let stranger = Stranger::new(from, setup.ports, word);
         std::thread::sleep(Duration::from_millis(300));
         // A server that comes meanwhile, and comes again.
         for _ in 0..2 {
