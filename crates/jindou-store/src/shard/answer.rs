@@ -353,7 +353,7 @@ fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize
         fetch_ahead(segment, &numbers, at);
         let list = list(number);
         // The first one is whole however long it is, and nothing else is longer than was asked for: whoever asked relies on that.
-        if sent + list.len() > most && at > 0 {
+        if at > 0 && !list.is_empty() && sent + list.len() > most {
             break;
         }
         sent += list.len();
