@@ -179,7 +179,8 @@ const OPERATORS: [(&str, &str, &str); 10] = [
     (
         "by: Order(",
         "hash join",
-        "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STR(?x) < STR(?e)) }",
+        "SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
+         { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
     ),
     (
         "by: Value",
