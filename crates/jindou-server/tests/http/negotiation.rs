@@ -92,7 +92,6 @@ fn what_a_format_cannot_say_is_an_error_and_no_document() {
             "application/rdf+xml",
             "character",
         ),
-        ("<http://e/p> \"\\r\"", "application/rdf+xml", "character"),
         (
             "<http://e/p> <<( <http://e/s> <http://e/p> \"\\u0001\" )>>",
             "application/rdf+xml",
