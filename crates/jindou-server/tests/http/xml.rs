@@ -27,10 +27,8 @@ fn kept(server: &Server) -> Vec<String> {
 
 #[test]
 fn a_document_that_is_cut_off_or_empty_changes_nothing() {
-    let server = serve(
-        &store("<http://e/a> <http://e/p> 1 ."),
-        options().with_writable(true),
-    );
+    let store = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&store, options().with_writable(true));
     let put = send(&server, "PUT", DOCUMENT.as_bytes());
     assert_eq!(put.status, 201, "{}", put.text());
     assert_eq!(kept(&server), ["1", "2"]);
