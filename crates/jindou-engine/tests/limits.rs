@@ -178,7 +178,7 @@ const OPERATORS: [(&str, &str, &str); 10] = [
     ),
     (
         "by: Order(",
-        "hash join",
+        "terms that the query makes",
         "SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
          { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
     ),

@@ -65,7 +65,7 @@ impl Facts for Service {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
             // The host matters, so an IRI of ordinary length is shown whole.
-            Endpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => format!("<{iri}>"),
+            Endpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => iri.to_string(),
             Endpoint::Iri(iri) => show::term(&iri.canonical()),
             Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
         };
