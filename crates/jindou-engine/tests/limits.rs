@@ -156,7 +156,7 @@ fn memory_is_bounded_and_given_back() {
     }
 }
 
-/// Operators that hold rows, or make many: what the plan must contain, who holds too much, the query. All take long on
+/// Operators that hold rows, or make many: what the plan must contain, who holds too much (or one of these), the query. All take long on
 /// [`ring`]`(400, 40)`.
 const OPERATORS: [(&str, &str, &str); 10] = [
     (
@@ -178,18 +178,18 @@ const OPERATORS: [(&str, &str, &str); 10] = [
     ),
     (
         "by: Order(",
-        "terms that the query makes",
+        "hash join|terms that the query makes",
         "SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
          { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
     ),
     (
         "by: Value",
-        "hash join",
+        "hash join|terms that the query makes",
         "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STRLEN(STR(?x)) = STRLEN(STR(?e))) }",
     ),
     (
         "by: Term",
-        "hash join",
+        "hash join|terms that the query makes",
         "SELECT ?a { ?a :p ?b . ?b :p ?x FILTER NOT EXISTS { ?c :p ?d . ?d :p ?e FILTER(LCASE(STR(?x)) = STR(?e)) } }",
     ),
     (
@@ -279,7 +279,9 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
             };
             match count(&plan, &snapshot, &options) {
                 Err(Error::Limit(m)) => {
-                    assert!(m.to_string().contains(holder), "{text}: {m}");
+                    // Keys are terms that the query makes, and rows are held with them: either may be most.
+                    let is_named = holder.split('|').any(|h| m.to_string().contains(h));
+                    assert!(is_named, "{text}: {m}");
                 }
                 other => panic!("{text}: {other:?}"),
             }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Recursive descent over tokens, one token of look-ahead. Time is linear in the text, the stack is bounded by
-//! [`Options::nesting`], and memory and time are asked for at a [`Meter`].
+//! [`Options::nesting`], and memory and time are those of the [scope](jindou_model::scope) that the thread is inside.
 //!
 //! # Differences from `spargebra`'s parser
 //!
