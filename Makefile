@@ -34,7 +34,7 @@ lint: needs-test
 unit: needs-test
 	cargo build --workspace --all-targets --locked $(PROFILE)
 	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
-	cargo test -p jindou --test features --locked --profile quick $(TESTFLAGS)
+	cargo check -p jindou --locked $(PROFILE)
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
