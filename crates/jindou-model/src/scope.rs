@@ -114,6 +114,7 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
 }
 
 /// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about everybody's.
+#[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
     const LEAST: usize = 32;
@@ -123,25 +124,29 @@ fn piece(size: usize) -> isize {
 }
 
 impl Local {
-    #[inline(never)]
+    #[inline(always)]
     fn took(&self, size: usize) {
-        self.pending.set(self.pending.get() + piece(size));
-        self.work.set(self.work.get().saturating_add(size));
-        if self.pending.get() >= STEP || self.work.get() >= CLOCK {
+        let pending = self.pending.get() + piece(size);
+        let work = self.work.get().wrapping_add(size);
+        self.pending.set(pending);
+        self.work.set(work);
+        if pending >= STEP || work >= CLOCK {
             self.tell();
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn gave(&self, size: usize) {
-        self.pending.set(self.pending.get() - piece(size));
-        if self.pending.get() <= -STEP {
+        let pending = self.pending.get() - piece(size);
+        self.pending.set(pending);
+        if pending <= -STEP {
             self.tell();
         }
     }
 
     /// Tells the scope what is pending. Called inside the allocator: nothing here allocates, waits or panics.
     #[cold]
+    #[inline(never)]
     fn tell(&self) {
         let scope = self.scope.get();
         // SAFETY: `scope` is null or points to the scope whose `run` is on this thread's stack, which holds it.

@@ -2,7 +2,7 @@
 
 use crate::set::SlotSet;
 use crate::{Functions, GeneralExpression, Slot};
-use jindou_syntax::algebra::{Base, Expression, Function, Variable};
+use jindou_syntax::algebra::{BaseIri, Expression, Function, Variable};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) struct Expr {
     pub variables: Arc<[(Variable, Slot)]>,
     /// See [`GeneralExpression::per_row`].
     pub per_row: bool,
-    pub base_iri: Option<Base>,
+    pub base_iri: Option<BaseIri>,
     pub functions: Functions,
 }
 

@@ -16,7 +16,7 @@
 use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::segment::Scope;
-use jindou_syntax::algebra::{Base, Canonical, Expression, QueryDataset, Variable};
+use jindou_syntax::algebra::{BaseIri, Canonical, Expression, QueryDataset, Variable};
 use std::sync::Arc;
 
 /// A column of the history table: one per variable, hidden ones (blank nodes, helpers) included.
@@ -252,7 +252,7 @@ pub struct GeneralExpression {
     /// Its variables and their slots; a variable that is not listed is unbound.
     pub variables: Arc<[(Variable, Slot)]>,
     /// Base that `IRI()` resolves relative references against.
-    pub base_iri: Option<Base>,
+    pub base_iri: Option<BaseIri>,
     /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
     /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each

@@ -4,7 +4,7 @@ use crate::parse::{SyntaxOptions, failed};
 use jindou_model::Result;
 use jindou_model::diagnostic::place;
 use jindou_syntax::CopiedFrom;
-use jindou_syntax::algebra::{Base, GraphUpdateOperation};
+use jindou_syntax::algebra::{BaseIri, GraphUpdateOperation};
 
 /// One operation of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Request {
     /// The operations in their order.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stand under, for `IRI()`.
-    pub base: Option<Base>,
+    pub base: Option<BaseIri>,
 }
 
 /// Parses an update request; relative IRIs stand under `base` where the text has no BASE. Limits are the scope's that the thread is inside.

@@ -22,6 +22,7 @@ use jindou::{
     ResultFormat, Value,
 };
 use jindou_scheduler::{Class, Refused};
+use jindou_xml::write::Returns;
 use oxrdf::Term;
 use oxrdfio::{RdfFormat, RdfSerializer};
 use std::hash::{Hash, Hasher};
@@ -432,6 +433,7 @@ fn compute(
                 ResultFormat::Rdf(format) => *format,
                 _ => RdfFormat::NTriples,
             };
+            let writer = Returns::new(writer, format == RdfFormat::RdfXml);
             let mut sink = QuadSink {
                 writer: RdfSerializer::from_format(format).for_writer(writer),
                 format,

@@ -7,6 +7,7 @@ use crate::response::ResponseWriter;
 use crate::shared::Shared;
 use jindou::results::{RowText, Rows};
 use jindou::{AnswerSink, Error, Resource, Result, ResultWriter};
+use jindou_xml::write::Returns;
 use oxrdfio::{RdfFormat, WriterQuadSerializer};
 use std::io::Write;
 use std::sync::Arc;
@@ -148,7 +149,7 @@ impl<O: Out> AnswerSink for HttpSink<'_, O> {
 
 /// Rows as quads.
 pub(crate) struct QuadSink<'o> {
-    pub(crate) writer: WriterQuadSerializer<&'o mut ResponseWriter>,
+    pub(crate) writer: WriterQuadSerializer<Returns<&'o mut ResponseWriter>>,
     pub(crate) format: RdfFormat,
     pub(crate) count: Count,
 }

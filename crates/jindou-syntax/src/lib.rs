@@ -42,7 +42,7 @@ mod source;
 pub use options::{Calls, Escapes, Options};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
-use algebra::{Base, GraphUpdateOperation, Query};
+use algebra::{BaseIri, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};
 use parser::Parser;
 use source::Source;
@@ -73,7 +73,7 @@ pub struct Update {
     /// The operations in their order; ADD, COPY and MOVE are several or none.
     pub operations: Vec<Operation>,
     /// Base that relative IRIs stood under at the end, for `IRI()`.
-    pub base: Option<Base>,
+    pub base: Option<BaseIri>,
 }
 
 /// One operation of a request.

@@ -16,6 +16,7 @@
 //! | `duration` | durations |
 //! | `cast` | XPath's constructor functions |
 //! | `value` | terms as values; `=`, `<`, effective boolean values |
+//! | [`pattern`] | regular expressions of REGEX and REPLACE |
 
 mod cast;
 mod decimal;

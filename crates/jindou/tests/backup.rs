@@ -335,10 +335,9 @@ fn an_older_backup_is_taken_only_by_its_name() {
     }
     // Nor does a part that is a pipe keep a restore waiting.
     let part = std::fs::read_dir(w.folder()).unwrap();
-    let part = part.map(|e| e.unwrap().path());
+    let mut part = part.map(|e| e.unwrap().path());
     let part = part
-        .filter(|p| p.display().to_string().contains("part-"))
-        .next()
+        .find(|p| p.display().to_string().contains("part-"))
         .unwrap();
     std::fs::remove_file(&part).unwrap();
     pipe(&part);

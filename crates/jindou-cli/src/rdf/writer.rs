@@ -7,6 +7,7 @@ use jindou::{Error, QuadBatch, QuadSink, Resource, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
 use jindou_workloads::ntriples::write_batch;
+use jindou_xml::write::Returns;
 use oxrdfio::{RdfSerializer, WriterQuadSerializer};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -37,7 +38,7 @@ enum State {
     /// Nothing is written.
     New(OutFile),
     Lines(OutFile, Vec<u8>),
-    Document(Box<WriterQuadSerializer<OutFile>>),
+    Document(Box<WriterQuadSerializer<Returns<OutFile>>>),
     Failed,
 }
 
@@ -98,6 +99,7 @@ impl QuadWriter {
                     )
                 })?;
             }
+            let out = Returns::new(out, self.format == Format::RdfXml);
             State::Document(Box::new(serializer.for_writer(out)))
         };
         Ok(())
@@ -113,7 +115,9 @@ impl QuadWriter {
         }
         let done = match std::mem::replace(&mut self.state, State::Failed) {
             State::Lines(out, _) => out.finish(),
-            State::Document(serializer) => serializer.finish().and_then(OutFile::finish),
+            State::Document(serializer) => serializer
+                .finish()
+                .and_then(|out| out.into_inner().finish()),
             State::New(_) | State::Failed => Ok(()),
         };
         done.map_err(|e| self.failed(e))?;

@@ -142,7 +142,7 @@ impl Campaign {
             }
             let last = (number + AT_ONCE).min(from + n);
             // The same eight times, or eight different ones.
-            let shots: Vec<Shot> = if number / AT_ONCE % 2 == 0 {
+            let shots: Vec<Shot> = if (number / AT_ONCE).is_multiple_of(2) {
                 vec![first; AT_ONCE]
             } else {
                 (number..last)

@@ -11,7 +11,7 @@ use crate::explore::Run;
 use crate::filter::Value;
 use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result};
-use jindou_plan::sparql::{Base, Canonical, Expression as E, Function, Variable};
+use jindou_plan::sparql::{BaseIri, Canonical, Expression as E, Function, Variable};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
 use jindou_values::{Arithmetic, Num};
 use rustc_hash::FxHashMap;
@@ -61,7 +61,7 @@ pub(crate) enum Code {
     Call(Call, Vec<Code>),
     Regex(Box<Matches>),
     Replace(Box<Replace>),
-    Iri(Box<Code>, Option<Arc<Base>>),
+    Iri(Box<Code>, Option<Arc<BaseIri>>),
     Random,
     Cast(Cast, Box<Code>),
     /// A function that the program registered.
@@ -148,7 +148,7 @@ struct Compiler<'c, 'r> {
     /// The variables by name, if there are many.
     by_name: FxHashMap<&'c str, Slot>,
     layout: &'c Layout<'c>,
-    base: Option<Arc<Base>>,
+    base: Option<Arc<BaseIri>>,
     /// Numbers of the constants.
     places: FxHashMap<Canonical, usize>,
     functions: &'c Functions,

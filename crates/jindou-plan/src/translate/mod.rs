@@ -20,9 +20,9 @@ use crate::{
 };
 use jindou_model::{Error, scope};
 use jindou_syntax::algebra::{
-    AggregateExpression, AggregateFunction as SetFunction, Base, BlankNode, Canonical, Expression,
-    Function, GraphPattern, GroundTerm, NamedNodePattern, OrderExpression, PropertyPathExpression,
-    Query, QueryDataset, TermPattern, TriplePattern, Variable, text_len,
+    AggregateExpression, AggregateFunction as SetFunction, BaseIri, BlankNode, Canonical,
+    Expression, Function, GraphPattern, GroundTerm, NamedNodePattern, OrderExpression,
+    PropertyPathExpression, Query, QueryDataset, TermPattern, TriplePattern, Variable, text_len,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ struct Translator {
     triples: FxHashMap<*const TriplePattern, Option<Canonical>>,
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
-    base: Option<Base>,
+    base: Option<BaseIri>,
     /// Only which solutions there are matters, not how often each: below DISTINCT, inside EXISTS.
     as_set: bool,
     /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.

@@ -20,6 +20,7 @@ mod service;
 mod streams;
 mod w3c;
 mod writes;
+mod xml;
 
 use client::{Answer, escape, request};
 use jindou::parse::{Format, Sources};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-fn allowing(entries: &[String]) -> ServerOptions {
+pub fn allowing(entries: &[String]) -> ServerOptions {
     let list: AllowList = entries
         .iter()
         .map(|e| e.parse::<Allowed>().expect("an entry"))
@@ -155,7 +155,7 @@ fn far_requests(server: &Server) -> u64 {
 }
 
 /// A server that answers every request alike.
-fn answering(
+pub fn answering(
     answer: impl Fn(&mut dyn Write) + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

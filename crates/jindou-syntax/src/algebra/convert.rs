@@ -602,11 +602,11 @@ impl From<&QueryDataset> for from::QueryDataset {
     }
 }
 
-fn base(iri: Option<&Iri<String>>) -> Option<Base> {
+fn base(iri: Option<&Iri<String>>) -> Option<BaseIri> {
     Some(Iri::parse_unchecked(iri?.as_str().into()))
 }
 
-fn their_base(iri: Option<&Base>) -> Option<Iri<String>> {
+fn their_base(iri: Option<&BaseIri>) -> Option<Iri<String>> {
     Some(Iri::parse_unchecked(iri?.as_str().to_owned()))
 }
 

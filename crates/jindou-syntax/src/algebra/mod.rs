@@ -20,7 +20,7 @@ pub use pattern::{
     AggregateExpression, AggregateFunction, GraphPattern, GraphTarget, OrderExpression,
     QueryDataset,
 };
-pub use query::{Base, GraphUpdateOperation, Query};
+pub use query::{BaseIri, GraphUpdateOperation, Query};
 pub use rewrite::Rewrite;
 pub use term::{
     BlankNode, GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, GroundTerm,

@@ -8,7 +8,7 @@ use oxiri::Iri;
 use std::sync::Arc;
 
 /// The IRI that relative ones stand under.
-pub type Base = Iri<Arc<str>>;
+pub type BaseIri = Iri<Arc<str>>;
 
 /// A query. Cloning it shares the algebra.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Query {
         /// The algebra.
         pattern: Arc<GraphPattern>,
         /// For `IRI()`.
-        base_iri: Option<Base>,
+        base_iri: Option<BaseIri>,
     },
     /// CONSTRUCT.
     Construct {
@@ -31,7 +31,7 @@ pub enum Query {
         /// The algebra.
         pattern: Arc<GraphPattern>,
         /// For `IRI()`.
-        base_iri: Option<Base>,
+        base_iri: Option<BaseIri>,
     },
     /// DESCRIBE.
     Describe {
@@ -40,7 +40,7 @@ pub enum Query {
         /// The algebra.
         pattern: Arc<GraphPattern>,
         /// For `IRI()`.
-        base_iri: Option<Base>,
+        base_iri: Option<BaseIri>,
     },
     /// ASK.
     Ask {
@@ -49,7 +49,7 @@ pub enum Query {
         /// The algebra.
         pattern: Arc<GraphPattern>,
         /// For `IRI()`.
-        base_iri: Option<Base>,
+        base_iri: Option<BaseIri>,
     },
 }
 
@@ -90,7 +90,7 @@ impl Query {
 
     /// The base.
     #[must_use]
-    pub fn base_iri(&self) -> Option<&Base> {
+    pub fn base_iri(&self) -> Option<&BaseIri> {
         of_all!(self, base_iri).as_ref()
     }
 }

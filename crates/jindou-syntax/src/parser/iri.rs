@@ -2,7 +2,7 @@
 
 use super::{Parse, Parser};
 use crate::advice::Place;
-use crate::algebra::{Base, NamedNode};
+use crate::algebra::{BaseIri, NamedNode};
 use crate::lexer::{Kind, Token};
 use crate::prefixes::common;
 use oxiri::Iri;
@@ -137,7 +137,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// The IRI of a token as a base.
-    pub(super) fn new_base(&mut self, token: Token) -> Parse<Base> {
+    pub(super) fn new_base(&mut self, token: Token) -> Parse<BaseIri> {
         let iri = self.written(token)?;
         self.room(iri.as_str().len())?;
         Ok(Iri::parse_unchecked(iri.as_str().into()))

@@ -22,7 +22,7 @@ mod values;
 mod words;
 
 use crate::advice::Place;
-use crate::algebra::{Base, BlankNode, Variable};
+use crate::algebra::{BaseIri, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexer, Token};
 use crate::options::Options;
@@ -73,7 +73,7 @@ pub(crate) struct Parser<'t, 'o> {
     nesting: u32,
     tokens: u32,
 
-    base: Option<Base>,
+    base: Option<BaseIri>,
     prefixes: Prefixes<'t>,
     interned: Interned<'t>,
     scopes: Scopes,

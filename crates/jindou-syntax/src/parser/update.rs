@@ -7,7 +7,7 @@ use crate::CopiedFrom;
 use crate::advice::Place;
 use crate::algebra::GraphUpdateOperation as Op;
 use crate::algebra::{
-    Base, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
+    BaseIri, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
     NamedNode, NamedNodePattern, Quad, QuadPattern, QueryDataset, TermPattern, TriplePattern,
     Variable,
 };
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The operations of a request, and the last base.
 pub(crate) struct Operations {
     pub list: Vec<ReadOperation>,
-    pub base: Option<Base>,
+    pub base: Option<BaseIri>,
 }
 
 /// One operation as it is read, with the offset of its first word.

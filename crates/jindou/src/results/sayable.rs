@@ -106,10 +106,8 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         ];
         named &= labels.iter().flatten().all(|b| is_own(b.as_str()));
         match triple.object {
-            TermRef::Literal(literal) if !literal.value().chars().all(is_text) => {
-                return Err(
-                    "the literal has a character that XML cannot hold, or that readers of XML change",
-                );
+            TermRef::Literal(literal) if !literal.value().chars().all(jindou_xml::is_char) => {
+                return Err("the literal has a character that XML cannot hold");
             }
             TermRef::Triple(t) => triple = t.as_ref(),
             _ => return Ok(named),
@@ -166,11 +164,6 @@ fn is_element(iri: &str, kept: &[&str]) -> bool {
     ends_with_name(iri)
         && !iri.strip_prefix(RDF).is_some_and(is_kept)
         && !OF_XML.iter().any(|namespace| iri.starts_with(namespace))
-}
-
-/// Characters of XML 1.0 that readers leave as they are: they make line feeds of carriage returns.
-fn is_text(c: char) -> bool {
-    matches!(c, '\t' | '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{1_0000}'..)
 }
 
 /// First characters of a name (Namespaces in XML 1.0, `NCName`).
@@ -276,5 +269,38 @@ mod tests {
             expressible(other.as_ref(), RdfFormat::NTriples).unwrap(),
             None
         );
+    }
+
+    #[test]
+    fn text_that_rdf_xml_can_have_is_read_back() {
+        use crate::results::{AnswerSink, ResultFormat, ResultWriter};
+        let p = oxrdf::NamedNode::new_unchecked("http://e/p");
+        for text in ["a\rb\r\n\tc", " <&>]]>'\" ", "\u{85}\u{2028}é𝄞", ""] {
+            let triple = Triple::new(
+                p.clone(),
+                p.clone(),
+                oxrdf::Literal::new_simple_literal(text),
+            );
+            let mut out = Vec::new();
+            let mut writer = ResultWriter::new(&mut out, ResultFormat::Rdf(RdfFormat::RdfXml));
+            writer.graph().unwrap();
+            writer.triple(&triple).unwrap();
+            writer.finish().unwrap();
+            drop(writer);
+            // The processor of this workspace, which is judged by the W3C's suite.
+            let mut reader =
+                jindou_xml::Reader::new(out.as_slice(), jindou_xml::Options::default()).unwrap();
+            let (mut read, mut depth) = (String::new(), 0);
+            loop {
+                match reader.next_event().unwrap() {
+                    jindou_xml::Event::Start(_) => depth += 1,
+                    jindou_xml::Event::End { .. } => depth -= 1,
+                    jindou_xml::Event::Text(piece) if depth == 3 => read.push_str(piece),
+                    jindou_xml::Event::Eof => break,
+                    _ => {}
+                }
+            }
+            assert_eq!(read, text);
+        }
     }
 }

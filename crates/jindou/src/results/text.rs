@@ -213,12 +213,12 @@ mod tests {
         fn rows_equal_those_of_sparesults(row in prop::collection::vec(any_term(), 2..4)) {
             let cells: Vec<_> = row.iter().map(|t| t.as_ref().map(term::encode)).collect();
             let mut out = Vec::new();
-            RowText::Tsv.push(cells.iter().map(|c| c.as_deref()), &mut out);
+            RowText::Tsv.push(cells.iter().map(|c| c.as_deref()), &mut out).unwrap();
             prop_assert_eq!(
                 String::from_utf8_lossy(&out).into_owned(),
                 String::from_utf8_lossy(&reference(QueryResultsFormat::Tsv, &row)).into_owned());
             let mut out = Vec::new();
-            RowText::Csv.push(cells.iter().map(|c| c.as_deref()), &mut out);
+            RowText::Csv.push(cells.iter().map(|c| c.as_deref()), &mut out).unwrap();
             prop_assert_eq!(
                 String::from_utf8_lossy(&out).into_owned(),
                 String::from_utf8_lossy(&reference(QueryResultsFormat::Csv, &row)).into_owned());

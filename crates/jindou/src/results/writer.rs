@@ -3,6 +3,7 @@
 use super::table::Table;
 use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
+use jindou_xml::write::Returns;
 use oxrdf::{Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
@@ -64,7 +65,7 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum State<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, Kind),
-    Graph(Box<WriterQuadSerializer<W>>, RdfFormat),
+    Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
     Done,
 }
 
@@ -261,6 +262,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             }
         };
         let out = self.ready()?;
+        let out = Returns::new(out, format == RdfFormat::RdfXml);
         let serializer = RdfSerializer::from_format(format).for_writer(out);
         self.state = State::Graph(Box::new(serializer), format);
         Ok(())
@@ -305,7 +307,10 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
-            State::Graph(g, _) => g.finish().and_then(|mut out| out.flush()).map_err(closed),
+            State::Graph(g, _) => g
+                .finish()
+                .and_then(|out| out.into_inner().flush())
+                .map_err(closed),
             State::Ready(_) | State::Done => Ok(()),
         }
     }
