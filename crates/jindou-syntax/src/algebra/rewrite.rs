@@ -17,13 +17,13 @@ pub trait Rewrite {
     /// The new pattern.
     ///
     /// # Errors
-    /// That there is none.
+    /// The rewriting's own, where there is no new part.
     fn pattern(&mut self, p: &GraphPattern) -> Result<Option<Arc<GraphPattern>>, Self::Error>;
 
     /// The new expression.
     ///
     /// # Errors
-    /// That there is none.
+    /// The rewriting's own, where there is no new part.
     fn expression(&mut self, e: &Expression) -> Result<Option<Arc<Expression>>, Self::Error>;
 }
 
