@@ -16,7 +16,7 @@ use rcgen::{
 };
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,8 +102,7 @@ impl Setup {
             put(&format!("{name}.pem"), &certificate.pem());
             put(&format!("{name}.key"), &key.serialize_pem());
         }
-        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = free.map(|l| l.local_addr().unwrap().port());
+        let ports = [(); 2].map(|()| jindou_testing::free_port());
         Self {
             folder,
             cluster,

@@ -81,13 +81,20 @@ fn ports(first: u16, servers: usize) -> Result<Vec<u16>> {
             |i| u16::try_from(usize::from(first) + i).map_err(|_| wrong("--port is too high"));
         return (0..2 * servers).map(port).collect();
     }
-    let io = |e| wrong(format!("no free ports: {e}"));
-    let free = (0..2 * servers).map(|_| TcpListener::bind(("127.0.0.1", 0)));
-    // All are held until the last is known, so that none comes twice.
-    let free = free.collect::<std::io::Result<Vec<_>>>().map_err(io)?;
-    free.iter()
-        .map(|l| l.local_addr().map(|a| a.port()).map_err(io))
-        .collect()
+    // Below the ports that systems give to outgoing connections: one of those could be the local end of a connection
+    // before its server listens. Commands that run side by side begin at different places.
+    let begin = std::process::id().wrapping_mul(7919) % 20_000;
+    let free: Vec<u16> = (0..20_000)
+        .map(|step| 12_000 + ((begin + step) % 20_000) as u16)
+        .filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .take(2 * servers)
+        .collect();
+    if free.len() < 2 * servers {
+        return Err(wrong(
+            "no free ports from 12000 to 31999; pass the first one as --port",
+        ));
+    }
+    Ok(free)
 }
 
 /// Writes a file that only its owner can read.

@@ -4,7 +4,6 @@ use crate::mask::compare;
 use crate::page::{Block, Page};
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -129,11 +128,7 @@ fn has(command: &str) -> bool {
 }
 
 fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|l| l.local_addr())
-        .expect("a free port")
-        .port()
-        .to_string()
+    jindou_testing::free_port().to_string()
 }
 
 fn path_with(folder: &Path) -> std::ffi::OsString {

@@ -264,10 +264,7 @@ fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
         );
     }
     // Nobody is there.
-    let at = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr()
-        .expect("an address");
+    let at = SocketAddr::from(([127, 0, 0, 1], jindou_testing::free_port()));
     let (status, text, _) = failing(at, &[]);
     assert_eq!(status, 502, "{text}");
 }
