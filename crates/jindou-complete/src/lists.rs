@@ -50,7 +50,7 @@ impl Lists {
             graphs: graphs
                 .into_iter()
                 .take(GRAPHS)
-                .filter_map(|g| iri(snapshot, VertexId(g)))
+                .filter_map(|g| iri(snapshot, VertexId(*g)))
                 .collect(),
             by_id,
         }

@@ -55,8 +55,8 @@ pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;
 pub use offload::{Choice, Execution, Ran, execute_on};
 pub use options::{
-    DEFAULT_BATCH_ROWS, ExecOptions, Main, NodeProfile, Profile, ServiceCaller, Spawned,
-    StepProfile, TakeRow, WorkerPool,
+    DEFAULT_BATCH_ROWS, ExecOptions, HELPERS_STACK, Main, NodeProfile, Profile, ServiceCaller,
+    Spawned, StepProfile, TakeRow, WorkerPool,
 };
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

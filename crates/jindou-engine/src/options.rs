@@ -97,8 +97,8 @@ pub trait WorkerPool: Debug + Send + Sync {
     }
 }
 
-/// Stack of a thread that works on a plan: as much as the deepest tree that runs on its caller's needs.
-const STACK: usize = 8 << 20;
+/// Stack of a thread that helps with a plan, in bytes. A [pool](WorkerPool) gives its threads as much at least.
+pub const HELPERS_STACK: usize = 8 << 20;
 
 /// Threads of the system's, made for one plan.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +111,7 @@ impl WorkerPool for Spawned {
                 for _ in 0..helpers {
                     // A system without threads to give runs the query on fewer.
                     let _ = std::thread::Builder::new()
-                        .stack_size(STACK)
+                        .stack_size(HELPERS_STACK)
                         .spawn_scoped(scope, help);
                 }
             });

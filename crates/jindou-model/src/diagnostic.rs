@@ -146,6 +146,16 @@ impl Diagnostic {
         }
     }
 
+    /// A fault that is not going to be shown: without line, column and excerpt. O(1).
+    #[must_use]
+    pub fn unplaced(range: Range<usize>, kind: DiagnosticKind, message: impl Into<String>) -> Self {
+        Self {
+            start: range.start,
+            end: range.end,
+            ..Self::new("", 0..0, kind, message)
+        }
+    }
+
     /// With a remedy.
     #[must_use]
     pub fn suggest(mut self, text: impl Into<String>) -> Self {

@@ -282,6 +282,9 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
         },
         _ => return None,
     };
+    if list.len() > MAX_GIVEN {
+        return None;
+    }
     let mut rows = vec![];
     for e in list {
         let Expression::NamedNode(n) = e else {
@@ -292,7 +295,7 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
             rows.push(row);
         }
     }
-    Some((f.slot(v)?, rows)).filter(|_| list.len() <= MAX_GIVEN)
+    Some((f.slot(v)?, rows))
 }
 
 /// VALUES of one variable that a group of patterns binds becomes a condition on the group.

@@ -4,11 +4,66 @@ use crate::GraphRef;
 use jindou_model::term::{self, Parts};
 use jindou_model::{PredicateId, VertexId};
 use jindou_store::Graph;
+use std::fmt::{self, Display, Write};
 
 /// Longest text of one term.
 const MAX_TEXT: usize = 60;
 /// Bytes of a term that is read as a whole.
 const LONGEST: usize = 4 << 10;
+
+/// Longest text of a condition, an expression or a path, in bytes.
+const MAX_EXPRESSION: usize = 2 << 10;
+/// Most members of a list that are named.
+const MAX_LISTED: usize = 32;
+
+/// Text that takes no more than so many bytes.
+struct Bounded {
+    text: String,
+    most: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = self.most - self.text.len();
+        if more.len() <= room {
+            self.text.push_str(more);
+            return Ok(());
+        }
+        self.text.push_str(&more[..floor(more, room)]);
+        self.text.push('…');
+        // Ends whatever writes: the rest is not shown.
+        Err(fmt::Error)
+    }
+}
+
+/// An expression or a condition, cut after two kilobytes, in as many steps.
+pub(crate) fn expression(shown: &dyn Display) -> String {
+    bounded(shown, MAX_EXPRESSION)
+}
+
+/// Something in at most so many bytes, and an ellipsis where there is more.
+pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
+    let mut out = Bounded {
+        text: String::new(),
+        most,
+    };
+    let _ = write!(out, "{shown}");
+    out.text
+}
+
+/// The first members of a list, and how many there are beyond them: a plan's text stays as long as the plan.
+pub(crate) fn list<T>(members: &[T], with: &str, text: impl Fn(&T) -> String) -> String {
+    listed(members, text).join(with)
+}
+
+/// The same, not joined yet.
+pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
+    let mut out: Vec<String> = members.iter().take(MAX_LISTED).map(text).collect();
+    if members.len() > MAX_LISTED {
+        out.push(format!("… {} more", members.len() - MAX_LISTED));
+    }
+    out
+}
 
 /// A term's canonical bytes, shortened: of an IRI the part behind the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {

@@ -6,7 +6,7 @@ use crate::queue::Queue;
 use crate::{
     Admission, Class, Counts, Dropped, Job, Options, Policy, Reason, Refused, Submit, Work,
 };
-use jindou_engine::WorkerPool;
+use jindou_engine::{HELPERS_STACK, WorkerPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
@@ -77,7 +77,7 @@ impl<W: Work> Scheduler<W> {
             scheduler.threads.push(
                 std::thread::Builder::new()
                     .name(format!("worker-{worker}"))
-                    .stack_size(8 << 20)
+                    .stack_size(HELPERS_STACK)
                     .spawn(move || inner.serve(worker))?,
             );
         }

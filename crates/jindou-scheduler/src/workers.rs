@@ -6,16 +6,13 @@
 //! such as the reader of its answer, gives its place back meanwhile.
 
 use crate::pool::Heavy;
-use jindou_engine::{Main, WorkerPool};
+use jindou_engine::{HELPERS_STACK, Main, WorkerPool};
 use jindou_model::{CancelToken, Result};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-
-/// Stack of a helper: as the engine's own threads have.
-const STACK: usize = 8 << 20;
 
 thread_local! {
     /// Address of the workers in one of whose places this thread computes; 0 for none.
@@ -240,7 +237,7 @@ impl Workers {
             let own = Arc::clone(shared);
             let spawned = std::thread::Builder::new()
                 .name("jindou-worker".into())
-                .stack_size(STACK)
+                .stack_size(HELPERS_STACK)
                 .spawn(move || own.help());
             if spawned.is_err() {
                 break;

@@ -13,7 +13,7 @@ use jindou_model::{
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The quads of one named graph, grouped: the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,8 @@ pub struct Snapshot {
     delta: Arc<Delta>,
     /// The other shards, if the base is one of several.
     far: Option<Arc<Session>>,
+    /// Named graphs that hold a quad, once somebody asked for them.
+    named_graphs: OnceLock<Arc<[u32]>>,
 }
 
 /// All that updates laid over the base. Cloning is O(1).
@@ -84,6 +86,7 @@ impl Snapshot {
             shape: 0,
             delta: Arc::new(delta),
             far: None,
+            named_graphs: OnceLock::new(),
         }
     }
 
@@ -436,9 +439,14 @@ impl Snapshot {
         })
     }
 
-    /// Named graphs that hold a quad: ascending. O(graphs), and as [`Self::has_graph`] for those that lost quads.
+    /// Named graphs that hold a quad: ascending. O(graphs) when first asked, and as [`Self::has_graph`] for those that lost quads.
     #[must_use]
-    pub fn named_graphs(&self) -> Vec<u32> {
+    pub fn named_graphs(&self) -> Arc<[u32]> {
+        let find = || self.find_named_graphs().into();
+        Arc::clone(self.named_graphs.get_or_init(find))
+    }
+
+    fn find_named_graphs(&self) -> Vec<u32> {
         let mut out = self.base.index.graph_ids().to_vec();
         if !self.is_as_loaded() {
             out.extend(self.delta.touched.graphs());
@@ -549,6 +557,7 @@ impl Snapshot {
             shape: version,
             delta: Arc::new(delta),
             far: None,
+            named_graphs: OnceLock::new(),
         }
     }
 
@@ -562,6 +571,7 @@ impl Snapshot {
     }
 
     fn delta_mut(&mut self) -> &mut Delta {
+        self.named_graphs.take();
         Arc::make_mut(&mut self.delta)
     }
 

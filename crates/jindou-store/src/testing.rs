@@ -221,7 +221,7 @@ pub fn read_all(dir: &Path) {
             }
         }
     }
-    for g in snapshot.named_graphs().into_iter().take(20) {
+    for g in snapshot.named_graphs().iter().copied().take(20) {
         for p in snapshot.graph_predicates(g).into_iter().take(50) {
             snapshot.graph_subjects(g, PredicateId(p), &mut scratch);
         }

@@ -182,7 +182,7 @@ fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
         .collect();
     assert_eq!(got, by_set);
     // Graphs.
-    let graphs: BTreeSet<Vec<u8>> = snapshot.named_graphs().into_iter().map(name).collect();
+    let graphs: BTreeSet<Vec<u8>> = snapshot.named_graphs().iter().copied().map(name).collect();
     assert_eq!(
         graphs,
         want.iter()
@@ -190,7 +190,7 @@ fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
             .filter(|g| !g.is_empty())
             .collect()
     );
-    for g in snapshot.named_graphs() {
+    for g in snapshot.named_graphs().iter().copied() {
         let mut got: BTreeSet<(Vec<u8>, Vec<u8>)> = BTreeSet::new();
         let mut subjects = vec![];
         for p in snapshot.graph_predicates(g) {

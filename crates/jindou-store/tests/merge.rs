@@ -43,7 +43,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
         .filter(|q| !q[3].is_empty())
         .map(|q| id(&q[3]).0)
         .collect();
-    assert!(s.named_graphs().into_iter().eq(graphs));
+    assert!(s.named_graphs().iter().copied().eq(graphs));
     let mut edges: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
     for q in truth {
         let p = s.predicate_of(id(&q[1])).unwrap();

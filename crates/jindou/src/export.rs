@@ -61,7 +61,7 @@ impl Database {
             }
             None => {
                 let mut all = vec![DEFAULT_GRAPH];
-                all.extend(Graph::named_graphs(&snapshot));
+                all.extend(Graph::named_graphs(&snapshot).iter());
                 all
             }
         };

@@ -79,14 +79,16 @@ pub(crate) struct Construct<'a> {
     blanks: Vec<Option<BlankNode>>,
     given: Given,
     cancel: &'a CancelToken,
-    /// Triples since somebody looked at the clock.
+    /// Triples since the last look at the clock, and bytes of their terms.
     made: usize,
+    written: usize,
     pub sink: &'a mut dyn AnswerSink,
     pub triples: u64,
 }
 
-/// Triples of a template between two looks at the clock.
+/// Triples of a template between two looks at the clock, and bytes of their terms: one may have megabytes.
 const LOOK: usize = 256;
+const LOOK_BYTES: usize = 1 << 20;
 
 impl<'a> Construct<'a> {
     pub fn new(
@@ -107,6 +109,7 @@ impl<'a> Construct<'a> {
             given: Given::new(budget),
             cancel,
             made: 0,
+            written: 0,
             sink,
             triples: 0,
         }
@@ -116,7 +119,10 @@ impl<'a> Construct<'a> {
     fn term(&mut self, t: &TemplateTerm) -> Option<Term> {
         match t {
             TemplateTerm::Column(c) => self.row.get(*c).cloned().flatten(),
-            TemplateTerm::Term(bytes) => term::decode(bytes),
+            TemplateTerm::Term(bytes) => {
+                self.written += bytes.len();
+                term::decode(bytes)
+            }
             TemplateTerm::Blank(n) => {
                 if self.blanks.len() <= *n {
                     self.blanks.resize(n + 1, None);
@@ -164,13 +170,17 @@ impl Sink for Construct<'_> {
                 self.row.push(decoder.term(id)?);
             }
             for parts in template {
-                self.made += 1;
-                if self.made.is_multiple_of(LOOK) {
+                if self.made >= LOOK || self.written >= LOOK_BYTES {
+                    (self.made, self.written) = (0, 0);
                     self.cancel.check()?;
                 }
-                if let Some(t) = self.triple(parts)
-                    && self.given.is_new(&t)
-                {
+                self.made += 1;
+                let Some(t) = self.triple(parts) else {
+                    continue;
+                };
+                let is_new = self.given.is_new(&t);
+                self.written += self.given.bytes.len();
+                if is_new {
                     self.sink.triple(&t)?;
                     self.triples += 1;
                 }

@@ -69,11 +69,15 @@ impl<'a> Source<'a> {
                 keys(plumb.snapshot, *predicate, *direction, scope, tested())
             }
             StartSource::Graphs(only) => {
-                let mut graphs = plumb.snapshot.named_graphs();
-                if let Some(only) = only {
-                    graphs.retain(|g| only.binary_search(g).is_ok());
-                }
-                slices(ConstantList::Owned(graphs), &tested())
+                let graphs = plumb.snapshot.named_graphs();
+                let graphs = match only {
+                    None => ConstantList::Shared(graphs),
+                    Some(only) => {
+                        let is_asked = |g: &u32| only.binary_search(g).is_ok();
+                        ConstantList::Owned(graphs.iter().copied().filter(is_asked).collect())
+                    }
+                };
+                slices(graphs, &tested())
             }
         };
         let mut len = 0;

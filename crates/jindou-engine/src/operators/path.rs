@@ -11,6 +11,7 @@ use jindou_plan::operator::FollowPath;
 use jindou_plan::{FarEnd, GraphRef, Operand, Slot};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 struct PathSpec<'a>(&'a FollowPath);
 
@@ -41,7 +42,7 @@ enum Graphs {
     Fixed,
     Column(usize),
     /// Each of these, written to this column.
-    Each(usize, Vec<u32>),
+    Each(usize, Arc<[u32]>),
 }
 
 /// Nodes that earlier searches found and that are kept, at most about.
@@ -105,7 +106,7 @@ impl<'a> PathStage<'a> {
             GraphRef::Bind(s, list) => Graphs::Each(
                 place(*s).ok_or_else(missing)?,
                 match list {
-                    Some(list) => list.clone(),
+                    Some(list) => list.as_slice().into(),
                     None => run.snapshot.named_graphs(),
                 },
             ),
@@ -273,8 +274,8 @@ impl Work for PathStage<'_> {
                     self.row(run, rows, row, Some(g), &[], rest)?;
                 }
                 Graphs::Each(to, list) => {
-                    let (to, list) = (*to, list.clone());
-                    for g in list {
+                    let (to, list) = (*to, Arc::clone(list));
+                    for &g in list.iter() {
                         self.row(run, rows, row, Some(g), &[(to, g)], rest)?;
                     }
                 }

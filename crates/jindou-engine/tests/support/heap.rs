@@ -8,6 +8,7 @@ use jindou_store::statistics::{PlannerSet, PredicateStatistics, Statistics};
 use jindou_store::{Graph, Identity, ObjectTerms, Predicates, TermSource, Vocabulary};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Subject, dense predicate, object, graph.
@@ -291,8 +292,8 @@ impl Graph for HeapGraph {
         self.graphs.binary_search(&graph).is_ok()
     }
 
-    fn named_graphs(&self) -> Vec<u32> {
-        self.graphs.clone()
+    fn named_graphs(&self) -> Arc<[u32]> {
+        self.graphs.as_slice().into()
     }
 
     fn graph_predicates(&self, graph: u32) -> Vec<u32> {

@@ -3,8 +3,12 @@
 mod parts;
 
 use crate::{Form, Operator, Plan, Slot, Weight};
+use jindou_model::scope;
 use jindou_store::Graph;
 use std::fmt::Write;
+
+/// Depth below which operators are indented no further: a line has no more room.
+const DEEPEST_INDENT: usize = 40;
 
 /// The plan as text: the tree of operators, indented, one a line with estimated rows and time; below explorations
 /// their steps: what each does, what it keeps, why it comes there.
@@ -22,15 +26,17 @@ pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
         form(plan),
         time(plan.cost)
     );
-    let columns: Vec<String> = plan.output.iter().map(|s| e.slot(*s)).collect();
     let _ = writeln!(
         out,
         "gives {}",
-        none_if_empty(columns.join(" "), "no column")
+        none_if_empty(e.slots(&plan.output), "no column")
     );
     let mut stack = vec![(e.node(&plan.root, 1.0), 1)];
     while let Some((node, depth)) = stack.pop() {
-        let pad = "  ".repeat(depth);
+        if scope::was_over() {
+            break;
+        }
+        let pad = "  ".repeat(depth.min(DEEPEST_INDENT));
         let _ = writeln!(
             out,
             "{pad}{}  (~{} rows, ~{})",
@@ -153,8 +159,11 @@ impl Node {
 }
 
 impl Explainer<'_> {
-    /// The operator with its inputs; `outer`: rows of the `Apply` around it.
+    /// The operator with its inputs, unless the scope is over, which its owner asks; `outer`: rows of the `Apply` around it.
     pub(crate) fn node(&self, op: &Operator, outer: f64) -> Node {
+        if scope::was_over() {
+            return Node::leaf(String::new(), 0.0, 0.0);
+        }
         op.facts().explain(self, outer)
     }
 

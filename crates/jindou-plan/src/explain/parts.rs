@@ -5,22 +5,28 @@ use crate::{
     Aggregate, AggregateFunction, Condition, EdgeList, FarEnd, GraphRef, Operand, Path,
     PredicateRef, Relation, Slot, StartSource, Step, StepKind, TermTest, intervals, show,
 };
-use jindou_model::Direction;
+use jindou_model::{Direction, scope};
+
+/// Longest name of a column, in bytes.
+const LONGEST_NAME: usize = 120;
 
 impl Explainer<'_> {
     pub(crate) fn slot(&self, s: Slot) -> String {
         match self.plan.slots.get(usize::from(s)) {
-            Some(name) if name.contains(' ') => format!("({name})"),
-            Some(name) => format!("?{name}"),
+            Some(name) => {
+                let shown = show::bounded(name, LONGEST_NAME);
+                if shown.contains(' ') {
+                    format!("({shown})")
+                } else {
+                    format!("?{shown}")
+                }
+            }
             None => format!("?#{s}"),
         }
     }
 
     pub(crate) fn slots(&self, list: &[Slot]) -> String {
-        list.iter()
-            .map(|s| self.slot(*s))
-            .collect::<Vec<_>>()
-            .join(" ")
+        show::list(list, " ", |s| self.slot(*s))
     }
 
     pub(super) fn operand(&self, o: Operand) -> String {
@@ -113,13 +119,13 @@ impl Explainer<'_> {
             }
             StepKind::Expand { to, lists, within } => {
                 let to = self.slot(*to);
-                let each: Vec<String> = lists.iter().map(|l| self.edge(l, &to)).collect();
-                let verb = if each.len() > 1 {
+                let each = show::list(lists, " ∩ ", |l| self.edge(l, &to));
+                let verb = if lists.len() > 1 {
                     "intersect"
                 } else {
                     "expand"
                 };
-                format!("{verb}: {}{}", each.join(" ∩ "), inside(within))
+                format!("{verb}: {each}{}", inside(within))
             }
             StepKind::Check { list, other } => {
                 format!("check: {}", self.edge(list, &self.operand(*other)))
@@ -166,8 +172,8 @@ impl Explainer<'_> {
 
     pub(crate) fn condition(&self, c: &Condition) -> String {
         let join = |list: &[Condition], with: &str| {
-            let each: Vec<String> = list.iter().map(|c| self.condition(c)).collect();
-            format!("({})", each.join(with))
+            let each = show::list(list, with, |c| self.condition(c));
+            show::expression(&format_args!("({each})"))
         };
         match c {
             Condition::Same(a, b) => format!("{} is {}", self.operand(*a), self.operand(*b)),
@@ -204,7 +210,7 @@ impl Explainer<'_> {
             Condition::Not(c) => format!("not {}", self.condition(c)),
             Condition::General(g) => format!(
                 "{} {}",
-                g.expression,
+                show::expression(&g.expression),
                 self.index(c).unwrap_or_else(|| "on terms".into())
             ),
         }
@@ -220,13 +226,14 @@ impl Explainer<'_> {
     pub(crate) fn steps(&self, steps: &[Step]) -> Vec<StepText> {
         steps
             .iter()
+            .take_while(|_| !scope::was_over())
             .map(|s| StepText {
                 text: self.step(s),
                 filters: s.filters.iter().map(|c| self.condition(c)).collect(),
                 rows: s.rows,
                 cost: s.cost,
                 why: s.why.clone(),
-                live: s.live.iter().map(|s| self.slot(*s)).collect(),
+                live: show::listed(&s.live, |s| self.slot(*s)),
             })
             .collect()
     }
@@ -240,8 +247,8 @@ impl Explainer<'_> {
 
     pub(crate) fn path(&self, p: &Path) -> String {
         let all = |list: &[Path], with: &str| {
-            let each: Vec<String> = list.iter().map(|p| self.path(p)).collect();
-            format!("({})", each.join(with))
+            let each = show::list(list, with, |p| self.path(p));
+            show::expression(&format_args!("({each})"))
         };
         match p {
             Path::Predicate(Some(p)) => show::predicate(self.snapshot, *p),
@@ -253,11 +260,8 @@ impl Explainer<'_> {
             Path::ZeroOrMore(p) => format!("{}*", self.path(p)),
             Path::OneOrMore(p) => format!("{}+", self.path(p)),
             Path::Except(list) => {
-                let each: Vec<String> = list
-                    .iter()
-                    .map(|p| show::predicate(self.snapshot, *p))
-                    .collect();
-                format!("!({})", each.join("|"))
+                let each = show::list(list, "|", |p| show::predicate(self.snapshot, *p));
+                format!("!({each})")
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{Slot, cost, weigh};
+use crate::{Slot, cost, show, weigh};
 
 /// One COUNT.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,8 +82,8 @@ impl Facts for GroupCount {
             let distinct = if c.distinct { "distinct " } else { "" };
             format!("{} = count of {distinct}{of}", e.slot(c.to))
         };
-        let each: Vec<String> = self.counts.iter().map(one).collect();
-        let text = format!("{}{}", each.join(", "), e.by(&self.group));
+        let each = show::list(&self.counts, ", ", one);
+        let text = format!("{each}{}", e.by(&self.group));
         let groups = |n| cost::groups(n, self.group.len());
         Node::over(e.node(&self.input, outer), text, groups, cost::OUT)
     }

@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachInput, Facts, Order, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{GeneralExpression, Slot, cost, weigh};
+use crate::{GeneralExpression, Slot, cost, show, weigh};
 
 /// Binds `to` to the value of an expression; an error leaves it unbound.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,11 @@ impl Facts for Extend {
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
-        let text = format!("{} = {}", e.slot(self.to), self.value.expression);
+        let text = format!(
+            "{} = {}",
+            e.slot(self.to),
+            show::expression(&self.value.expression)
+        );
         Node::over(e.node(&self.input, outer), text, |n| n, cost::EXPRESSION)
     }
 }

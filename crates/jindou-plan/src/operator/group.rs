@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{Slot, cost, weigh};
+use crate::{Slot, cost, show, weigh};
 
 /// One aggregate.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,8 +130,8 @@ impl Facts for Group {
     }
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
-        let each: Vec<String> = self.aggregates.iter().map(|a| e.aggregate(a)).collect();
-        let text = format!("group{}: {}", e.by(&self.by), each.join(", "));
+        let each = show::list(&self.aggregates, ", ", |a| e.aggregate(a));
+        let text = format!("group{}: {each}", e.by(&self.by));
         let groups = |n| cost::groups(n, self.by.len());
         Node::over(e.node(&self.input, outer), text, groups, cost::GROUP)
     }

@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachId, EachInput, Facts, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{Condition, Relation, Slot, condition, cost, parameters, weigh};
+use crate::{Condition, Relation, Slot, condition, cost, parameters, show, weigh};
 
 /// A slot that both sides of a join have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,8 +181,8 @@ impl Facts for Join {
             };
             format!("{}{maybe}", e.slot(k.slot))
         };
-        let mut keys: Vec<String> = self.on.iter().map(key).collect();
-        keys.extend(self.matches.iter().map(|m| {
+        let mut keys = show::listed(&self.on, key);
+        keys.extend(show::listed(&self.matches, |m| {
             let (l, r) = (e.slot(m.left), e.slot(m.right));
             match m.by {
                 MatchBy::Term => format!("sameTerm({l}, {r})"),

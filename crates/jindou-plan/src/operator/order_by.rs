@@ -4,7 +4,7 @@ use super::Operator;
 use super::facts::{EachInput, Facts, Order, Role, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
-use crate::{Slot, cost, weigh};
+use crate::{Slot, cost, show, weigh};
 
 /// Sorts by slots, in SPARQL's order; stable order of ties is not promised.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,9 +51,9 @@ impl Facts for OrderBy {
             let way = if *descending { " descending" } else { "" };
             format!("{}{way}", e.slot(*s))
         };
-        let each: Vec<String> = self.keys.iter().map(one).collect();
+        let each = show::list(&self.keys, ", ", one);
         let input = e.node(&self.input, outer);
         let share = cost::SORT * (2.0 + input.rows).log2();
-        Node::over(input, format!("order by {}", each.join(", ")), |n| n, share)
+        Node::over(input, format!("order by {each}"), |n| n, share)
     }
 }

@@ -17,6 +17,7 @@ use crate::shard::{Blocks, Traffic};
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Names one consistent state of one graph. Plans, caches and tables of rows carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -142,7 +143,7 @@ pub trait Graph: Send + Sync {
     fn has_graph(&self, graph: u32) -> bool;
 
     /// Named graphs that hold a quad: ascending.
-    fn named_graphs(&self) -> Vec<u32>;
+    fn named_graphs(&self) -> Arc<[u32]>;
 
     /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
     fn graph_predicates(&self, graph: u32) -> Vec<u32>;

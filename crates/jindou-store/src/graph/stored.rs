@@ -7,6 +7,7 @@ use crate::shard::{Blocks, Traffic};
 use crate::snapshot::Snapshot;
 use crate::statistics::{PredicateStatistics, Statistics};
 use jindou_model::{Direction, MemoryBudget, PredicateId, VertexId};
+use std::sync::Arc;
 
 impl Graph for Snapshot {
     fn identity(&self) -> Identity {
@@ -115,7 +116,7 @@ impl Graph for Snapshot {
         Self::has_graph(self, graph)
     }
 
-    fn named_graphs(&self) -> Vec<u32> {
+    fn named_graphs(&self) -> Arc<[u32]> {
         Self::named_graphs(self)
     }
 

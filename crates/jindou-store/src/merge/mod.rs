@@ -369,7 +369,7 @@ impl Written<'_> {
             0 => snapshot.base().vertices(),
             n => FIRST_TAIL_ID + (n - 1),
         };
-        let packing = Packing::new(last_id, snapshot.named_graphs());
+        let packing = Packing::new(last_id, snapshot.named_graphs().to_vec());
         let group = format!("g{}", self.generation);
         let kinds = [
             (SEGMENTS_OUT, Direction::Out, None),

@@ -29,13 +29,12 @@ impl<'t> Parser<'t, '_> {
     // --- writing down ---
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
-        // Those behind the last that is reported are not worth a look at the text.
-        let (text, range) = if self.faults.len() < self.options.most_faults {
-            (self.source.original, self.source.range(range))
-        } else {
-            ("", 0..0)
-        };
-        Diagnostic::new(text, range, kind, message)
+        let range = self.source.range(range);
+        // Those that are not reported are not worth a look at the text: a text may have a million of them.
+        if self.last_fault == Some(range.start) || self.faults.len() >= self.options.most_faults {
+            return Diagnostic::unplaced(range, kind, message);
+        }
+        Diagnostic::new(self.source.original, range, kind, message)
     }
 
     /// Writes a fault down, unless one at the same place was.

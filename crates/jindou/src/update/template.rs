@@ -307,8 +307,10 @@ struct Maker<'a> {
     quads: usize,
 }
 
-/// Quads between two looks at clock and memory: a row may make a hundred thousand.
+/// Quads between two looks at clock and memory: a row may make a hundred thousand. Bytes of their terms count, too.
 const QUADS: usize = 4096;
+/// Bytes that take as long as a quad.
+const BYTES_A_QUAD: usize = 256;
 
 /// A term of a quad that is being made.
 #[derive(Clone, Copy)]
@@ -321,7 +323,7 @@ enum Made {
 impl Maker<'_> {
     /// Looks at clock and memory after every so many quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
-        self.quads += 1;
+        self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
         if self.quads < QUADS {
             return Ok(());
         }
