@@ -422,8 +422,14 @@ fn compute(
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
             writer.set_content_type("application/json");
-            let text = serde_json::to_vec_pretty(&profile(&report, planned.is_cached()))
-                .map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
+            let profile = profile(&report, planned.is_cached());
+            // A deep tree's indentation would be longer than the tree.
+            let text = if planned.plan().depth() <= DEEPEST_INDENTED {
+                serde_json::to_vec_pretty(&profile)
+            } else {
+                serde_json::to_vec(&profile)
+            };
+            let text = text.map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
             std::io::Write::write_all(writer, &text)
                 .map_err(|e| Failure::running(Error::io("<response>", e)))
         }
@@ -490,6 +496,9 @@ pub(crate) fn plan(
 }
 
 /// A report as the JSON document of `?profile=true`; times in milliseconds.
+/// Depth of the deepest profile that is written with indentation.
+const DEEPEST_INDENTED: usize = 100;
+
 fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
     serde_json::json!({
         "rows": report.rows, "plan_cached": plan_cached,

@@ -25,6 +25,9 @@ impl Builder<'_> {
     /// True if the node's solutions that go with a row can be found from that row, operators that look at all rows
     /// aside.
     pub(crate) fn can_go_on(&self, certain: &SlotSet, possible: &SlotSet, node: &Node) -> bool {
+        if scope::is_over() {
+            return false;
+        }
         let known = |uses: &SlotSet| uses.and(possible).is_within(certain);
         match &node.kind {
             Kind::Bgp(b) => {
@@ -267,6 +270,10 @@ impl Builder<'_> {
 
 /// Slots that an operator over the node's rows finds bound in every row: those in scope, and the graph's.
 pub(crate) fn op_certain(node: &Node) -> SlotSet {
+    // Each level of a deep query asks for all that is below it.
+    if scope::is_over() {
+        return SlotSet::default();
+    }
     let graphs = match &node.kind {
         Kind::Bgp(_) | Kind::Graphs(_) | Kind::Path(_) => return node.uses.clone(),
         Kind::Join(parts) => parts
@@ -292,6 +299,9 @@ pub(crate) fn op_certain(node: &Node) -> SlotSet {
 pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bool {
     if !node.uses.meets(known) {
         return true;
+    }
+    if scope::is_over() {
+        return false;
     }
     let sees_bound = |read: &SlotSet, bound: &SlotSet| read.and(known).is_within(bound);
     match &node.kind {
