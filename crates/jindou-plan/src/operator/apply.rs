@@ -1,6 +1,6 @@
 //! Dependent parts: OPTIONAL, EXISTS and their like by rows.
 
-use super::facts::{EachInput, Facts, Role, prune};
+use super::facts::{EachInput, Facts, Role, Row, prune};
 use super::{Operator, Walk};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
@@ -52,18 +52,13 @@ impl Apply {
     /// The slots of its rows, as [`Operator::layout`] gives them.
     #[must_use]
     pub fn slots(&self, outer: &[Slot]) -> Vec<Slot> {
-        let mut out = self.input.layout(outer);
-        let more = match self.kind {
-            ApplyKind::Inner | ApplyKind::Left => self.inner.layout(&out),
-            ApplyKind::Semi | ApplyKind::Anti => vec![],
-            ApplyKind::Mark(to) => vec![to],
-        };
-        for s in more {
-            if !out.contains(&s) {
-                out.push(s);
-            }
+        let mut out = Row::of(self.input.layout(outer));
+        match self.kind {
+            ApplyKind::Inner | ApplyKind::Left => out.add_all(self.inner.layout(&out.slots)),
+            ApplyKind::Semi | ApplyKind::Anti => {}
+            ApplyKind::Mark(to) => out.add(to),
         }
-        out
+        out.slots
     }
 }
 

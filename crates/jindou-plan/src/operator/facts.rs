@@ -100,19 +100,14 @@ pub(crate) trait Facts {
     /// The slots of its rows, in the order of the engine's columns. `outer` are those of the rows of the nearest enclosing
     /// `Apply`.
     fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
-        let mut out: Vec<Slot> = vec![];
-        let mut add = |s: Slot| {
-            if !out.contains(&s) {
-                out.push(s);
-            }
-        };
+        let mut out = Row::default();
         self.each_input(&mut |role, i| {
             if role.gives_columns() {
-                i.layout(outer).into_iter().for_each(&mut add);
+                out.add_all(i.layout(outer));
             }
         });
-        self.binds(&mut add);
-        out
+        self.binds(&mut |s| out.add(s));
+        out.slots
     }
 
     /// True if the planner saw that it has no rows, whatever its inputs and its outer row are.
@@ -214,15 +209,55 @@ pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
     needed
 }
 
-/// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
-pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
-    let mut out: Vec<Slot> = vec![];
-    for s in wanted {
-        if there.contains(s) && !out.contains(s) {
-            out.push(*s);
+/// The slots of a row, each once, in the order of its columns.
+#[derive(Default)]
+pub(super) struct Row {
+    pub slots: Vec<Slot>,
+    /// The same as a set, once there are many.
+    seen: Option<SlotSet>,
+}
+
+impl Row {
+    /// Slots up to which a list is searched.
+    const SHORT: usize = 64;
+
+    /// A row with these slots, each of which is there once.
+    pub fn of(slots: Vec<Slot>) -> Self {
+        Self { slots, seen: None }
+    }
+
+    pub fn add(&mut self, slot: Slot) {
+        let is_new = if self.slots.len() <= Self::SHORT {
+            !self.slots.contains(&slot)
+        } else {
+            let all = || self.slots.iter().copied().collect();
+            let seen = self.seen.get_or_insert_with(all);
+            let is_new = !seen.has(slot);
+            seen.insert(slot);
+            is_new
+        };
+        if is_new {
+            self.slots.push(slot);
         }
     }
-    out
+
+    /// Adds the slots of a row, each of which is there once.
+    pub fn add_all(&mut self, slots: Vec<Slot>) {
+        if self.slots.is_empty() {
+            *self = Self::of(slots);
+        } else {
+            slots.into_iter().for_each(|s| self.add(s));
+        }
+    }
+}
+
+/// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
+pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
+    let there: SlotSet = there.iter().copied().collect();
+    let mut out = Row::default();
+    let common = wanted.iter().copied().filter(|s| there.has(*s));
+    common.for_each(|s| out.add(s));
+    out.slots
 }
 
 /// The columns after steps, in order.

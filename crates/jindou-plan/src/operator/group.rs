@@ -1,7 +1,7 @@
 //! GROUP BY.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Role, prune};
+use super::facts::{EachInput, Facts, Role, Row, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
@@ -97,18 +97,11 @@ impl Facts for Group {
     }
 
     fn layout(&self, _outer: &[Slot]) -> Vec<Slot> {
-        let mut out = vec![];
-        for s in self
-            .by
-            .iter()
-            .copied()
-            .chain(self.aggregates.iter().map(|a| a.to))
-        {
-            if !out.contains(&s) {
-                out.push(s);
-            }
-        }
-        out
+        let mut out = Row::default();
+        let aggregates = self.aggregates.iter().map(|a| a.to);
+        let slots = self.by.iter().copied().chain(aggregates);
+        slots.for_each(|s| out.add(s));
+        out.slots
     }
 
     fn is_never(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Property paths.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Role, prune};
+use super::facts::{EachId, EachInput, Facts, Role, Row, prune};
 use crate::explain::{Explainer, Node};
 use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
@@ -55,13 +55,9 @@ impl FollowPath {
     /// The slots that it binds, each once, in the order of the columns that it adds.
     #[must_use]
     pub fn new_slots(&self) -> Vec<Slot> {
-        let mut out = vec![];
-        self.binds(&mut |s| {
-            if !out.contains(&s) {
-                out.push(s);
-            }
-        });
-        out
+        let mut out = Row::default();
+        self.binds(&mut |s| out.add(s));
+        out.slots
     }
 }
 
