@@ -1,0 +1,11 @@
+//! Commands, their output and their errors.
+
+mod cli;
+mod follow;
+mod gpu;
+mod kept;
+mod rdf;
+mod remote;
+mod settings;
+mod shell;
+mod words;

@@ -1,0 +1,493 @@
+//! `jindou query --endpoint` and `jindou load https://…`, against `jindou serve` and against servers that misbehave.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn jindou(folder: &Path) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    c.current_dir(folder)
+        .env("HOME", folder)
+        .env("NO_PROXY", "*")
+        .env("no_proxy", "*");
+    c
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    jindou(folder).args(args).output().unwrap()
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let o = run(folder, args);
+    assert!(
+        o.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&o.stderr)
+    );
+    String::from_utf8(o.stdout).unwrap()
+}
+
+fn bad(folder: &Path, args: &[&str]) -> String {
+    let o = run(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert_eq!(o.status.code(), Some(1), "{args:?}: {err}");
+    assert!(!err.contains("panicked"), "{err}");
+    err
+}
+
+struct Serving(Child, String);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(folder: &Path, more: &[&str]) -> Serving {
+    let mut child = jindou(folder)
+        .args(["serve", "--store", "s", "--port", "0", "--log", "error"])
+        .args(more)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let url = line.split_whitespace().find(|w| w.starts_with("http://"));
+    let url: &str = url
+        .unwrap_or_else(|| panic!("{line}"))
+        .trim_end_matches('/');
+    Serving(child, url.replace("/query", "/sparql"))
+}
+
+const DATA: &str = "@prefix foaf: <http://xmlns.com/foaf/0.1/> . @prefix e: <http://e/> .\n\
+    e:a foaf:name \"Ann\\t\\\"x\\\"\", \"Anne\"@fr ; e:age 7, 7.5, 1e0, true ; e:born \"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> .\n\
+    e:b foaf:knows e:a ; e:says << e:a e:age 7 >> .\n";
+
+fn store(folder: &Path) {
+    fs::write(folder.join("d.ttl"), DATA).unwrap();
+    good(folder, &["load", "-q", "--store", "s", "d.ttl"]);
+}
+
+#[test]
+fn an_endpoint_answers_as_the_store_does() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    let server = serve(at, &[]);
+    let rows = "SELECT ?s ?p ?o ?none { ?s ?p ?o OPTIONAL { ?s <http://e/none> ?none } FILTER(!isBlank(?o) && !isTriple(?o)) } ORDER BY ?s ?p ?o";
+    for query in [
+        rows,
+        "ASK { ?s foaf:name ?o }",
+        "SELECT ?x { ?x foaf:nobody ?y }",
+        "SELECT (COUNT(*) AS ?n) {}",
+    ] {
+        for format in ["table", "tsv", "csv", "json", "xml", "ndjson"] {
+            let ask =
+                |how: [&str; 2]| good(at, &["query", how[0], how[1], query, "--format", format]);
+            assert_eq!(
+                ask(["--endpoint", &server.1]),
+                ask(["--store", "s"]),
+                "{query} {format}"
+            );
+        }
+    }
+    for query in [
+        "CONSTRUCT { ?s ?p ?o } { ?s ?p ?o FILTER(!isTriple(?o)) }",
+        "DESCRIBE <http://e/a>",
+    ] {
+        let sorted = |how: [&str; 2]| {
+            let text = good(at, &["query", how[0], how[1], query, "--format", "nt"]);
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(
+            sorted(["--endpoint", &server.1]),
+            sorted(["--store", "s"]),
+            "{query}"
+        );
+    }
+    let address = server.1.trim_end_matches("/sparql");
+    assert!(good(at, &["health", address]).contains("ready"));
+    let err = bad(at, &["health", "http://127.0.0.1:1"]);
+    assert!(err.contains("127.0.0.1:1/ready"), "{err}");
+    // What the server says about a mistake, with the user's own line.
+    let text = "SELECT ?name {\n ?s foaf:name }";
+    let err = bad(at, &["query", "--endpoint", &server.1, text]);
+    assert!(err.contains("400") && err.contains("line 2"), "{err}");
+    let err = bad(
+        at,
+        &[
+            "query",
+            "--endpoint",
+            &server.1,
+            "ASK { ?s foaf:name 1 }",
+            "--no-prefixes",
+        ],
+    );
+    assert!(err.contains("foaf"), "{err}");
+    let o = run(at, &["query", "--endpoint", &server.1, "ASK {}", "--time"]);
+    assert!(String::from_utf8_lossy(&o.stderr).contains("1 row in"));
+}
+
+#[test]
+fn tokens_are_sent_and_kept() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    fs::write(
+        at.join("tokens"),
+        "read abcdefghijklmnopqrst\nwrite 0123456789abcdefghij\n",
+    )
+    .unwrap();
+    let server = serve(at, &["--token-file", "tokens"]);
+    let err = bad(at, &["query", "--endpoint", &server.1, "ASK {}"]);
+    assert!(err.contains("401") && err.contains("--token"), "{err}");
+    let ask = ["query", "--endpoint", &server.1, "ASK {}"];
+    let token = ["--token", "abcdefghijklmnopqrst"];
+    assert_eq!(good(at, &[&ask[..], &token[..]].concat()), "true\n");
+    let o = jindou(at)
+        .args(ask)
+        .env("JINDOU_TOKEN", "abcdefghijklmnopqrst")
+        .output()
+        .unwrap();
+    assert!(o.status.success());
+    let err = bad(
+        at,
+        &[
+            "query",
+            "--endpoint",
+            "http://example.org/",
+            "ASK {}",
+            "--token",
+            "x",
+        ],
+    );
+    assert!(err.contains("unencrypted"), "{err}");
+    // Updates through the shell, with the token that may.
+    let mut shell = jindou(at)
+        .args([
+            "shell",
+            "--write",
+            "--endpoint",
+            &server.1,
+            "--token",
+            "0123456789abcdefghij",
+            "--format",
+            "csv",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = b".prefix e http://e/\nINSERT DATA { e:new foaf:name 'new' }\n\nSELECT ?s { ?s foaf:name 'new' }\n";
+    shell.stdin.take().unwrap().write_all(text).unwrap();
+    let o = shell.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&o.stdout);
+    assert!(
+        o.status.success() && out.ends_with("s\r\nhttp://e/new\r\n"),
+        "{out}"
+    );
+}
+
+/// A server that gives each request the answer of its path; returns its address.
+fn web(answers: &'static [(&'static str, &'static str, &'static [u8])]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream: TcpStream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut first = String::new();
+            reader.read_line(&mut first).unwrap();
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            reader.take(length).read_to_end(&mut vec![]).unwrap();
+            let path = first.split(' ').nth(1).unwrap();
+            let found = answers.iter().find(|a| a.0 == path);
+            let (head, body) = found.map_or(
+                (
+                    "404 Not Found\r\nContent-Type: text/html",
+                    &b"<h1>No</h1> such <b>page</b>"[..],
+                ),
+                |a| (a.1, a.2),
+            );
+            let length = match head.contains("Content-Length") {
+                true => String::new(),
+                false => format!("\r\nContent-Length: {}", body.len()),
+            };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {head}{length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(body);
+        }
+    });
+    url
+}
+
+#[test]
+fn documents_of_the_web_are_loaded_when_asked_to() {
+    // gzip of "<http://e/gz> <http://e/p> <http://e/o> .\n", made by gzip(1).
+    const GZ: &[u8] = include_bytes!("../data/one.nt.gz");
+    let url = web(&[
+        ("/a", "200 OK\r\nContent-Type: text/turtle; charset=utf-8", b"<x> <http://e/p> <#y> ."),
+        ("/b.nt", "200 OK\r\nContent-Type: text/plain", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
+        ("/c.nt.gz", "200 OK\r\nContent-Type: application/octet-stream", GZ),
+        ("/d.ttl", "200 OK\r\nContent-Type: text/plain; charset=utf-8", b"<http://e/d> a <#d> ."),
+        ("/moved", "302 Found\r\nLocation: /deep/a", b""),
+        ("/deep/a", "200 OK\r\nContent-Type: text/turtle", b"<x> <http://e/p> 1 ."),
+        ("/round", "302 Found\r\nLocation: /round", b""),
+        ("/page", "200 OK\r\nContent-Type: text/html", b"<html>"),
+        ("/cut", "200 OK\r\nContent-Type: application/n-triples\r\nContent-Length: 1000", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
+        ("/bad", "200 OK\r\nContent-Type: application/n-triples", b"<http://e/b> <http://e/p> <http://e/o> .\n<http://e/b> oops .\n"),
+        ("/endless", "200 OK\r\nContent-Type: application/n-triples\r\nTransfer-Encoding: chunked\r\nContent-Length-Not: 1", b"29\r\n<http://e/b> <http://e/p> <http://e/o> .\n\r\n29\r\n<http://e/c> <http://e/p> <http://e/o> .\n\r\n0\r\n\r\n"),
+        ("/answer", "200 OK\r\nContent-Type: text/html", b"<html>"),
+        ("/broken", "200 OK\r\nContent-Type: application/sparql-results+json", b"{\"head\":{\"vars\":[\"x\"]},\"results\":{\"bindings\":["),
+        ("/down", "503 Service Unavailable\r\nContent-Type: application/problem+json", b"{\"title\":\"busy\",\"detail\":\"come \\u001b back\"}"),
+    ]);
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let of = |path: &str| format!("{url}{path}");
+    let err = bad(at, &["load", "-q", "--store", "s", &of("/a")]);
+    assert!(err.contains("--allow-url"), "{err}");
+    let args = ["load", "-q", "--allow-url", "--store", "s"];
+    let all = [
+        of("/a"),
+        of("/b.nt"),
+        of("/c.nt.gz"),
+        of("/d.ttl"),
+        of("/moved"),
+    ];
+    let all: Vec<&str> = args
+        .into_iter()
+        .chain(all.iter().map(String::as_str))
+        .collect();
+    let out = good(at, &all);
+    assert!(out.contains("5 quads"), "{out}");
+    let subjects = good(
+        at,
+        &[
+            "query",
+            "--store",
+            "s",
+            "SELECT ?s { ?s ?p ?o } ORDER BY ?s",
+            "--format",
+            "csv",
+        ],
+    );
+    let expected = [
+        "s",
+        &of("/deep/x"),
+        &of("/x"),
+        "http://e/b",
+        "http://e/d",
+        "http://e/gz",
+    ]
+    .map(str::to_owned);
+    let mut found: Vec<&str> = subjects.lines().collect();
+    let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    found[1..].sort();
+    expected[1..].sort();
+    assert_eq!(found, expected);
+    for (path, words) in [
+        ("/none", &["404", "No such page"][..]),
+        ("/round", &["redirects more than 5 times"]),
+        ("/page", &["text/html", "no RDF", "--format"]),
+        ("/cut", &["/cut"]),
+        ("/bad", &["/bad:2:14"]),
+    ] {
+        let err = bad(
+            at,
+            &["load", "-q", "--allow-url", "--store", "t", &of(path)],
+        );
+        for word in words {
+            assert!(err.contains(word), "{path}: no '{word}' in {err}");
+        }
+        assert!(!at.join("t").exists(), "{path}");
+    }
+    for path in ["/b.nt", "/endless"] {
+        let err = bad(
+            at,
+            &[
+                "load",
+                "-q",
+                "--allow-url",
+                "--max-url-bytes",
+                "40",
+                "--store",
+                "t",
+                &of(path),
+            ],
+        );
+        assert!(
+            err.contains("--max-url-bytes") && err.contains(path),
+            "{err}"
+        );
+    }
+    let err = bad(
+        at,
+        &[
+            "load",
+            "-q",
+            "--allow-url",
+            "--store",
+            "t",
+            "http://127.0.0.1:1/a.nt",
+        ],
+    );
+    assert!(err.contains("127.0.0.1:1"), "{err}");
+    good(
+        at,
+        &[
+            "load",
+            "-q",
+            "--allow-url",
+            "--format",
+            "ttl",
+            "--into",
+            "s",
+            "--graph",
+            "http://e/g",
+            &of("/a"),
+        ],
+    );
+    assert_eq!(
+        good(
+            at,
+            &[
+                "query",
+                "--store",
+                "s",
+                "ASK { GRAPH <http://e/g> { ?s ?p ?o } }"
+            ]
+        ),
+        "true\n"
+    );
+    // Endpoints that are none.
+    for (path, words) in [
+        ("/answer", &["text/html", "SPARQL endpoint"][..]),
+        ("/broken", &["cannot be read"]),
+        ("/down", &["503", "come \u{fffd} back"]),
+        ("/none", &["404"]),
+    ] {
+        let err = bad(
+            at,
+            &["query", "--endpoint", &of(path), "SELECT ?x { ?x ?y ?z }"],
+        );
+        for word in words {
+            assert!(err.contains(word), "{path}: no '{word}' in {err}");
+        }
+    }
+}
+
+/// Virtuoso's labels are none of SPARQL's.
+#[test]
+fn labels_of_other_engines_are_read() {
+    let url = web(&[
+        ("/json", "200 OK\r\nContent-Type: application/sparql-results+json", br#"{ "head": { "link": [], "vars": ["x", "y"] }, "results": { "distinct": false, "ordered": true, "bindings": [
+            { "x": { "type": "bnode", "value": "nodeID://b10001" }, "y": { "type": "literal", "value": "nodeID://b10001" }},
+            { "x": { "type": "bnode", "value": "nodeID://b10002" }, "y": { "type": "bnode", "value": "nodeID://b10001" }} ] } }"#),
+        ("/xml", "200 OK\r\nContent-Type: application/sparql-results+xml", br#"<sparql xmlns="http://www.w3.org/2005/sparql-results#"><head><variable name="x"/><variable name="y"/></head><results distinct="false" ordered="true">
+            <result><binding name="x"><bnode>nodeID://b10001</bnode></binding><binding name="y"><literal>nodeID://b10001</literal></binding></result>
+            <result><binding name="x"><bnode>nodeID://b10002</bnode></binding><binding name="y"><bnode>nodeID://b10001</bnode></binding></result></results></sparql>"#),
+    ]);
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    for path in ["/json", "/xml"] {
+        let endpoint = format!("{url}{path}");
+        let query = "SELECT ?x ?y { ?x <http://e/p> ?y }";
+        let rows = good(
+            at,
+            &["query", "--endpoint", &endpoint, query, "--format", "tsv"],
+        );
+        let expected =
+            "?x\t?y\n_:nodeID.b10001\t\"nodeID://b10001\"\n_:nodeID.b10002\t_:nodeID.b10001\n";
+        assert_eq!(rows, expected, "{path}");
+        let host = url.trim_start_matches("http://");
+        let query = format!(
+            "ASK {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} SERVICE <{endpoint}> {{ ?x <http://e/p> ?z }} }}"
+        );
+        let ask = |query: &str| {
+            good(
+                at,
+                &["query", "--store", "s", "--service-allow", host, query],
+            )
+        };
+        // Each call has nodes of its own.
+        assert_eq!(ask(&query), "false\n", "{path}");
+        // Within one call a label is one node: three cells, two nodes.
+        let query = format!(
+            "ASK {{ SELECT (COUNT(DISTINCT ?n) AS ?all) {{ SERVICE <{endpoint}> {{ ?x <http://e/p> ?y }} VALUES ?which {{ 0 1 }} BIND(IF(?which = 0, ?x, ?y) AS ?n) FILTER(isBlank(?n)) }} HAVING (?all = 2) }}"
+        );
+        assert_eq!(ask(&query), "true\n", "{path}");
+    }
+}
+
+/// A head that names 300,000 variables kept the parser at work for a quarter of an hour, deaf to every signal.
+#[test]
+fn an_answer_of_too_many_variables_is_refused() {
+    let named = |open: &str, close: &str, between: &str| {
+        let all: Vec<String> = (0..300_000).map(|i| format!("{open}v{i}{close}")).collect();
+        all.join(between)
+    };
+    let json = format!(
+        "{{\"head\":{{\"vars\":[{}]}},\"results\":{{\"bindings\":[]}}}}",
+        named("\"", "\"", ",")
+    );
+    let xml = format!(
+        "<sparql><head>{}</head><results/></sparql>",
+        named("<variable name=\"", "\"/>", "")
+    );
+    let tsv = named("?", "", "\t") + "\n";
+    let kept = |text: String| -> &'static [u8] { text.leak().as_bytes() };
+    let answers = vec![
+        (
+            "/json",
+            "200 OK\r\nContent-Type: application/sparql-results+json",
+            kept(json),
+        ),
+        (
+            "/xml",
+            "200 OK\r\nContent-Type: application/sparql-results+xml",
+            kept(xml),
+        ),
+        (
+            "/tsv",
+            "200 OK\r\nContent-Type: text/tab-separated-values",
+            kept(tsv),
+        ),
+    ];
+    let url = web(answers.leak());
+    let t = tempfile::tempdir().unwrap();
+    for path in ["/json", "/xml", "/tsv"] {
+        let endpoint = format!("{url}{path}");
+        let start = Instant::now();
+        let said = bad(
+            t.path(),
+            &["query", "--endpoint", &endpoint, "SELECT * { ?s ?p ?o }"],
+        );
+        assert!(
+            said.contains(&endpoint) && said.contains("10000") && said.contains("SELECT"),
+            "{path}: {said}"
+        );
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(20), "{path}: {took:?}");
+    }
+}

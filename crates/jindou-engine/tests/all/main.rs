@@ -1,0 +1,12 @@
+//! The engine against brute force, and its limits.
+
+#[path = "../support/heap.rs"]
+mod heap;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod brute_force;
+mod equal;
+mod fall_back;
+mod limits;
+mod paths;

@@ -1,0 +1,6 @@
+//! The log: its format, real and faulty disks, object stores.
+
+mod faulty;
+mod format;
+mod objects;
+mod real;

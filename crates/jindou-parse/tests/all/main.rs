@@ -1,0 +1,11 @@
+//! Readers of RDF: their formats, their errors, compressed and damaged input.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cut;
+mod line_formats;
+mod rdfxml;
+mod real_data;
+mod sources;
+mod w3c;

@@ -1,0 +1,103 @@
+//! Real data sets of the project's shared folder: what is valid loads, what is broken is named.
+//! Long, so ignored by default: `cargo test --release -p jindou-parse --test real_data -- --ignored --nocapture`.
+
+use crate::common;
+use common::shared;
+use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource};
+use jindou_parse::Sources;
+use std::path::{Path, PathBuf};
+
+struct Count(u64);
+
+impl QuadSink for Count {
+    fn batch(&mut self, batch: &QuadBatch) -> jindou_model::Result<()> {
+        self.0 += batch.quads.len() as u64;
+        Ok(())
+    }
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, found)
+        } else {
+            found.push(path)
+        }
+    }
+}
+
+#[test]
+#[ignore = "unpacks and parses some hundred megabytes"]
+fn real_data_loads_and_broken_files_are_named() {
+    for (archive, broken_files) in [
+        ("mir-rdf", Some(11)),
+        ("ted", None),
+        ("zazuko-vocabularies", None),
+    ] {
+        let Some(path) = shared(&format!("data/{archive}.tar.gz")) else {
+            return;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let unpacked = std::process::Command::new("tar")
+            .arg("xzf")
+            .arg(&path)
+            .arg("-C")
+            .arg(dir.path())
+            .status()
+            .unwrap();
+        assert!(unpacked.success());
+        let mut all = Vec::new();
+        files(dir.path(), &mut all);
+        let (mut quads, mut loaded, mut broken) = (0, 0, 0);
+        for file in all {
+            let Ok(sources) = Sources::builder().path(&file).build() else {
+                println!("{archive}: not RDF: {}", file.display());
+                continue;
+            };
+            let mut count = Count(0);
+            match sources.run(0, 1, &mut count, &Progress::default()) {
+                Ok(()) => {
+                    loaded += 1;
+                    quads += count.0;
+                }
+                Err(e @ Error::Syntax { .. }) => {
+                    broken += 1;
+                    println!("{e}");
+                    let Error::Syntax { at, message, text } = e else {
+                        unreachable!()
+                    };
+                    assert!(
+                        at.line > 0
+                            && at.column > 0
+                            && text.is_some()
+                            && message.contains("expected")
+                    );
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+        println!("{archive}: {loaded} files with {quads} quads loaded, {broken} broken");
+        assert!(quads > 10_000);
+        if let Some(expected) = broken_files {
+            assert_eq!(broken, expected);
+        }
+        let lenient = Sources::builder()
+            .path(dir.path())
+            .lenient(true)
+            .build()
+            .unwrap();
+        let mut count = Count(0);
+        lenient.run(0, 1, &mut count, &Progress::default()).unwrap();
+        println!(
+            "{archive}: {} quads when lenient, {} statements skipped",
+            count.0,
+            lenient.skipped()
+        );
+        assert!(count.0 >= quads);
+    }
+}

@@ -1,0 +1,737 @@
+//! Files, folders, compression, workers, labels, errors: everything round the parsers.
+
+use crate::common;
+use common::{collect, collect_on, parse};
+use jindou_model::{Error, Location, Resource};
+use jindou_parse::{Format, Input, Sources};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+
+fn text(lines: usize) -> String {
+    (0..lines)
+        .map(|i| {
+            format!(
+                "<http://e/s{}> <http://e/p{}> \"value {i}\"@EN .\n",
+                i / 3,
+                i % 7
+            )
+        })
+        .collect()
+}
+
+fn set(quads: &[Quad]) -> BTreeSet<String> {
+    quads.iter().map(ToString::to_string).collect()
+}
+
+fn source(path: &Path) -> Sources {
+    Sources::builder().path(path).build().unwrap()
+}
+
+fn compress(kind: &str, bytes: &[u8]) -> Vec<u8> {
+    match kind {
+        "gz" => {
+            let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            e.write_all(bytes).unwrap();
+            e.finish().unwrap()
+        }
+        "bz2" => {
+            let mut e = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            e.write_all(bytes).unwrap();
+            e.finish().unwrap()
+        }
+        "xz" => {
+            let mut e = liblzma::write::XzEncoder::new(Vec::new(), 1);
+            e.write_all(bytes).unwrap();
+            e.finish().unwrap()
+        }
+        _ => zstd::encode_all(bytes, 1).unwrap(),
+    }
+}
+
+/// The bytes with some in the middle changed.
+fn flipped(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    let middle = all.len() / 2;
+    for b in &mut all[middle..middle + 40] {
+        *b ^= 0x5a;
+    }
+    all
+}
+
+#[test]
+fn archives_of_several_members_decode_wholly_whatever_their_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text(30_000);
+    let (a, b) = text.split_at(text.len() / 2 + 5);
+    let expected = set(&parse(text.as_bytes(), Format::NTriples).unwrap());
+    assert_eq!(expected.len(), 30_000);
+    for kind in ["gz", "bz2", "xz", "zst"] {
+        let bytes = [compress(kind, a.as_bytes()), compress(kind, b.as_bytes())].concat();
+        for name in [
+            format!("x.nt.{kind}"),
+            format!("{kind}.nt"),
+            format!("{kind}.ttl"),
+        ] {
+            let path = dir.path().join(&name);
+            std::fs::write(&path, &bytes).unwrap();
+            for workers in [1, 3] {
+                assert_eq!(
+                    set(&collect_on(&source(&path), workers).unwrap()),
+                    expected,
+                    "{name}"
+                );
+            }
+        }
+        // Half an archive is an error, not half a load.
+        let path = dir.path().join(format!("cut.nt.{kind}"));
+        std::fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
+        let e = collect(&source(&path)).unwrap_err();
+        let told = e.to_string();
+        let place = format!("byte {}", bytes.len() - 20);
+        assert!(matches!(e, Error::Syntax { .. }), "{told}");
+        assert!(
+            told.contains(&format!("cut.nt.{kind}")) && told.contains(&place),
+            "{told}"
+        );
+        // So are bytes that follow one, and bytes that changed in it.
+        for (name, broken) in [
+            ("long", [&bytes[..], b"more"].concat()),
+            ("flipped", flipped(&bytes)),
+        ] {
+            for format in ["nt", "ttl"] {
+                let path = dir.path().join(format!("{name}.{format}.{kind}"));
+                std::fs::write(&path, &broken).unwrap();
+                for lenient in [false, true] {
+                    let made = Sources::builder().path(&path).lenient(lenient).build();
+                    let e = collect(&made.unwrap()).unwrap_err();
+                    assert!(matches!(e, Error::Syntax { .. }), "{name} {kind}: {e}");
+                    // Changed bytes may make a bad statement before the checksum is there.
+                    let named = e.to_string().contains("byte ");
+                    assert!(named || name == "flipped" && !lenient, "{e}");
+                }
+            }
+        }
+        let path = dir.path().join(format!("plain.nt.{kind}"));
+        std::fs::write(&path, &text).unwrap();
+        let e = collect(&source(&path)).unwrap_err();
+        assert!(e.to_string().contains("its content is not"), "{e}");
+    }
+}
+
+#[test]
+fn one_file_on_many_workers_is_the_same_as_on_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("big.nt");
+    let text = text(60_000)
+        + &format!(
+            "<http://e/long> <http://e/p> \"{}\" .",
+            "x".repeat(3_000_000)
+        );
+    std::fs::write(&path, &text).unwrap();
+    let expected = set(&parse(text.as_bytes(), Format::NTriples).unwrap());
+    for workers in [1, 2, 8] {
+        let sources = source(&path);
+        for _ in 0..2 {
+            assert_eq!(set(&collect_on(&sources, workers).unwrap()), expected);
+        }
+    }
+}
+
+#[test]
+fn an_error_deep_in_a_big_file_has_its_line_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = text(50_000);
+    for (end, sep) in [("\n", "\n"), ("\r\n", "\r\n"), ("\r", "\r")] {
+        let good = good.replace('\n', end);
+        let bad = format!("{good}<http://e/s> <http://e/p> \"é\" <http://e/g> .{sep}{good}");
+        for name in ["bad.nt", "bad.nt.gz"] {
+            let path = dir.path().join(name);
+            let bytes = if name.ends_with("gz") {
+                compress("gz", bad.as_bytes())
+            } else {
+                bad.clone().into_bytes()
+            };
+            std::fs::write(&path, bytes).unwrap();
+            for workers in [1, 4] {
+                let Err(Error::Syntax { at, message, text }) = collect_on(&source(&path), workers)
+                else {
+                    panic!()
+                };
+                let file = path.display().to_string();
+                assert_eq!(
+                    at,
+                    Location {
+                        file,
+                        line: 50_001,
+                        column: 31
+                    }
+                );
+                assert_eq!(
+                    message,
+                    "found `<`, expected `.` at the end of the statement"
+                );
+                assert_eq!(
+                    text.as_deref(),
+                    Some("<http://e/s> <http://e/p> \"é\" <http://e/g> .")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lenient_line_formats_skip_the_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("some.nq");
+    let mut text = String::new();
+    for i in 0..40_000 {
+        text += &format!("<http://e/s{i}> <http://e/p> _:b{i} .\n");
+        if i % 1000 == 999 {
+            text += "<http://e/s> <http://e/p> <relative> .\n";
+        }
+    }
+    std::fs::write(&path, &text).unwrap();
+    let sources = Sources::builder()
+        .path(&path)
+        .lenient(true)
+        .build()
+        .unwrap();
+    for workers in [1, 4] {
+        assert_eq!(collect_on(&sources, workers).unwrap().len(), 40_000);
+        assert_eq!(sources.skipped(), 40);
+        let first = sources.first_skipped();
+        let lines: Vec<u64> = first.iter().map(|b| b.at.line).collect();
+        assert_eq!(lines, (1..=10).map(|i| i * 1001).collect::<Vec<_>>());
+        assert_eq!(first[0].at.column, 27);
+        assert!(
+            first[0].message.contains("expected"),
+            "{}",
+            first[0].message
+        );
+    }
+}
+
+#[test]
+fn lenient_turtle_goes_on_behind_the_statement() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "@prefix e: <http://e/> .\n\
+        e:a e:p 1 ; e:q [ e:r 2 ] .\n\
+        e:b e:p <not an iri> ;\n  e:q <http://e/x> .\n\
+        e:c e:p nope:x .\n\
+        @base <http://base/> .\n\
+        e:d e:p <rel> .\n\
+        e:e e:p \"unclosed .\n\
+        e:f e:p \"fine\" .";
+    for name in ["t.ttl", "t.ttl.gz"] {
+        let path = dir.path().join(name);
+        let bytes = if name.ends_with("gz") {
+            compress("gz", text.as_bytes())
+        } else {
+            text.into()
+        };
+        std::fs::write(&path, bytes).unwrap();
+        assert!(collect(&source(&path)).is_err());
+        let sources = Sources::builder()
+            .path(&path)
+            .lenient(true)
+            .build()
+            .unwrap();
+        let quads = collect(&sources).unwrap();
+        let subjects: Vec<String> = quads.iter().map(|q| q.subject.to_string()).collect();
+        assert_eq!(
+            subjects,
+            [
+                "<http://e/a>",
+                "_:d0..0",
+                "<http://e/a>",
+                "<http://e/d>",
+                "<http://e/f>"
+            ]
+        );
+        assert!(
+            quads
+                .iter()
+                .any(|q| q.object.to_string() == "<http://base/rel>")
+        );
+        let lines: Vec<u64> = sources.first_skipped().iter().map(|b| b.at.line).collect();
+        assert_eq!((sources.skipped(), lines), (3, vec![3, 5, 8]));
+    }
+    // Formats without a way back keep what came before the error.
+    let trig = "<http://e/g> { <http://e/s> <http://e/p> 1 . <http://e/s> <http://e/p> oops . } <http://e/x> <http://e/y> 1 .";
+    let sources = Sources::builder()
+        .text("t", trig.as_bytes().to_vec(), Format::TriG)
+        .lenient(true)
+        .build()
+        .unwrap();
+    assert_eq!(collect(&sources).unwrap().len(), 1);
+    assert_eq!(sources.skipped(), 1);
+}
+
+#[test]
+fn errors_of_every_format_have_a_place_a_text_and_an_expectation() {
+    let xml = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\n <rdf:Description rdf:about=\"http://e/s\">\n  <rdf:value></rdf:oops>\n </rdf:Description></rdf:RDF>";
+    for (format, text, line) in [
+        (Format::NTriples, "\n<http://e/s> <http://e/p> 1 .", 2),
+        (Format::NQuads, "<http://e/s> <http://e/p> \"x\" \"y\" .", 1),
+        (Format::Turtle, "# c\n<http://e/s> <http://e/p> é .", 2),
+        (Format::TriG, "{\n<http://e/s> <http://e/p> 1 ]", 2),
+        (Format::RdfXml, xml, 3),
+        (
+            Format::JsonLd,
+            "{\"@id\": \"http://e/s\",\n \"http://e/p\": tru}",
+            2,
+        ),
+    ] {
+        match parse(text.as_bytes(), format) {
+            Err(Error::Syntax { at, message, text }) => {
+                assert_eq!(
+                    (at.file.as_str(), at.line),
+                    ("text", line),
+                    "{format}: {message}"
+                );
+                assert!(
+                    at.column > 0 && message.contains("expected"),
+                    "{format}: {at} {message}"
+                );
+                assert!(text.is_some(), "{format}");
+            }
+            other => panic!("{format}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn labels_are_kept_in_one_document_and_distinct_in_several() {
+    let turtle = "_:a <http://e/p> [ <http://e/q> _:d0.x ] , ( 1 ) .";
+    let one = Sources::builder()
+        .text("a", turtle.as_bytes().to_vec(), Format::Turtle)
+        .build()
+        .unwrap();
+    let labels = |quads: &[Quad]| -> BTreeSet<String> {
+        quads
+            .iter()
+            .flat_map(|q| [q.subject.to_string(), q.object.to_string()])
+            .filter(|t| t.starts_with("_:"))
+            .collect()
+    };
+    let first = collect(&one).unwrap();
+    let expected = ["_:a", "_:d0..0", "_:d0..1", "_:d0.d0.x"].map(String::from);
+    assert_eq!(labels(&first), expected.into_iter().collect());
+    assert_eq!(
+        first,
+        collect(&one).unwrap(),
+        "a second reading gives the same labels"
+    );
+
+    let line = "_:a <http://e/p> _:a .\n_:d7.a <http://e/p> <http://e/o> .";
+    let line =
+        |b: jindou_parse::SourcesBuilder| b.text("l", line.as_bytes().to_vec(), Format::NTriples);
+    let quads = collect(&line(Sources::builder()).build().unwrap()).unwrap();
+    assert_eq!(
+        labels(&quads),
+        ["_:a", "_:d0.d7.a"].map(String::from).into_iter().collect()
+    );
+    let two = line(line(Sources::builder())).text("t", turtle.as_bytes().to_vec(), Format::Turtle);
+    let quads = collect(&two.clone().build().unwrap()).unwrap();
+    let expected = [
+        "_:d0.a",
+        "_:d0.d7.a",
+        "_:d1.a",
+        "_:d1.d7.a",
+        "_:d2.a",
+        "_:d2.d0.x",
+        "_:d2..0",
+        "_:d2..1",
+    ];
+    assert_eq!(
+        labels(&quads),
+        expected.map(String::from).into_iter().collect()
+    );
+    let quads = collect(&line(Sources::builder()).documents_from(5).build().unwrap()).unwrap();
+    assert_eq!(
+        labels(&quads),
+        ["_:d5.a", "_:d5.d7.a"]
+            .map(String::from)
+            .into_iter()
+            .collect()
+    );
+    for q in two
+        .documents_from(9)
+        .build()
+        .map(|s| collect_on(&s, 3).unwrap())
+        .unwrap()
+    {
+        for t in [Term::from(q.subject), q.object] {
+            if let Term::BlankNode(b) = t {
+                assert!(
+                    oxrdf::BlankNode::new(b.as_str()).is_ok(),
+                    "{b} must be a valid label"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn graph_and_base_apply_to_statements_without_their_own() {
+    let graph = |q: &Quad| match &q.graph_name {
+        GraphName::NamedNode(n) => n.as_str().to_owned(),
+        other => other.to_string(),
+    };
+    let nq = "<http://e/s> <http://e/p> <http://e/o> .\n<http://e/s> <http://e/p> <http://e/o> <http://e/own> .";
+    for (format, text) in [
+        (Format::NQuads, nq),
+        (
+            Format::TriG,
+            "<http://e/s> <http://e/p> <o> . <http://e/own> { <http://e/s> <http://e/p> <o> }",
+        ),
+    ] {
+        let sources = Sources::builder()
+            .text("t", text.as_bytes().to_vec(), format)
+            .graph(Some("http://e/g".into()))
+            .base_iri(Some("http://e/".into()))
+            .build()
+            .unwrap();
+        let quads = collect(&sources).unwrap();
+        assert_eq!(
+            quads.iter().map(graph).collect::<Vec<_>>(),
+            ["http://e/g", "http://e/own"]
+        );
+        assert_eq!(
+            quads[1].object,
+            NamedNode::new_unchecked("http://e/o").into()
+        );
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a b.ttl");
+    std::fs::write(&path, "<#x> <http://e/p> 1 .").unwrap();
+    let quads = collect(&source(&path)).unwrap();
+    let url = format!("file://{}/a%20b.ttl#x", dir.path().display());
+    assert_eq!(
+        quads[0].subject,
+        NamedOrBlankNode::from(NamedNode::new_unchecked(url))
+    );
+    let input = Input {
+        path,
+        graph: Some("rel".into()),
+        format: None,
+    };
+    let e = Sources::builder()
+        .input(input)
+        .build()
+        .map(|_| ())
+        .unwrap_err();
+    assert!(e.to_string().contains("expected an absolute one"), "{e}");
+}
+
+#[test]
+fn folders_are_read_by_name_and_say_what_they_leave_out() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let xml = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"><rdf:Description rdf:about=\"http://e/s\"><e:p>x</e:p></rdf:Description></rdf:RDF>";
+    for (name, text) in [
+        ("b.nt", "<http://e/b> <http://e/p> <http://e/o> .\n"),
+        ("a.ttl", "<http://e/a> <http://e/p> 1 ."),
+        ("sub/c.owl", xml),
+        (
+            "sub/d.jsonld",
+            "{\"@id\": \"http://e/d\", \"http://e/p\": [1, true]}",
+        ),
+        ("README.md", "not RDF"),
+        (".hidden.nt", "rubbish"),
+    ] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let sources = source(dir.path());
+    assert_eq!(sources.documents(), 4);
+    assert_eq!(sources.warnings().len(), 1);
+    assert!(sources.warnings()[0].contains("1 file in .md"));
+    for workers in [1, 2, 5] {
+        assert_eq!(collect_on(&sources, workers).unwrap().len(), 5);
+    }
+    for (path, says) in [("README.md", "RDF format"), ("nothing.nt", "nothing.nt")] {
+        let e = Sources::builder()
+            .path(dir.path().join(path))
+            .build()
+            .map(|_| ())
+            .unwrap_err();
+        assert!(e.to_string().contains(says), "{e}");
+    }
+    assert!(
+        Sources::builder().path("-").build().is_err(),
+        "standard input needs a format"
+    );
+    assert!(Sources::builder().build().is_err());
+}
+
+/// Each of these overflowed a stack, or took minutes, without the guard. Threads with the small
+/// stack that workers have.
+#[test]
+fn absurd_nesting_is_refused_or_parsed_and_never_overflows() {
+    let n = 100_000;
+    let rdf =
+        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">";
+    let tt = "<<( <http://e/s> <http://e/p> ";
+    let cases: Vec<(Format, String, Option<&str>)> = vec![
+        (
+            Format::NTriples,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::TriG,
+            format!("<http://e/s> <http://e/p> {}", tt.repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {}", "<< ".repeat(n)),
+            Some("expected"),
+        ),
+        (
+            Format::Turtle,
+            format!("<http://e/s> <http://e/p> {} .", "[<http://e/p> ".repeat(n)),
+            Some("expected"),
+        ),
+        (
+            Format::Turtle,
+            format!(
+                "<http://e/s> <http://e/p> {}1{} .",
+                "[<http://e/p> ".repeat(n),
+                "]".repeat(n)
+            ),
+            None,
+        ),
+        (
+            Format::Turtle,
+            format!(
+                "<http://e/s> <http://e/p> {}{} .",
+                "(".repeat(n),
+                ")".repeat(n)
+            ),
+            None,
+        ),
+        (Format::JsonLd, "[".repeat(n), Some("too deep")),
+        (
+            Format::JsonLd,
+            "{\"http://e/p\":".repeat(n),
+            Some("too deep"),
+        ),
+        (
+            Format::JsonLd,
+            format!("{{\"@context\":{}", "[".repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::JsonLd,
+            format!("{}1{}", "[".repeat(1000), "]".repeat(1000)),
+            None,
+        ),
+        (
+            Format::JsonLd,
+            format!(
+                "{{\"@context\":{}{},\"http://e/p\":1}}",
+                "[".repeat(900),
+                "]".repeat(900)
+            ),
+            Some("@context"),
+        ),
+        (
+            Format::RdfXml,
+            format!("{rdf}{}", "<rdf:Description><e:p>".repeat(n)),
+            Some("too deep"),
+        ),
+        (
+            Format::RdfXml,
+            format!("{rdf}{}", "<e:C><e:p rdf:parseType=\"Literal\">".repeat(n)),
+            Some("too deep"),
+        ),
+    ];
+    for (format, text, says) in cases {
+        let start = text.chars().take(40).collect::<String>();
+        let result = std::thread::Builder::new()
+            .stack_size(1 << 20)
+            .spawn(move || parse(text.as_bytes(), format).map(|q| q.len()))
+            .unwrap()
+            .join()
+            .unwrap();
+        match (result, says) {
+            (Ok(_), None) => {}
+            (Err(e), Some(says)) => assert!(e.to_string().contains(says), "{start}: {e}"),
+            (other, _) => panic!("{format} {start}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn nesting_up_to_the_limit_is_taken_by_every_format() {
+    let deep = |n: usize| {
+        let tt = "<<( <http://e/s> <http://e/p> ";
+        format!(
+            "<http://e/s> <http://e/p> {}<http://e/o>{} .",
+            tt.repeat(n),
+            " )>>".repeat(n)
+        )
+    };
+    for format in [
+        Format::NTriples,
+        Format::NQuads,
+        Format::Turtle,
+        Format::TriG,
+    ] {
+        assert_eq!(parse(deep(64).as_bytes(), format).unwrap().len(), 1);
+        assert!(parse(deep(65).as_bytes(), format).is_err());
+    }
+    // Brackets in strings, comments and IRIs do not count.
+    let innocent = "# <<( <<(\n<http://e/s> <http://e/p> '<<(' , \"\"\"<<( \" <<( \"\" \"\"\" , '''\\'<<( ''' , \"\" , <http://e/x#y> .\n";
+    let text = innocent.repeat(100);
+    assert_eq!(parse(text.as_bytes(), Format::Turtle).unwrap().len(), 500);
+}
+
+#[test]
+fn entities_that_grow_are_refused() {
+    let mut xml =
+        String::from("<?xml version=\"1.0\"?><!DOCTYPE rdf:RDF [<!ENTITY a0 \"aaaaaaaaaa\">");
+    for i in 1..30 {
+        let value = format!("&a{};", i - 1).repeat(10);
+        xml += &format!("<!ENTITY a{i} \"{value}\">");
+    }
+    xml += "]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" rdf:x=\"&a29;\"/>";
+    let e = parse(xml.as_bytes(), Format::RdfXml).unwrap_err();
+    assert!(e.to_string().contains("entities become"), "{e}");
+    let ok = "<?xml version=\"1.0\"?><!-- <deep> --><!DOCTYPE rdf:RDF [<!ENTITY e \"http://e/\"> <!ENTITY f \"&e;f\">]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"&e;\"><rdf:Description rdf:about=\"&f;\" e:p='a>b'/></rdf:RDF>";
+    let quads = parse(ok.as_bytes(), Format::RdfXml).unwrap();
+    assert_eq!(quads[0].to_string(), "<http://e/f> <http://e/p> \"a>b\"");
+}
+
+#[test]
+fn a_failing_sink_stops_all_workers() {
+    use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
+    struct Full;
+    impl QuadSink for Full {
+        fn batch(&mut self, _: &QuadBatch) -> jindou_model::Result<()> {
+            Err(Error::limit(Resource::Other, "full"))
+        }
+    }
+    let sources = Sources::builder()
+        .text("t", text(10).into_bytes(), Format::Turtle)
+        .build()
+        .unwrap();
+    let progress = Progress::default();
+    let e = sources.run(0, 2, &mut Full, &progress).unwrap_err();
+    assert_eq!(e.to_string(), "full");
+    sources.run(1, 2, &mut Full, &progress).unwrap();
+}
+
+#[test]
+fn foreign_files_of_a_folder_are_summarised_by_extension() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    for i in 0..50 {
+        std::fs::write(dir.path().join(format!("a{i}.txt")), "x").unwrap();
+        std::fs::write(dir.path().join(format!("sub/b{i}.pdf")), "x").unwrap();
+    }
+    for (name, text) in [
+        ("README", "x"),
+        ("good.nt", "<http://e/a> <http://e/p> <http://e/o> .\n"),
+        ("pom.xml", "<project><a>1</a></project>"),
+        (
+            "sub/feed.XML",
+            "<?xml version=\"1.0\"?><feed xmlns=\"http://www.w3.org/2005/Atom\"/>",
+        ),
+        ("sub/empty.xml", ""),
+        (
+            "rdf.xml",
+            "<r:RDF xmlns:r=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\"><e:C r:about=\"http://e/s\"/></r:RDF>",
+        ),
+    ] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let page = compress("gz", b"<html/>");
+    std::fs::write(dir.path().join("page.xml.gz"), page).unwrap();
+    // A strict load takes what is RDF.
+    let sources = source(dir.path());
+    assert_eq!(collect(&sources).unwrap().len(), 2);
+    let warnings = sources.warnings();
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    for (count, what) in [
+        ("50 files", ".txt"),
+        ("50 files", ".pdf"),
+        ("1 file", "without an extension: README"),
+        ("4 files", "no RDF/XML"),
+    ] {
+        let one = warnings
+            .iter()
+            .filter(|w| w.contains(count) && w.contains(what));
+        assert_eq!(one.count(), 1, "{what}: {warnings:?}");
+    }
+    // One that is named is meant.
+    let named = source(&dir.path().join("pom.xml"));
+    assert!(collect(&named).is_err());
+}
+
+#[test]
+fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
+    #[derive(Clone, Default)]
+    struct Kept(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut xml = String::from(
+        "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">\n",
+    );
+    for i in 0..100 {
+        let iri = if i == 20 { "not an iri" } else { "http://e/o" };
+        // The first costs a statement, the second the rest of the document.
+        let broken = if i == 40 { "<broken" } else { "" };
+        xml += &format!(
+            "<rdf:Description rdf:about=\"http://e/s{i}\"><e:p rdf:resource=\"{iri}{broken}\"/></rdf:Description>\n"
+        );
+    }
+    xml += "</rdf:RDF>\n";
+    let mut lines = String::new();
+    for i in 0..500 {
+        lines += "<http://e/s> <http://e/p> <relative> .\n";
+        lines += &format!("<http://e/s> <http://e/p> {i} .\n<http://e/s> <http://e/p> \"{i}\" .\n");
+    }
+    std::fs::write(dir.path().join("a.rdf"), &xml).unwrap();
+    std::fs::write(dir.path().join("b.nt"), &lines).unwrap();
+    let sources = Sources::builder()
+        .path(dir.path())
+        .lenient(true)
+        .build()
+        .unwrap();
+    let kept = Kept::default();
+    sources.write_errors_to(kept.clone());
+    let quads = collect_on(&sources, 2).unwrap();
+    assert_eq!(quads.len(), 39 + 500);
+    assert_eq!(sources.skipped(), 2 + 1000);
+    let rest = sources.rest();
+    assert_eq!(rest.documents, 1);
+    // The error is in an attribute of the 41st property: 59 descriptions of two elements are behind it, and `<broken`.
+    assert_eq!(rest.elements, 1 + 2 * 59, "{rest:?}");
+    let behind = xml.len() - xml.find("<broken").unwrap();
+    assert!(
+        rest.bytes <= behind as u64 && rest.bytes + 100 > behind as u64,
+        "{rest:?}"
+    );
+    sources.flush_errors().unwrap();
+    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let of = |name: &str| text.lines().filter(|l| l.contains(name)).count();
+    assert_eq!((of("a.rdf"), of("b.nt")), (2, 1000));
+    assert_eq!(sources.first_skipped().len(), 10);
+}

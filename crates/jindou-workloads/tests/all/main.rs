@@ -1,0 +1,10 @@
+//! Generators and queries of the published benchmarks.
+
+mod bsbm;
+mod lubm;
+mod lubm_queries;
+mod ntriples;
+mod sp2b;
+mod ugly;
+mod watdiv;
+mod watdiv_statistics;

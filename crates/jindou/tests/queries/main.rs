@@ -1,0 +1,36 @@
+//! Queries, updates and their answers, through the library.
+
+#[path = "../w3c/answers.rs"]
+mod answers;
+#[path = "../common/compare.rs"]
+mod compare;
+#[path = "../w3c/manifest.rs"]
+mod manifest;
+#[path = "../common/oracle.rs"]
+mod oracle;
+#[path = "../common/quads.rs"]
+mod quads;
+#[path = "../common/shared.rs"]
+mod shared;
+#[path = "../common/stores.rs"]
+mod stores;
+
+mod cursor;
+mod documents;
+mod exceptions;
+mod functions;
+mod matching;
+mod mixes;
+mod named_graphs;
+mod prefixes;
+mod prepared;
+mod semantics;
+mod shard_workloads;
+mod shards;
+mod ted;
+mod values;
+mod w3c_sparql;
+mod w3c_update;
+mod watch;
+mod watdiv;
+mod workloads;

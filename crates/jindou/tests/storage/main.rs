@@ -1,0 +1,13 @@
+//! What is stored: logs, merges, backups, damaged files.
+
+#[path = "../common/quads.rs"]
+mod quads;
+#[path = "../common/stores.rs"]
+mod stores;
+
+mod backup;
+mod damage;
+mod lost_log;
+mod merging;
+mod recluster;
+mod transactions;
