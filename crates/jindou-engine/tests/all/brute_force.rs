@@ -129,7 +129,7 @@ fn random_queries_over_a_graph_that_is_no_store_agree_with_spareval() {
     many(25, 80, 1_000, World::on_heap);
 }
 
-/// `cargo test --release -p jindou-engine --test brute_force -- --ignored --nocapture`
+/// `cargo test --release -p jindou-engine --test all brute_force:: -- --ignored --nocapture`
 #[test]
 #[ignore = "long: 100,000 cases"]
 fn a_hundred_thousand_random_queries_agree_with_spareval() {

@@ -73,7 +73,7 @@ fn random_paths_over_a_graph_that_is_no_store_agree_with_the_definitions() {
     agree(2_000..2_060, 20, true);
 }
 
-/// `cargo test --release -p jindou-engine --test paths -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
+/// `cargo test --release -p jindou-engine --test all paths:: -- --ignored --nocapture`; `JINDOU_SEED` and `JINDOU_STORES` (of 50
 /// queries each) choose others.
 #[test]
 #[ignore = "long: 100,000 queries"]

@@ -1,5 +1,5 @@
 //! Real data sets of the project's shared folder: what is valid loads, what is broken is named.
-//! Long, so ignored by default: `cargo test --release -p jindou-parse --test real_data -- --ignored --nocapture`.
+//! Long, so ignored by default: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
 
 use crate::common;
 use common::shared;

@@ -187,7 +187,7 @@ fn plans_of_comparisons_mean_what_spareval_says() {
     }
 }
 
-/// The same for longer: `cargo test --release -p jindou-plan --test algebra -- --ignored`.
+/// The same for longer: `cargo test --release -p jindou-plan --test all algebra:: -- --ignored`.
 #[test]
 #[ignore = "minutes"]
 fn plans_mean_what_spareval_says_for_long() {
