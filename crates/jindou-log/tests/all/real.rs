@@ -37,7 +37,8 @@ fn record(number: u32) -> Vec<u8> {
 
 fn child(test: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--ignored", "--nocapture"])
+        .args(["--ignored", "--nocapture", "--exact"])
+        .arg(format!("real::{test}"))
         .env(CHILD, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -445,7 +445,7 @@ fn kills(rounds: u32, seed: u64) {
     let (mut merged_in, mut with_leftovers) = (0, 0);
     for round in 0..rounds {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "merging::child", "--nocapture"])
             .env(CHILD, dir.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
