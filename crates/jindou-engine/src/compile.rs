@@ -57,6 +57,12 @@ pub(crate) struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
+    /// Columns of the widest rows that go from stage to stage.
+    pub fn widest(&self) -> usize {
+        let inputs = self.links.iter().map(|l| l.input.len());
+        inputs.fold(self.layout.len(), usize::max)
+    }
+
     /// The slices that rows of a leaf pass.
     pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
         let mut at = self.leaves.get(leaf).map_or(END, |l| l.first.stage);

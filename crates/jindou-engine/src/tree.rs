@@ -2,6 +2,7 @@
 
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operator, Slot};
+use std::borrow::Cow;
 
 /// Deepest tree that is run.
 const MAX_DEPTH: usize = 20_000;
@@ -118,7 +119,7 @@ impl SlotList {
 pub(crate) struct Layout<'a> {
     slots: &'a [Slot],
     /// As those of [`SlotList`].
-    places: Vec<u32>,
+    places: Cow<'a, [u32]>,
 }
 
 impl<'a> Layout<'a> {
@@ -130,13 +131,24 @@ impl<'a> Layout<'a> {
                 note(&mut places, *s, place as u32 + 1);
             }
         }
-        Self { slots, places }
+        Self {
+            slots,
+            places: places.into(),
+        }
+    }
+
+    /// The first so many columns.
+    pub fn first(&self, columns: usize) -> Layout<'_> {
+        Layout {
+            slots: self.slots.get(..columns).unwrap_or(self.slots),
+            places: Cow::Borrowed(&self.places),
+        }
     }
 
     /// The slot's column.
     #[inline]
     pub fn of(&self, slot: Slot) -> Option<usize> {
-        find(self.slots, &self.places, slot)
+        find(self.slots, &self.places, slot).filter(|c| *c < self.slots.len())
     }
 }
 

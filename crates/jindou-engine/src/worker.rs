@@ -28,6 +28,14 @@ const FIRST_BATCH: usize = 64;
 /// Rows that a short start is carried to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
 
+/// Deepest tree whose pipelines are shared among threads: the stacks of those that help are as large as for any query, and hold 16 KiB a
+/// level of this one. The thread of a deeper tree has a stack made for it.
+const SHARED_DEPTH: usize = 512;
+
+/// Cells of the largest batch: of rows with more than 32 columns one has fewer rows, but not fewer than [`LEAST_ROWS`].
+const BATCH_CELLS: usize = 1 << 17;
+const LEAST_ROWS: usize = 16;
+
 /// A panic below becomes an error: a damaged store must not take the process down.
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
@@ -94,16 +102,21 @@ pub(crate) fn run_pipe<'a, 's>(
     let stop = AtomicBool::new(false);
     let ends_early = matches!(end, EndSpec::Any)
         || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
+    // Each of a pipeline's stages holds a batch.
+    let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
+    let batch_rows = batch_rows.min(exec.run.batch_rows);
     let run = Run {
         stop: &stop,
+        batch_rows,
         first_batch: if ends_early {
-            FIRST_BATCH.min(exec.run.batch_rows)
+            FIRST_BATCH.min(batch_rows)
         } else {
-            exec.run.batch_rows
+            batch_rows
         },
         ..exec.run
     };
-    let threads = if pipe.is_ordered() { 1 } else { run.threads };
+    let alone = pipe.is_ordered() || exec.nodes.depth > SHARED_DEPTH;
+    let threads = if alone { 1 } else { run.threads };
     let heavy = run.heavy && !ends_early && threads > 1;
     let mut first: Option<(usize, Pipeline<'_>)> = None;
     let mut jobs = Vec::with_capacity(pipe.leaves.len());

@@ -12,7 +12,7 @@ use crate::{JoinKind, Slot, cost};
 use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Literal, NamedNode, Variable};
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Parts up to which every next part is tried at every place.
@@ -35,17 +35,14 @@ impl Builder<'_> {
     /// from the rows or by hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part
     /// with one of another connects them as a shared slot does.
     pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Arc<Expr>>) -> Built {
-        let parts = constants(parts);
-        let (mut parts, over) = connected(&parts);
+        let (mut parts, over) = connected(constants(parts));
         filters.extend(over);
-        let has_path = parts.iter().any(Node::has_path);
+        let has_path = parts.iter().any(|p| p.has_path());
         if has_path {
             let more = given_ends(&parts, &filters);
-            if !more.is_empty() {
-                parts.to_mut().extend(more);
-            }
+            parts.extend(more.into_iter().map(Part::made));
         }
-        let rest: Vec<(&Node, Built)> = parts.iter().map(|p| (p, self.build(p))).collect();
+        let rest: Vec<(&Node, Built)> = parts.iter().map(|p| (&**p, self.build(p))).collect();
         let filters: Filters = self
             .comparisons(&filters)
             .into_iter()
@@ -217,48 +214,70 @@ impl Builder<'_> {
 /// Filters, each with the comparison that it is.
 type Filters = Vec<(Option<Comparison>, Arc<Expr>)>;
 
+/// A part of a join: one of the query's, or one that was made of some of them.
+pub(crate) enum Part<'a> {
+    Given(&'a Node),
+    Made(Box<Node>),
+}
+
+impl Part<'_> {
+    fn made(node: Node) -> Self {
+        Self::Made(Box::new(node))
+    }
+}
+
+impl Deref for Part<'_> {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Given(node) => node,
+            Self::Made(node) => node,
+        }
+    }
+}
+
+/// The parts of a join as the query has them.
+pub(crate) fn given(parts: &[Node]) -> Vec<Part<'_>> {
+    parts.iter().map(Part::Given).collect()
+}
+
 /// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
 /// a path does, and a product is not to be made before. The second are filters over several.
-pub(crate) fn connected(parts: &[Node]) -> (Cow<'_, [Node]>, Vec<Arc<Expr>>) {
+pub(crate) fn connected(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Arc<Expr>>) {
     let mut over = vec![];
-    if !parts.iter().any(Node::has_path) {
-        return (parts.into(), over);
+    if !parts.iter().any(|p| p.has_path()) {
+        return (parts, over);
     }
-    let mut out: Option<Vec<Node>> = None;
-    for (i, part) in parts.iter().enumerate() {
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
         let cut = match &part.kind {
             Kind::Bgp(b) if b.patterns.len() > 1 => Some(equal::components(b, false)),
             _ => None,
         };
         match cut {
             Some((groups, between)) if groups.len() > 1 && between.iter().all(|f| !f.per_row) => {
-                let groups = groups
-                    .into_iter()
-                    .map(|b| Node::bgp(b.patterns, SlotSet::default()).filter(b.filters));
-                out.get_or_insert_with(|| parts[..i].to_vec())
-                    .extend(groups);
+                out.extend(groups.into_iter().map(|b| {
+                    Part::made(Node::bgp(b.patterns, SlotSet::default()).filter(b.filters))
+                }));
                 over.extend(between);
             }
-            _ => {
-                if let Some(out) = &mut out {
-                    out.push(part.clone());
-                }
-            }
+            _ => out.push(part),
         }
     }
-    (out.map_or_else(|| parts.into(), Cow::Owned), over)
+    (out, over)
 }
 
 /// VALUES for the ends of paths that a filter lets be only certain IRIs, and that nothing else binds.
-fn given_ends(parts: &[Node], filters: &[Arc<Expr>]) -> Vec<Node> {
+fn given_ends(parts: &[Part<'_>], filters: &[Arc<Expr>]) -> Vec<Node> {
     let mut given = SlotSet::default();
     let mut out = vec![];
     for f in filters {
         let Some((slot, rows)) = terms_of(f) else {
             continue;
         };
-        let is_end = |n: &Node| matches!(n.kind, Kind::Path(_)) && n.certain.has(slot);
-        let is_bound = |n: &Node| !matches!(n.kind, Kind::Path(_)) && n.possible.has(slot);
+        let is_end = |n: &Part<'_>| matches!(n.kind, Kind::Path(_)) && n.certain.has(slot);
+        let is_bound = |n: &Part<'_>| !matches!(n.kind, Kind::Path(_)) && n.possible.has(slot);
         if !given.has(slot) && parts.iter().any(is_end) && !parts.iter().any(is_bound) {
             given.insert(slot);
             out.push(Node::values(vec![slot], rows));
@@ -299,8 +318,8 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
 }
 
 /// VALUES of one variable that a group of patterns binds becomes a condition on the group.
-fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
-    let mut out: Option<Vec<Node>> = None;
+fn constants(parts: &[Node]) -> Vec<Part<'_>> {
+    let mut out = given(parts);
     for (i, p) in parts.iter().enumerate() {
         let Kind::Values { slots, rows } = &p.kind else {
             continue;
@@ -312,20 +331,23 @@ fn constants(parts: &[Node]) -> Cow<'_, [Node]> {
         let (Some(group), Some(filter)) = (group, one_of(*slot, rows)) else {
             continue;
         };
-        let out = out.get_or_insert_with(|| parts.to_vec());
-        if let Kind::Bgp(b) = &mut out[group].kind {
+        if let Part::Given(node) = &out[group]
+            && let Kind::Bgp(b) = &node.kind
+        {
+            let copy = node.with_kind(Kind::Bgp(b.clone()));
+            out[group] = Part::made(copy);
+        }
+        if let Part::Made(node) = &mut out[group]
+            && let Kind::Bgp(b) = &mut node.kind
+        {
             b.filters.push(Arc::new(filter));
         }
-        out[i] = Node::unit();
+        out[i] = Part::made(Node::unit());
     }
-    match out {
-        None => parts.into(),
-        Some(list) => list
-            .into_iter()
-            .filter(|n| !n.is_unit())
-            .collect::<Vec<_>>()
-            .into(),
+    if out.iter().any(|p| matches!(p, Part::Made(_))) {
+        out.retain(|n| !n.is_unit());
     }
+    out
 }
 
 /// "The slot is one of these terms", in the form that becomes intervals; `None` for what is not a set of terms, or

@@ -1,6 +1,7 @@
 //! A query as a tree over slots, and the rewritings that hold whatever the data: joins are flattened, patterns that
 //! are joined become one group, filters sink as deep as their slots are surely bound.
 
+mod copied;
 mod sink;
 
 use crate::expression::Expr;
@@ -133,7 +134,7 @@ pub(crate) struct PathNode {
     pub place: Place,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Kind {
     Bgp(Bgp),
     /// The named graphs, one a row.
@@ -200,7 +201,7 @@ pub(crate) enum Kind {
 }
 
 /// A part of the query.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Node {
     pub kind: Kind,
     /// Slots of variables in scope that every solution binds.

@@ -73,7 +73,7 @@ fn is_small(node: &Node) -> bool {
 /// Recurses as far as the node is small.
 fn parts(node: &Node) -> Split {
     let one = |node: &Node| Split {
-        parts: vec![node.clone()],
+        parts: vec![node.copied()],
         over: vec![],
     };
     let slots_of = |list: &[Arc<Expr>]| {
@@ -129,12 +129,12 @@ fn parts(node: &Node) -> Split {
         } => {
             let reads = right.uses.or(&slots_of(condition));
             with(left, &reads, &|left| {
-                Node::left_join(left, (**right).clone(), condition.clone())
+                Node::left_join(left, right.copied(), condition.clone())
             })
         }
-        Kind::Minus { left, right } => with(left, &right.uses, &|left| {
-            Node::minus(left, (**right).clone())
-        }),
+        Kind::Minus { left, right } => {
+            with(left, &right.uses, &|left| Node::minus(left, right.copied()))
+        }
         Kind::Extend { inner, to, value } if !value.per_row => {
             let mut reads = value.slots();
             reads.insert(*to);
@@ -145,7 +145,7 @@ fn parts(node: &Node) -> Split {
             body,
             kind: kind @ (ApplyKind::Semi | ApplyKind::Anti),
         } => with(input, &body.uses, &|input| {
-            input.apply((**body).clone(), *kind)
+            input.apply(body.copied(), *kind)
         }),
         Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
             let mut split = parts(inner);

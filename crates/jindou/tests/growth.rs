@@ -3,6 +3,8 @@
 //!
 //! A program of its own, since it counts the memory of the whole process: its tests take turns.
 
+#[path = "growth/chains.rs"]
+mod chains;
 #[path = "common/stores.rs"]
 mod stores;
 
@@ -51,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: jindou::Tracked<Counting> = jindou::Tracked::over(Counting);
 
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -180,13 +182,15 @@ fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> Str
     format!("{PREFIX}SELECT * {{ {union}{conditions} }} {end}")
 }
 
+/// Makes a text of so many parts.
+type Make = fn(usize) -> String;
+
 /// Each twice: as it is, and four times as long. The longer one may take six times as much memory in all and nine times the time,
 /// where what grows with the square takes sixteen times.
 #[test]
 fn what_is_longer_takes_as_much_more() {
     let _turn = turn();
     let store = store();
-    type Make = fn(usize) -> String;
     let texts: [(&str, Make); 26] = [
         ("conditions over a union", |n| {
             branches("{?s :a ?o}", n, "?o!=#", n, "LIMIT 1")
@@ -336,41 +340,45 @@ fn what_is_longer_takes_as_much_more() {
         }),
     ];
     for (name, make) in texts {
-        let short = 300;
-        let planned = [short, 4 * short].map(|n| {
+        let [short, long] = [300, 1_200].map(|n| {
             let text = format!("{PREFIX}{}", make(n).replace(PREFIX, ""));
-            let options = QueryOptions::default();
-            // The quickest of some: other programs share caches and cores with this one.
-            let plan = || {
-                let plan = store.db.plan_uncached(&text, &options);
-                assert!(plan.is_ok(), "{name}: {:?}", plan.err());
-            };
-            let ask = || {
-                let (_, e) = run(&store, &text, &options);
-                assert!(e.is_none(), "{name}: {e:?}");
-            };
-            let least = |f: &dyn Fn()| (0..2).map(|_| cost(f)).reduce(Cost::least);
-            (least(&plan).unwrap(), least(&ask).unwrap())
+            costs(&store, name, &text)
         });
-        let [(short_plan, short_run), (long_plan, long_run)] = planned;
-        for (what, short, long) in [
-            ("planning", short_plan, long_plan),
-            ("running", short_run, long_run),
-        ] {
-            assert!(
-                long.bytes < 6 * short.bytes + SOME,
-                "{what} {name}: {} bytes, then {}",
-                short.bytes,
-                long.bytes
-            );
-            assert!(
-                long.time < 9 * short.time + WAKING,
-                "{what} {name}: {:?}, then {:?}",
-                short.time,
-                long.time
-            );
-        }
+        is_even(name, "planning", (short[0], long[0]));
+        is_even(name, "running", (short[1], long[1]));
     }
+}
+
+/// Costs of planning, and of planning and running, a text of so many parts: the least of some.
+fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
+    let options = QueryOptions::default();
+    // The quickest of some: other programs share caches and cores with this one.
+    let plan = || {
+        let plan = store.db.plan_uncached(text, &options);
+        assert!(plan.is_ok(), "{name}: {:?}", plan.err());
+    };
+    let ask = || {
+        let (_, e) = run(store, text, &options);
+        assert!(e.is_none(), "{name}: {e:?}");
+    };
+    let least = |f: &dyn Fn()| cost(f).least(cost(f));
+    [least(&plan), least(&ask)]
+}
+
+/// Holds what a text takes that is four times as long as another one against what that one takes.
+fn is_even(name: &str, what: &str, (short, long): (Cost, Cost)) {
+    assert!(
+        long.bytes < 6 * short.bytes + SOME,
+        "{what} {name}: {} bytes, then {}",
+        short.bytes,
+        long.bytes
+    );
+    assert!(
+        long.time < 9 * short.time + WAKING,
+        "{what} {name}: {:?}, then {:?}",
+        short.time,
+        long.time
+    );
 }
 
 #[test]

@@ -1,15 +1,21 @@
 //! BIND, and columns put in another order.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{Rest, Spec, StageStats, Work};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
-use crate::explore::{Consumer, Flow, Halt, Run};
-use crate::tree::{Layout, with};
+use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
+use crate::tree::{Layout, SlotList};
 use crate::values::Evaluator;
 use jindou_model::Result;
-use jindou_plan::{GeneralExpression, Slot, operator};
+use jindou_plan::{GeneralExpression, Operator, Slot, operator};
+use std::time::{Duration, Instant};
 
-struct ExtendSpec<'a>(&'a GeneralExpression);
+/// One BIND or several that follow each other, the first one first: the rows that come in are copied once, however many columns are added.
+struct ExtendSpec<'a> {
+    values: Vec<(&'a GeneralExpression, usize)>,
+    /// The slots that come in, and those that are added.
+    slots: Vec<Slot>,
+}
 
 /// For each column to give, the one that it comes from.
 struct ProjectSpec(Vec<usize>);
@@ -20,10 +26,38 @@ impl<'a> Builder<'_, 'a> {
         op: &'a operator::Extend,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let slots = self.op(&op.input, node + 1)?;
-        let slots = self.without(op.to, slots, node);
-        self.link(ExtendSpec(&op.value), &slots, node);
-        Ok(with(slots, [op.to]))
+        let mut chain = vec![(op, node)];
+        let (mut below, mut at) = (&*op.input, node + 1);
+        while let Operator::Extend(op) = below {
+            chain.push((op, at));
+            (below, at) = (&*op.input, at + 1);
+        }
+        let mut slots = self.op(below, at)?;
+        let mut there = SlotList::of_all(slots.iter().copied());
+        let mut values = vec![];
+        for (op, node) in chain.into_iter().rev() {
+            if there.of(op.to).is_some() {
+                self.extended(&mut values, &slots);
+                slots = self.without(op.to, slots, node);
+                there = SlotList::of_all(slots.iter().copied());
+            }
+            values.push((&op.value, node));
+            slots.push(op.to);
+            there.add(op.to);
+        }
+        self.extended(&mut values, &slots);
+        Ok(slots)
+    }
+
+    /// Puts in the stage that adds the last of these columns.
+    fn extended(&mut self, values: &mut Vec<(&'a GeneralExpression, usize)>, slots: &[Slot]) {
+        let Some(&(_, node)) = values.last() else {
+            return;
+        };
+        let values = std::mem::take(values);
+        let input = &slots[..slots.len() - values.len()];
+        let slots = slots.to_vec();
+        self.link(ExtendSpec { values, slots }, input, node);
     }
 
     /// Drops a column that is about to be bound: rows may have it without a value in any (a group by what is never bound).
@@ -41,13 +75,26 @@ impl<'a> Builder<'_, 'a> {
 
 impl Spec for ExtendSpec<'_> {
     fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Extend::new(self.0, input, run)?))
+        Ok(Box::new(Extend::new(self, input.len(), run)?))
     }
 }
 
 impl Work for Extend {
     fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        rest.batch(self.rows(run, rows)?)
+        let before = self.elsewhere();
+        self.rows(run, rows)?;
+        if run.profile {
+            rest.spent_for_another(self.elsewhere() - before);
+        }
+        rest.batch(self.out.view())
+    }
+
+    fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
+        for column in &self.columns {
+            if let Some((node, stats)) = &column.own {
+                each(*node, stats, &[]);
+            }
+        }
     }
 }
 
@@ -63,30 +110,74 @@ impl Work for Project {
     }
 }
 
-/// Adds a column with an expression's values.
-struct Extend {
+/// A column that is added.
+struct Column {
     evaluator: Evaluator,
+    /// The node and its counts, unless they are those of the stage.
+    own: Option<(usize, StageStats)>,
+}
+
+/// Adds columns with expressions' values.
+struct Extend {
+    /// Columns that come in.
+    width: usize,
+    columns: Vec<Column>,
     out: Batch,
 }
 
 impl Extend {
-    fn new(value: &GeneralExpression, layout: &[Slot], run: &Run<'_>) -> Result<Self> {
+    fn new(spec: &ExtendSpec<'_>, width: usize, run: &Run<'_>) -> Result<Self> {
+        let layout = Layout::new(&spec.slots);
+        let last = spec.values.len().saturating_sub(1);
+        let mut columns = Vec::with_capacity(spec.values.len());
+        for (i, (value, node)) in spec.values.iter().enumerate() {
+            run.check()?;
+            columns.push(Column {
+                evaluator: Evaluator::new(value, &layout.first(width + i), run)?,
+                own: (i < last).then(|| (*node, StageStats::default())),
+            });
+        }
         Ok(Self {
-            evaluator: Evaluator::new(value, &Layout::new(layout), run)?,
-            out: Batch::new(layout.len() + 1, run.budget),
+            width,
+            columns,
+            out: Batch::new(spec.slots.len(), run.budget),
         })
     }
 
-    fn rows(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<View<'_>> {
+    /// Time spent for other nodes than the stage's.
+    fn elsewhere(&self) -> Duration {
+        let own = self.columns.iter().filter_map(|c| c.own.as_ref());
+        own.map(|(_, stats)| stats.time).sum()
+    }
+
+    fn rows(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
         self.out.ensure(rows.rows)?;
         self.out.rows = rows.rows;
-        if let Some((new, old)) = self.out.columns.split_last_mut() {
-            for (c, column) in old.iter_mut().enumerate() {
-                column[..rows.rows].copy_from_slice(rows.column(c));
-            }
-            self.evaluator.column(run, rows, &mut new[..rows.rows])?;
+        for (c, column) in self.out.columns.iter_mut().take(self.width).enumerate() {
+            column[..rows.rows].copy_from_slice(rows.column(c));
         }
-        Ok(self.out.view())
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            let clock = run.profile.then(Instant::now);
+            let (there, new) = self.out.columns.split_at_mut(self.width + i);
+            let there = View {
+                columns: there,
+                rows: rows.rows,
+            };
+            if let Some(new) = new.first_mut() {
+                column.evaluator.column(run, there, &mut new[..rows.rows])?;
+            }
+            let Some((node, stats)) = &mut column.own else {
+                continue;
+            };
+            let time = clock.map_or(Duration::ZERO, |c| c.elapsed());
+            stats.rows_in += rows.rows as u64;
+            stats.rows_out += rows.rows as u64;
+            stats.time += time;
+            if let Some(live) = run.live.and_then(|l| l.node(*node)) {
+                live.counts().add(rows.rows, rows.rows, time);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -337,7 +337,7 @@ impl<'a> Probe<'a> {
                 *place = index.row(*place);
             }
         }
-        self.out.ensure((from + n).max(run.batch_rows * 2))?;
+        self.out.ensure((from + n).next_power_of_two())?;
         let left_width = shape.left_width.min(self.out.columns.len());
         let (left, added) = self.out.columns.split_at_mut(left_width);
         for (c, column) in left.iter_mut().enumerate() {
@@ -404,7 +404,7 @@ impl<'a> Probe<'a> {
         if n == 0 {
             return Ok(());
         }
-        self.out.ensure((from + n).max(run.batch_rows * 2))?;
+        self.out.ensure((from + n).next_power_of_two())?;
         for (c, column) in self.out.columns.iter_mut().enumerate() {
             let column = &mut column[from..from + n];
             if c < self.table.shape.left_width {

@@ -127,6 +127,13 @@ pub(crate) struct Rest<'x, 's, 'r> {
     spent: Duration,
 }
 
+impl Rest<'_, '_, '_> {
+    /// Counts time that is another node's, where times are measured: one that the same stage does the work of.
+    pub fn spent_for_another(&mut self, time: Duration) {
+        self.spent += time;
+    }
+}
+
 impl Consumer for Rest<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         if rows.rows == 0 {

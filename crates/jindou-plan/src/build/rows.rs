@@ -39,8 +39,8 @@ impl Builder<'_> {
             Kind::Graphs(g) => !possible.has(*g),
             Kind::HasGraph(_) | Kind::Values { .. } | Kind::Service(_) => false,
             Kind::Join(parts) => {
-                let (parts, over) = joins::connected(parts);
-                let parts: Vec<&Node> = parts.iter().collect();
+                let (parts, over) = joins::connected(joins::given(parts));
+                let parts: Vec<&Node> = parts.iter().map(|p| &**p).collect();
                 over.iter().all(|f| !f.per_row) && self.can_follow(certain, possible, &parts, 0)
             }
             Kind::Union(branches) => branches
@@ -108,8 +108,8 @@ impl Builder<'_> {
             }
             Kind::Join(parts) => {
                 let mut at = input;
-                let (parts, over) = joins::connected(parts);
-                let mut rest: Vec<&Node> = parts.iter().collect();
+                let (parts, over) = joins::connected(joins::given(parts));
+                let mut rest: Vec<&Node> = parts.iter().map(|p| &**p).collect();
                 while !rest.is_empty() {
                     // What is connected comes first, as long as the others can still follow; of that paths come last, but for those
                     // with both ends known. The first one always can.

@@ -11,11 +11,17 @@ enum Part<'a> {
 /// Levels that opening a triple term adds to a tree (`triples.rs`): a filter, and for each part an extension and a join.
 const OPENED: usize = 7;
 
-/// True if the algebra, expressions included, is at most so deep, and so is what becomes of its triple terms. Recurses into
-/// those only, which the parser does not let nest deep.
+/// True if the algebra, expressions included, is at most so deep, and so is what becomes of its triple terms, its joins and its EXISTS: each
+/// of these stands on the one before, however shallow the algebra is. Recurses into triple terms only, which the parser does not let nest
+/// deep.
 pub(crate) fn depth_is_within(p: &GraphPattern, limit: usize) -> bool {
     let mut opened = 0;
+    let mut stacked = 0;
     walk(p, |part, depth| {
+        stacked += usize::from(matches!(
+            part,
+            Part::Pattern(GraphPattern::Join { .. }) | Part::Expression(Expression::Exists(_))
+        ));
         opened += match part {
             Part::Pattern(GraphPattern::Bgp { patterns }) => patterns
                 .iter()
@@ -26,7 +32,7 @@ pub(crate) fn depth_is_within(p: &GraphPattern, limit: usize) -> bool {
             }) => triples_in(subject) + triples_in(object),
             _ => 0,
         };
-        depth + OPENED * opened <= limit
+        depth + stacked + OPENED * opened <= limit
     })
 }
 

@@ -28,3 +28,20 @@ pub use term::{
     NamedOrBlankNode, Quad, QuadPattern, Term, TermPattern, Triple, TriplePattern, Variable,
 };
 pub use text::{Canonical, Text};
+
+/// Compiles only for types that are not `Clone`: for one that is, both implementations fit.
+macro_rules! not_clone {
+    ($($type:ty),* $(,)?) => {
+        $(const _: fn() = || {
+            trait Fits<Why> {
+                fn once() {}
+            }
+            struct AsClone;
+            impl<T: ?Sized> Fits<()> for T {}
+            impl<T: ?Sized + Clone> Fits<AsClone> for T {}
+            let _ = <$type as Fits<_>>::once;
+        };)*
+    };
+}
+
+not_clone!(GraphPattern, Expression);
