@@ -82,6 +82,18 @@ impl Format {
         }
     }
 
+    /// The parameter `charset` of a media type such as `application/rdf+xml; charset=utf-8`.
+    #[must_use]
+    pub fn charset(media_type: &str) -> Option<String> {
+        let mut parameters = media_type.split(';').skip(1);
+        let value = parameters.find_map(|p| {
+            let (name, value) = p.split_once('=')?;
+            let found = name.trim().eq_ignore_ascii_case("charset");
+            found.then(|| value.trim().trim_matches(['"', '\'']).trim())
+        })?;
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
     /// The name people know it by.
     #[must_use]
     pub const fn name(self) -> &'static str {

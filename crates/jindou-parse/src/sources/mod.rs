@@ -29,6 +29,8 @@ pub(crate) struct Document {
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     pub(crate) graph: Vec<u8>,
     pub(crate) base: Option<String>,
+    /// The encoding that it came with.
+    pub(crate) charset: Option<String>,
     bytes: u64,
 }
 
