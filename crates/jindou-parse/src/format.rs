@@ -48,9 +48,13 @@ impl Format {
         })
     }
 
-    /// The format of a media type such as `text/turtle; charset=utf-8`.
+    /// The format of a media type such as `text/turtle; charset=utf-8`. Only XML comes in other encodings as well ([`Format::charset`]).
     #[must_use]
     pub fn from_media_type(media_type: &str) -> Option<Self> {
+        let bare = media_type.split(';').next().unwrap_or_default();
+        if RdfFormat::from_media_type(bare) == Some(RdfFormat::RdfXml) {
+            return Some(Self::RdfXml);
+        }
         Some(match RdfFormat::from_media_type(media_type)? {
             RdfFormat::NTriples => Self::NTriples,
             RdfFormat::NQuads => Self::NQuads,

@@ -335,6 +335,7 @@ impl Endpoint {
         let source = Sources::builder()
             .stream(self.url.to_string(), body, None, format, None)
             .charset(Format::charset(media))
+            .all_labels()
             .limits(limits)
             .build()?;
         let mut triples = Triples {

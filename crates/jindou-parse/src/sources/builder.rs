@@ -4,9 +4,11 @@ use super::{Document, Sources};
 use crate::folder::folder;
 use crate::format::{Format, from_name};
 use crate::input::{Origin, Stream};
+use crate::labels::Keep;
 use crate::limits::Limits;
 use crate::report::Skipped;
 use jindou_model::{Error, Location, Resource, Result, term};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -32,6 +34,7 @@ pub struct SourcesBuilder {
     lenient: bool,
     limits: Limits,
     first_document: Option<u64>,
+    all_labels: bool,
 }
 
 /// An input, with what was said of it.
@@ -170,6 +173,15 @@ impl SourcesBuilder {
         self
     }
 
+    /// Keeps all labels of blank nodes as they are: for a document that is only handed on. Nodes without a label get one with a number that is drawn
+    /// here.
+    #[must_use]
+    pub fn all_labels(mut self) -> Self {
+        self.all_labels = true;
+        self.first_document = Some(RandomState::new().hash_one(0));
+        self
+    }
+
     /// Looks at names and folders; opens nothing yet.
     ///
     /// # Errors
@@ -247,7 +259,7 @@ impl SourcesBuilder {
                 size = size.zip(bytes).map(|(a, b)| a + b);
                 let base = self.base.clone().or_else(|| own_url(&origin));
                 Document {
-                    number: first + i as u64,
+                    number: first.wrapping_add(i as u64),
                     origin,
                     format,
                     compression,
@@ -272,7 +284,11 @@ impl SourcesBuilder {
             )
         });
         Ok(Sources {
-            keep_labels: documents.len() == 1 && self.first_document.is_none(),
+            keep_labels: match (self.all_labels, self.first_document, documents.len()) {
+                (true, _, _) => Keep::All,
+                (false, None, 1) => Keep::Unlike,
+                _ => Keep::None,
+            },
             documents,
             order,
             lenient: self.lenient,
