@@ -18,7 +18,34 @@ use std::sync::Arc;
 /// The quads that came of a document, or the error.
 type Outcome = Result<Vec<String>, String>;
 /// A way that documents take.
-type Way = fn(&Path, &str) -> Outcome;
+type Way = fn(&Place, &str) -> Outcome;
+
+/// A folder for documents, and a store in memory for their quads.
+struct Place {
+    folder: tempfile::TempDir,
+    db: Database,
+    options: UpdateOptions,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = Documents::new().folder(folder.path()).unwrap();
+        let db = Database::in_memory();
+        db.update(OLD, &UpdateOptions::default()).unwrap();
+        Self {
+            folder,
+            db,
+            options: UpdateOptions::default().with_documents(Arc::new(documents)),
+        }
+    }
+
+    fn at(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+const OLD: &str = "INSERT DATA { <http://e/old> <http://e/p> 1 }";
 
 fn extension(format: Format) -> &'static str {
     match format {
@@ -67,9 +94,9 @@ fn command(folder: &Path, args: &[&str]) -> Outcome {
     }
 }
 
-fn convert(folder: &Path, name: &str) -> Outcome {
+fn convert(place: &Place, name: &str) -> Outcome {
     command(
-        folder,
+        place.at(),
         &[
             "convert",
             "-q",
@@ -83,7 +110,8 @@ fn convert(folder: &Path, name: &str) -> Outcome {
 }
 
 /// The command, into a new store.
-fn load(folder: &Path, name: &str) -> Outcome {
+fn load(place: &Place, name: &str) -> Outcome {
+    let folder = place.at();
     let _ = fs::remove_dir_all(folder.join("s"));
     let loaded = command(
         folder,
@@ -120,7 +148,8 @@ fn stored(db: &Database) -> Vec<String> {
 }
 
 /// What the command does, in this process.
-fn load_here(folder: &Path, name: &str) -> Outcome {
+fn load_here(place: &Place, name: &str) -> Outcome {
+    let folder = place.at();
     let store = folder.join("here");
     let _ = fs::remove_dir_all(&store);
     let source = Sources::builder()
@@ -139,19 +168,19 @@ fn load_here(folder: &Path, name: &str) -> Outcome {
 }
 
 /// An update. A document that fails leaves what is there.
-fn update(folder: &Path, name: &str) -> Outcome {
-    let db = Database::in_memory();
-    let documents = Documents::new().folder(folder).unwrap();
-    let options = UpdateOptions::default().with_documents(Arc::new(documents));
-    db.update("INSERT DATA { <http://e/old> <http://e/p> 1 }", &options)
-        .unwrap();
-    let path = fs::canonicalize(folder.join(name)).unwrap();
-    let done = db.update(&format!("LOAD <file://{}>", path.display()), &options);
-    let mut quads = stored(&db);
+fn update(place: &Place, name: &str) -> Outcome {
+    let path = fs::canonicalize(place.at().join(name)).unwrap();
+    let load = format!("LOAD <file://{}>", path.display());
+    let done = place.db.update(&load, &place.options);
+    let mut quads = stored(&place.db);
     let old = quads.iter().position(|q| q.contains("<http://e/old>"));
     quads.remove(old.expect("what was there"));
     match done {
-        Ok(_) => Ok(quads),
+        Ok(_) => {
+            let again = format!("CLEAR ALL ; {OLD}");
+            place.db.update(&again, &place.options).unwrap();
+            Ok(quads)
+        }
         Err(e) => {
             assert!(quads.is_empty(), "{name}");
             Err(e.to_string())
@@ -164,18 +193,18 @@ const WAYS: [(&str, Way); 3] = [("convert", convert), ("load", load_here), ("LOA
 /// Cuts documents at each byte that is a multiple of `step`, and at the last ones. Returns how many cuts there were.
 fn cut(way: (&str, Way), all: &[(Format, String)], step: usize) -> usize {
     let (title, way) = way;
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let place = Place::new();
+    let at = place.at();
     let mut count = 0;
     for (n, (format, text)) in all.iter().enumerate() {
         let name = format!("d.{}", extension(*format));
         fs::write(at.join(&name), text).unwrap();
-        let whole = way(at, &name).unwrap_or_else(|e| panic!("{title}, {format} {n}: {e}"));
+        let whole = way(&place, &name).unwrap_or_else(|e| panic!("{title}, {format} {n}: {e}"));
         assert!(!whole.is_empty(), "{title}, {text}");
         for to in (0..text.len()).filter(|to| to % step == n % step || to + 3 > text.len()) {
             count += 1;
             fs::write(at.join(&name), &text.as_bytes()[..to]).unwrap();
-            match way(at, &name) {
+            match way(&place, &name) {
                 // The file's name, and where a text has one the line.
                 Err(e) => assert!(e.contains(&name), "{title}, {format} {n} at {to}: {e}"),
                 Ok(quads) => {
@@ -208,18 +237,18 @@ fn compressed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
 /// The same for compressed documents, of which no part is whole.
 fn cut_compressed(way: (&str, Way), all: &[(Format, String)], step: usize) -> usize {
     let (title, way) = way;
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
+    let place = Place::new();
+    let at = place.at();
     let mut count = 0;
     for (n, (format, text)) in all.iter().enumerate() {
         for (packing, bytes) in compressed(text.as_bytes()) {
             let name = format!("d.{}.{packing}", extension(*format));
             fs::write(at.join(&name), &bytes).unwrap();
-            let whole = way(at, &name).unwrap_or_else(|e| panic!("{title}, {name} {n}: {e}"));
+            let whole = way(&place, &name).unwrap_or_else(|e| panic!("{title}, {name} {n}: {e}"));
             for to in (0..bytes.len()).filter(|to| to % step == n % step || to + 3 > bytes.len()) {
                 count += 1;
                 fs::write(at.join(&name), &bytes[..to]).unwrap();
-                match way(at, &name) {
+                match way(&place, &name) {
                     Err(e) => assert!(e.contains(&name), "{title}, {name} {n} at {to}: {e}"),
                     Ok(quads) => assert_eq!(quads, whole, "{title}, {name} {n} at {to}"),
                 }

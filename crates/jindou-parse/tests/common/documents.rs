@@ -102,9 +102,13 @@ pub fn may_end(format: Format, before: &str) -> bool {
         end
     };
     let end = end.split(" # ").next().unwrap_or_default().trim_end();
+    // `-1.` is an integer and a dot.
+    let number = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     match format {
-        // A comment of the prologue's ends where the text does.
-        Format::Turtle | Format::NQuads | Format::NTriples => end.is_empty() || end.ends_with(" ."),
+        Format::Turtle => end
+            .strip_suffix('.')
+            .map_or(end.is_empty(), |b| b.ends_with(' ') || number(b)),
+        Format::NQuads | Format::NTriples => end.is_empty() || end.ends_with(" ."),
         Format::TriG => end.is_empty() || end.ends_with('}') || end.ends_with("<http://e/>"),
         _ => false,
     }
