@@ -4,7 +4,7 @@ use crate::compile::{Builder, Pipe, To};
 use crate::explore::{Halt, Run, StepStats};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
-use crate::options::{ExecOptions, HELPERS_STACK, NodeProfile, Profile, Spawned, StepProfile};
+use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
 use crate::terms::QueryTerms;
@@ -20,9 +20,6 @@ use std::time::Instant;
 
 /// Trees deeper than this run on a thread of their own, whose stack is made for them.
 const PLAIN_DEPTH: usize = 100;
-/// Trees deeper than this run on one thread: rows are handed from operator to operator on the stack, and helpers' stacks have room
-/// for no more.
-const HELPED_DEPTH: usize = HELPERS_STACK / 2 / STACK_A_LEVEL;
 /// Stack for each level of a deep tree.
 const STACK_A_LEVEL: usize = 8 << 10;
 
@@ -120,12 +117,6 @@ pub(crate) fn drive(
         return within(run.scope, one);
     }
     let nodes = Nodes::of(&plan.root)?;
-    let threads = if nodes.depth > HELPED_DEPTH {
-        1
-    } else {
-        run.threads
-    };
-    let run = Run { threads, ..run };
     if let Some(live) = run.live {
         live.begin(nodes.len());
     }

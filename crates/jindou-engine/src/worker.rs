@@ -6,6 +6,7 @@ use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
 use crate::operators::{End, EndSpec, Sorter, Stage, StageStats, finish, push};
+use crate::options::HELPERS_STACK;
 use crate::row_buffer::RowBuffer;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
@@ -30,7 +31,7 @@ const SHARE_FROM: usize = 512;
 
 /// Deepest tree whose pipelines are shared among threads: the stacks of those that help are as large as for any query, and hold 16 KiB a
 /// level of this one. The thread of a deeper tree has a stack made for it.
-const SHARED_DEPTH: usize = 512;
+const SHARED_DEPTH: usize = HELPERS_STACK / (16 << 10);
 
 /// Cells of the largest batch: of rows with more than 32 columns one has fewer rows, but not fewer than [`LEAST_ROWS`].
 const BATCH_CELLS: usize = 1 << 17;

@@ -5,6 +5,7 @@ use crate::emit::Emitter;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
+use crate::jsonld::Numbers;
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
 use crate::rdfxml::{self, End};
@@ -249,18 +250,29 @@ impl Reading<'_> {
             &self.meter,
         );
         let tail = guard.tail();
+        let reader = Numbers::new(guard, self.run.limits);
+        let numbers = reader.stand_ins();
         let mut errors = 0;
-        for quad in parser.for_reader(guard) {
+        for quad in parser.for_reader(reader) {
             match quad {
-                Ok(q) => {
+                Ok(mut q) => {
                     errors = 0;
+                    if let Some(meant) = numbers.borrow().meant(&q.object) {
+                        q.object = meant.into();
+                    }
                     if !self.out.quad(&q)? {
                         return Ok(());
                     }
                 }
                 Err(RdfParseError::Syntax(e)) => {
-                    let message = strip_place(&e.to_string());
+                    let message = numbers.borrow().restored(strip_place(&e.to_string()));
+                    let offset = e
+                        .location()
+                        .map_or(0, |l| numbers.borrow().place(l.start.offset));
                     match e.location() {
+                        Some(_) if numbers.borrow().shifted() => {
+                            self.error_at(offset, message, &tail)?;
+                        }
                         Some(l) => {
                             let l = l.start;
                             self.error_in(l.line + 1, l.column, l.offset, message, &tail)?;
@@ -271,11 +283,15 @@ impl Reading<'_> {
                     }
                     errors += 1;
                     if errors == MAX_ERRORS_IN_A_ROW {
-                        let offset = e.location().map_or(0, |l| l.start.offset);
                         return self.give_up(offset);
                     }
                 }
-                Err(RdfParseError::Io(e)) => return self.stopped(e, &tail, 0),
+                Err(RdfParseError::Io(e)) => {
+                    return match numbers.borrow_mut().failure() {
+                        Some(limit) => Err(limit),
+                        None => self.stopped(e, &tail, 0),
+                    };
+                }
             }
         }
         Ok(())

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub enum Document {
     /// A file; its name says its syntax.
     File(PathBuf),
-    /// Its bytes, plain or compressed, and their syntax.
-    Text(Arc<[u8]>, Format),
+    /// Its bytes, plain or compressed, their syntax, and the encoding that they came with ([`Format::charset`]).
+    Text(Arc<[u8]>, Format, Option<String>),
 }
 
 /// Finds the documents that requests name. What may be read is its to say: a request's text comes from anybody.

@@ -48,9 +48,13 @@ impl Format {
         })
     }
 
-    /// The format of a media type such as `text/turtle; charset=utf-8`.
+    /// The format of a media type such as `text/turtle; charset=utf-8`. Only XML comes in other encodings as well ([`Format::charset`]).
     #[must_use]
     pub fn from_media_type(media_type: &str) -> Option<Self> {
+        let bare = media_type.split(';').next().unwrap_or_default();
+        if RdfFormat::from_media_type(bare) == Some(RdfFormat::RdfXml) {
+            return Some(Self::RdfXml);
+        }
         Some(match RdfFormat::from_media_type(media_type)? {
             RdfFormat::NTriples => Self::NTriples,
             RdfFormat::NQuads => Self::NQuads,
@@ -80,6 +84,18 @@ impl Format {
             true => by_name.or(by_media),
             false => by_media.or(by_name),
         }
+    }
+
+    /// The parameter `charset` of a media type such as `application/rdf+xml; charset=utf-8`.
+    #[must_use]
+    pub fn charset(media_type: &str) -> Option<String> {
+        let mut parameters = media_type.split(';').skip(1);
+        let value = parameters.find_map(|p| {
+            let (name, value) = p.split_once('=')?;
+            let found = name.trim().eq_ignore_ascii_case("charset");
+            found.then(|| value.trim().trim_matches(['"', '\'']).trim())
+        })?;
+        (!value.is_empty()).then(|| value.to_owned())
     }
 
     /// The name people know it by.

@@ -16,10 +16,20 @@
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
+/// The labels of a document that stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    None,
+    /// Those that look unlike the ones made here: the document is the only one.
+    Unlike,
+    /// All: the document's number is one that nobody guesses.
+    All,
+}
+
 /// Gives the labels of one document.
 pub(crate) struct LabelScope {
     prefix: Vec<u8>,
-    keep: bool,
+    keep: Keep,
     /// Unlabelled nodes: the parser's random number → our counter.
     anonymous: FxHashMap<u128, u32>,
     /// Labels that no RDF text may have, by which a lenient reader was fooled.
@@ -28,8 +38,8 @@ pub(crate) struct LabelScope {
 }
 
 impl LabelScope {
-    /// The labels of document number `document`; `keep` says that it is the only one.
-    pub(crate) fn new(document: u64, keep: bool) -> Self {
+    /// The labels of document number `document`.
+    pub(crate) fn new(document: u64, keep: Keep) -> Self {
         Self {
             prefix: format!("_:d{document}.").into_bytes(),
             keep,
@@ -41,7 +51,11 @@ impl LabelScope {
 
     /// True when the label's text can stay as it is.
     pub(crate) fn keeps(&self, label: &[u8]) -> bool {
-        self.keep && !looks_scoped(label)
+        match self.keep {
+            Keep::None => false,
+            Keep::Unlike => !looks_scoped(label),
+            Keep::All => true,
+        }
     }
 
     /// Appends the canonical bytes of a valid label.
@@ -131,7 +145,7 @@ mod tests {
 
     #[test]
     fn labels_are_kept_only_when_nothing_can_clash() {
-        let mut one = LabelScope::new(0, true);
+        let mut one = LabelScope::new(0, Keep::Unlike);
         let anonymous = BlankNode::default();
         assert_eq!(pushed(&mut one, &BlankNode::new("b1").unwrap()), "_:b1");
         assert_eq!(pushed(&mut one, &anonymous), "_:d0..0");
@@ -142,7 +156,7 @@ mod tests {
             "_:d0.d0..0"
         );
         assert_eq!(pushed(&mut one, &BlankNode::new("d0").unwrap()), "_:d0");
-        let mut third = LabelScope::new(3, false);
+        let mut third = LabelScope::new(3, Keep::None);
         assert_eq!(
             pushed(&mut third, &BlankNode::new("b1").unwrap()),
             "_:d3.b1"
@@ -152,6 +166,12 @@ mod tests {
             "_:d3..0"
         );
         assert_eq!(pushed(&mut third, &anonymous), "_:d3..1");
+        let mut all = LabelScope::new(7, Keep::All);
+        assert_eq!(
+            pushed(&mut all, &BlankNode::new("d0..0").unwrap()),
+            "_:d0..0"
+        );
+        assert_eq!(pushed(&mut all, &anonymous), "_:d7..0");
         for _ in 0..1000 {
             assert!(pushed(&mut third, &BlankNode::default()).starts_with("_:d3.."));
         }

@@ -35,6 +35,7 @@ mod folder;
 mod format;
 mod guard;
 mod input;
+mod jsonld;
 mod labels;
 mod limits;
 mod line;

@@ -29,6 +29,7 @@ mod parameters;
 mod parse;
 mod plan;
 mod planner;
+mod remarks;
 mod resolve;
 mod sample;
 mod search;
@@ -71,6 +72,7 @@ pub use plan::{
     TermTest, Weight,
 };
 pub use planner::{PlanOptions, plan};
+pub use remarks::remarks;
 pub use slots::{FIRST_HIDDEN, layout_of};
 pub use update::{Operation, Request, parse_update, parse_update_with};
 pub use validity::Validity;

@@ -93,14 +93,15 @@ enum Step {
 }
 
 impl<'r> XmlAnswer<'r> {
-    /// Reads the head of an answer. Labels of blank nodes get `own` before them.
+    /// Reads the head of an answer. Labels of blank nodes get `own` before them. The encoding that it came with counts more than what it declares.
     ///
     /// # Errors
     /// If it is no such answer.
-    pub fn open(body: impl Read + 'r, own: &str) -> Result<Self> {
+    pub fn open(body: impl Read + 'r, own: &str, charset: Option<String>) -> Result<Self> {
         let mut options = Options::default();
         options.markup = MARKUP;
         options.attributes = ATTRIBUTES;
+        options.encoding = charset;
         let mut this = Self {
             reader: Reader::new(body, options).map_err(AnswerError::Xml)?,
             names: Vec::new(),

@@ -10,6 +10,7 @@ use crate::tls::tls_config;
 use crate::wide::WideAnswer;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
+use jindou_parse::Format;
 use oxrdf::NamedOrBlankNode;
 use oxrdf::{BlankNode, Term, Triple};
 use sparesults::{
@@ -179,11 +180,12 @@ impl ServiceCaller for HttpCaller {
             let why = why.take().unwrap_or_else(|| Why::Said(unread(&e).into()));
             why.error(endpoint)
         };
-        let format = match body.next() {
+        let (format, charset) = match body.next() {
             Ok(Some(Part::Head(media))) => {
-                QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
+                let format = QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
                     failed(format!("it answers in {media}, which is no format of results").into())
-                })?
+                })?;
+                (format, Format::charset(&media))
             }
             Ok(Some(Part::Failed(failure))) => return Err(failed(failure)),
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
@@ -205,7 +207,7 @@ impl ServiceCaller for HttpCaller {
                 why.error(endpoint)
             };
             let own = format!("{}x", own.as_str());
-            let mut answer = XmlAnswer::open(body, &own).map_err(explain)?;
+            let mut answer = XmlAnswer::open(body, &own, charset).map_err(explain)?;
             if answer.boolean().is_some() {
                 return Err(no_rows());
             }

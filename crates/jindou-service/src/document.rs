@@ -40,7 +40,7 @@ impl DocumentSource for HttpCaller {
             bytes: 0,
         };
         let mut text: Vec<u8> = Vec::new();
-        let mut format = None;
+        let (mut format, mut charset) = (None, None);
         loop {
             match body.next()? {
                 Some(Part::Head(media)) => {
@@ -49,6 +49,7 @@ impl DocumentSource for HttpCaller {
                         Format::from_extension(name.rsplit_once('.')?.1)
                     };
                     format = Format::of_document(&media, by_name());
+                    charset = Format::charset(&media);
                     if format.is_none() {
                         return Err(failed(
                             format!("it comes as {media}, which is no RDF").into(),
@@ -69,6 +70,6 @@ impl DocumentSource for HttpCaller {
         }
         let format =
             format.ok_or_else(|| failed("the connection ended before an answer".into()))?;
-        Ok(Document::Text(text.into(), format))
+        Ok(Document::Text(text.into(), format, charset))
     }
 }

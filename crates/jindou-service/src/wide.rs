@@ -196,7 +196,7 @@ mod tests {
             crate::AnswerError::Wide(wide) => format!("{wide:?}"),
             e => e.to_string(),
         };
-        let mut answer = crate::XmlAnswer::open(text.as_bytes(), "").map_err(why)?;
+        let mut answer = crate::XmlAnswer::open(text.as_bytes(), "", None).map_err(why)?;
         let named = answer.variables().len();
         let mut n = 0;
         while answer.row().map_err(why)?.is_some() {

@@ -111,6 +111,37 @@ pub fn parse_query(text: &str, options: &Options) -> Result<Query, Failure> {
     }
 }
 
+/// A call of REGEX or REPLACE whose pattern and flags are constants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternCall {
+    /// Line of the function's name, from 1.
+    pub line: u64,
+    /// Its column in characters, from 1.
+    pub column: u64,
+    /// The pattern.
+    pub pattern: String,
+    /// The flags, empty without any.
+    pub flags: String,
+    /// True for REPLACE.
+    pub replaces: bool,
+    /// The replacement, if it is a constant too.
+    pub replacement: Option<String>,
+}
+
+/// The calls of REGEX and REPLACE in a query that have constant patterns, in the order of the text.
+///
+/// # Errors
+/// As [`parse_query`].
+pub fn pattern_calls(text: &str, options: &Options) -> Result<Vec<PatternCall>, Failure> {
+    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+    let mut parser = Parser::new(&source, options);
+    parser.patterns = Some(Vec::new());
+    match parser.query() {
+        Some(_) => Ok(parser.patterns.take().unwrap_or_default()),
+        None => Err(failure(parser)),
+    }
+}
+
 /// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
 ///
 /// # Errors

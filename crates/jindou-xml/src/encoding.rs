@@ -51,6 +51,21 @@ pub(crate) enum Unfit {
     Contradicted,
 }
 
+/// Whether a label in lower case names UTF-16.
+fn is_utf16(label: &str) -> bool {
+    let names = [
+        "utf-16",
+        "utf16",
+        "utf-16le",
+        "utf-16be",
+        "iso-10646-ucs-2",
+        "ucs-2",
+        "unicode",
+        "csunicode",
+    ];
+    names.contains(&label)
+}
+
 /// Outcome of decoding some bytes.
 pub(crate) struct Decoded {
     /// Bytes that were taken; the others wait for what follows.
@@ -60,23 +75,30 @@ pub(crate) struct Decoded {
 }
 
 impl Decoder {
+    /// The decoder of documents that came with the name of their encoding. A byte order mark counts more than that name.
+    pub(crate) fn told(family: Family, marked: bool, label: &str) -> Option<Self> {
+        let little = family == Family::Utf16Le;
+        if marked {
+            return Some(match family {
+                Family::Utf16Le | Family::Utf16Be => Self::Utf16 { little },
+                _ => Self::Utf8,
+            });
+        }
+        let label = label.to_ascii_lowercase();
+        match label.as_str() {
+            "utf-16le" => Some(Self::Utf16 { little: true }),
+            // Without a mark, as RFC 2781 has it, unless `<` says otherwise.
+            l if is_utf16(l) => Some(Self::Utf16 {
+                little: little && l != "utf-16be",
+            }),
+            l => Self::by_label(l).ok(),
+        }
+    }
+
     /// The decoder of a family's documents that declare an encoding, or none.
     pub(crate) fn of(family: Family, declared: Option<&str>) -> Result<Self, Unfit> {
         let label = declared.map(str::to_ascii_lowercase);
         let label = label.as_deref();
-        let is_utf16 = |l: &str| {
-            matches!(
-                l,
-                "utf-16"
-                    | "utf16"
-                    | "utf-16le"
-                    | "utf-16be"
-                    | "iso-10646-ucs-2"
-                    | "ucs-2"
-                    | "unicode"
-                    | "csunicode"
-            )
-        };
         match family {
             Family::Utf8Marked => match label {
                 None | Some("utf-8" | "utf8") => Ok(Self::Utf8),

@@ -23,6 +23,8 @@ struct Source<'r> {
     ended: bool,
     /// Bytes that were read.
     bytes: u64,
+    /// Whether the encoding came with the document: what it declares does not matter.
+    told: bool,
 }
 
 /// Decoded text with the place that is read next. Everything in it is legal in XML.
@@ -85,14 +87,15 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// Begins a document: finds its encoding. What follows its byte order mark is read next.
-    pub(crate) fn open(reader: Box<dyn Read + 'r>) -> Result<Self> {
+    /// Begins a document: finds its encoding, which may have come with it. What follows its byte order mark is read next.
+    pub(crate) fn open(reader: Box<dyn Read + 'r>, told: Option<&str>) -> Result<Self> {
         let mut source = Source {
             reader,
             raw: Vec::new(),
             decoder: Decoder::Utf8,
             ended: false,
             bytes: 0,
+            told: told.is_some(),
         };
         let mut input = Self::default();
         while source.raw.len() < 4 && source.read()? {}
@@ -102,6 +105,19 @@ impl<'r> Input<'r> {
         };
         source.raw.drain(..mark);
         input.place.offset = mark as u64;
+        if let Some(told) = told {
+            source.decoder = match Decoder::told(family, mark > 0, told) {
+                Some(decoder) => decoder,
+                None => {
+                    let why = format!(
+                        "the document came with the encoding `{told}`, which is not read: expected UTF-8, UTF-16 or another that is usual on the web"
+                    );
+                    return Err(input.fault(0, why));
+                }
+            };
+            input.source = Some(source);
+            return Ok(input);
+        }
         let declared = match family {
             Family::Ascii | Family::Utf8Marked => source.declared_encoding()?,
             Family::Utf16Le | Family::Utf16Be => None,
@@ -116,7 +132,8 @@ impl<'r> Input<'r> {
 
     /// Checks the encoding that a document in UTF-16 declares.
     pub(crate) fn check_encoding(&self, declared: &str) -> Result<()> {
-        let family = match self.source.as_ref().map(|s| &s.decoder) {
+        let source = self.source.as_ref().filter(|s| !s.told);
+        let family = match source.map(|s| &s.decoder) {
             Some(Decoder::Utf16 { little: true }) => Family::Utf16Le,
             Some(Decoder::Utf16 { little: false }) => Family::Utf16Be,
             _ => return Ok(()),
@@ -356,7 +373,7 @@ mod tests {
     #[test]
     fn a_window_moves_over_the_document() {
         let document = format!("<a>{}</a>", "0123456789é\n".repeat(40_000));
-        let mut input = Input::open(Box::new(document.as_bytes())).unwrap();
+        let mut input = Input::open(Box::new(document.as_bytes()), None).unwrap();
         let mut seen = String::new();
         while input.more().unwrap() {
             seen.push_str(input.rest());

@@ -26,6 +26,9 @@ pub struct Options {
     /// Whether references to entities that only an external part of the document type may declare are left out, as the
     /// specification allows. Otherwise they are errors: text that is not there would be lost without a word.
     pub skip_external: bool,
+    /// The encoding that the document came with, as HTTP's `charset` says it. It counts more than what the document itself declares, and less than
+    /// a byte order mark (RFC 7303).
+    pub encoding: Option<String>,
     /// Budget for what is held beyond some hundred kilobytes.
     pub memory: MemoryBudget,
 }
@@ -47,6 +50,7 @@ impl Default for Options {
             entities: 64,
             namespaces: true,
             skip_external: false,
+            encoding: None,
             memory: MemoryBudget::unlimited(),
         }
     }

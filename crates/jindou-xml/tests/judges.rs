@@ -385,13 +385,44 @@ fn java(namespaces: bool) -> Command {
 type Known = fn(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool;
 
 /// Java's processor refuses references to entities that are not declared where a part of the document type is not read; the specification
-/// makes that a matter of validity (4.1, "Entity Declared"), and expat leaves them out, as we do. It lets targets of instructions have colons.
+/// makes that a matter of validity (4.1, "Entity Declared"), and expat leaves them out, as we do. It lets targets of instructions, names of entities and
+/// default attributes have colons. It reads on behind a parameter entity that is not declared, also where the document stands alone, and goes on with
+/// attributes' declarations behind one that it does not read (5.1). A carriage return that an entity has by reference ends a line for it, and it loses
+/// characters beyond 16 bits now and then. In all of these expat sees what we see.
 fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool {
+    let parameter = document.contains("%p;");
     match (ours, theirs) {
-        (Ok(_), None) => {
-            (document.contains("s.dtd") || document.contains("%p;")) && document.contains('&')
+        (Ok(_), None) => (document.contains("s.dtd") || parameter) && document.contains('&'),
+        (Err(why), Some(_)) => {
+            why.contains("may not have a colon")
+                || why.contains("is no prefix, colon and name")
+                || why.contains("parameter entity") && document.contains("standalone='yes'")
         }
-        (Err(why), Some(_)) => why.contains("processing instruction may not have a colon"),
+        (Ok(ours), Some(theirs)) => {
+            let lost = |text: &str| {
+                let text = text.replace('𝄞', "");
+                match document.contains("&#13;") && document.contains("<!ENTITY") {
+                    true => text
+                        .replace("&#13;&#10;", "&#10;")
+                        .replace("&#13;", "&#10;"),
+                    false => text,
+                }
+            };
+            lost(ours) == lost(theirs) || parameter && document.contains("<!ATTLIST")
+        }
+        _ => false,
+    }
+}
+
+/// Behind a reference to a parameter entity that is not read, expat does not look at the values of entities any more; they must still be what the
+/// grammar says (production 9).
+fn by_expat(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool {
+    match (ours, theirs) {
+        (Err(why), Some(_)) => {
+            document.contains("%p;")
+                && document.contains("<!ENTITY")
+                && (why.contains("begins no reference") || why.contains("is no reference"))
+        }
         _ => false,
     }
 }
@@ -452,13 +483,7 @@ fn elements(text: String) -> String {
 #[test]
 #[ignore = "long; needs Python"]
 fn expat_sees_the_same() {
-    compare(
-        "expat",
-        expat(),
-        false,
-        |_, _, _| false,
-        0x1234_5678_9ABC_DEF1,
-    );
+    compare("expat", expat(), false, by_expat, 0x1234_5678_9ABC_DEF1);
 }
 
 #[test]

@@ -251,18 +251,34 @@ impl Database {
         let settled = self.settle(options);
         let devices = settled.runtime.devices();
         let scope = Scope::for_text(0, &settled.memory, &options.token())?;
-        scope.try_run(|| {
-            self.inner.made_of(&planned.snapshot, || {
-                let (plan, snapshot) = (&planned.plan, &planned.snapshot);
-                let mut text =
-                    jindou_plan::with_stack(plan.depth(), || jindou_plan::explain(plan, snapshot))?;
-                text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
-                if let Some(hub) = settled.hub.filter(|_| snapshot.is_sharded()) {
-                    let executor = hub.executor(settled.shard_mode);
-                    text.push_str(&executor.explain(plan, snapshot));
-                }
-                Ok(text)
+        scope
+            .try_run(|| {
+                self.inner.made_of(&planned.snapshot, || {
+                    let (plan, snapshot) = (&planned.plan, &planned.snapshot);
+                    let mut text = jindou_plan::with_stack(plan.depth(), || {
+                        jindou_plan::explain(plan, snapshot)
+                    })?;
+                    text.push_str(&devices.explain(plan, snapshot, options.gpu, settled.threads));
+                    if let Some(hub) = settled.hub.filter(|_| snapshot.is_sharded()) {
+                        let executor = hub.executor(settled.shard_mode);
+                        text.push_str(&executor.explain(plan, snapshot));
+                    }
+                    Ok(text)
+                })
             })
-        })
+            .and_then(|mut explained| {
+                for remark in self.remarks(text, options)? {
+                    explained.push_str(&format!("remark: {remark}\n"));
+                }
+                Ok(explained)
+            })
+    }
+
+    /// Remarks on a query that is valid and hardly does what is meant, a sentence each: constant patterns of REGEX and REPLACE that are none, with
+    /// their places. SPARQL makes such a call an error in each row, so that a FILTER of it keeps no row and nobody is told.
+    pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
+        let settled = self.settle(options);
+        let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
+        scope.try_run(|| jindou_plan::remarks(text, &settled.syntax()))
     }
 }

@@ -151,7 +151,8 @@ fn fetched(
     };
     let found = remote::fetch(url, a.format, &limits)?;
     let graph = a.graph.clone();
-    Ok(builder.stream(found.url, found.reader, found.size, found.format, graph))
+    let builder = builder.stream(found.url, found.reader, found.size, found.format, graph);
+    Ok(builder.charset(found.charset))
 }
 
 /// New quads from which a load folds them into the segments itself: reading so many from the log takes a third of a second at each opening.

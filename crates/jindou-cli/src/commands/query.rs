@@ -51,6 +51,10 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     }
     let mut writer = writer(a, &text)?;
     let report = db.run(&text, &options, &mut writer)?;
+    // After the answer, where they are seen.
+    for remark in db.remarks(&text, &options)? {
+        eprintln!("jindou: {remark}");
+    }
     if a.time {
         eprintln!(
             "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",

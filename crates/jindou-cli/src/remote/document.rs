@@ -30,6 +30,8 @@ pub struct Fetched {
     pub size: Option<u64>,
     /// Its format, by media type or by name.
     pub format: Format,
+    /// The encoding that the server says.
+    pub charset: Option<String>,
 }
 
 /// Asks for a document and reads the head of the answer. `format` takes precedence over what the server says.
@@ -58,6 +60,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
         }
         let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("");
         let by_answer = || Format::of_document(media, by_name(url.path()));
+        let charset = Format::charset(media);
         let format = format.or_else(by_answer).ok_or_else(|| {
             let media = if media.is_empty() { "no media type" } else { media };
             failed(format!(
@@ -84,6 +87,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
             reader: Box::new(reader),
             size,
             format,
+            charset,
         });
     }
     Err(failed(format!(

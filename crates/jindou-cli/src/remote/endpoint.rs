@@ -3,12 +3,12 @@
 use super::{
     HOPS, Pieces, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
 };
-use jindou::oxrdf::Triple;
+use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
-use jindou::{COMMON_PREFIXES, CancelToken, Error, RdfFormat, Result, prefixes_of};
-use jindou_model::term;
+use jindou::{COMMON_PREFIXES, CancelToken, Error, Result, prefixes_of};
+use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, term};
+use jindou_parse::{Format, Limits, Sources};
 use jindou_service::{AnswerError, Labels, WideAnswer, XmlAnswer};
-use oxrdfio::RdfParser;
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
 };
@@ -87,18 +87,18 @@ impl Endpoint {
         if let Some(format) = QueryResultsFormat::from_media_type(&media)
             && form == Form::Table
         {
-            return self.table(body, format, sink);
+            return self.table(body, &media, format, sink);
         }
         // Servers that say application/json or text/plain mean the format of the form.
         let plain = media.split(';').next().unwrap_or_default().trim();
-        match (form, RdfFormat::from_media_type(&media), plain) {
+        match (form, Format::from_media_type(&media), plain) {
             (Form::Table, _, "application/json" | "text/json") => {
-                self.table(body, QueryResultsFormat::Json, sink)
+                self.table(body, &media, QueryResultsFormat::Json, sink)
             }
             (Form::Table, _, "application/xml" | "text/xml") => {
-                self.table(body, QueryResultsFormat::Xml, sink)
+                self.table(body, &media, QueryResultsFormat::Xml, sink)
             }
-            (Form::Graph, Some(format), _) => self.graph(body, format, sink),
+            (Form::Graph, Some(format), _) => self.graph(body, &media, format, cancel, sink),
             _ => Err(failed(format!(
                 "{} answers in {media}, which is not a format for this query's answer; is it a SPARQL endpoint?",
                 self.url
@@ -230,6 +230,7 @@ impl Endpoint {
     fn table(
         &self,
         body: BufReader<Pieces>,
+        media: &str,
         format: QueryResultsFormat,
         sink: &mut dyn AnswerSink,
     ) -> Result<u64> {
@@ -238,7 +239,7 @@ impl Endpoint {
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };
         if format == QueryResultsFormat::Xml {
-            return self.xml_table(body, sink);
+            return self.xml_table(body, Format::charset(media), sink);
         }
         let parser = QueryResultsParser::from_format(format);
         let body = Labels::of(format, body);
@@ -278,13 +279,18 @@ impl Endpoint {
         Ok(count)
     }
 
-    fn xml_table(&self, body: BufReader<Pieces>, sink: &mut dyn AnswerSink) -> Result<u64> {
+    fn xml_table(
+        &self,
+        body: BufReader<Pieces>,
+        charset: Option<String>,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<u64> {
         let wrong = |e: AnswerError| match e {
             AnswerError::Xml(jindou_xml::Error::Io(e)) => self.unread(e),
             AnswerError::Wide(wide) => failed(format!("the answer of {} {wide}", self.url)),
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };
-        let mut answer = XmlAnswer::open(body, "").map_err(wrong)?;
+        let mut answer = XmlAnswer::open(body, "", charset).map_err(wrong)?;
         if let Some(value) = answer.boolean() {
             sink.boolean(value)?;
             return sink.finish().map(|()| 1);
@@ -316,23 +322,67 @@ impl Endpoint {
     fn graph(
         &self,
         body: BufReader<Pieces>,
-        format: RdfFormat,
+        media: &str,
+        format: Format,
+        cancel: &CancelToken,
         sink: &mut dyn AnswerSink,
     ) -> Result<u64> {
         sink.graph()?;
-        let mut count = 0;
-        let parser = RdfParser::from_format(format).with_base_iri(self.url.to_string());
-        let parser = parser.map_err(|e| failed(format!("{} is no IRI: {e}", self.url)))?;
-        for quad in parser.for_reader(body) {
-            let quad = quad.map_err(|e| match e {
-                oxrdfio::RdfParseError::Io(e) => self.unread(e),
-                e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
-            })?;
-            sink.triple(&Triple::new(quad.subject, quad.predicate, quad.object))?;
-            count += 1;
-        }
+        let limits = Limits {
+            cancel: cancel.clone(),
+            ..Limits::default()
+        };
+        let source = Sources::builder()
+            .stream(self.url.to_string(), body, None, format, None)
+            .charset(Format::charset(media))
+            .all_labels()
+            .limits(limits)
+            .build()?;
+        let mut triples = Triples {
+            sink,
+            count: 0,
+            failed: false,
+        };
+        let run = source.run(0, 1, &mut triples, &Progress::default());
+        let (count, own) = (triples.count, triples.failed);
+        run.map_err(|e| match e {
+            e if own => e,
+            Error::Io { source, .. } => self.unread(source),
+            e @ (Error::Cancelled | Error::Timeout(_)) => e,
+            e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
+        })?;
         sink.finish()?;
         Ok(count)
+    }
+}
+
+/// Hands the triples of an answer on.
+struct Triples<'s> {
+    sink: &'s mut dyn AnswerSink,
+    count: u64,
+    /// Whether the sink refused one: the error is its own.
+    failed: bool,
+}
+
+impl QuadSink for Triples<'_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        for &[subject, predicate, object, _] in &batch.quads {
+            let term = |span| term::decode(batch.term(span));
+            let triple = match (term(subject), term(predicate), term(object)) {
+                (Some(Term::NamedNode(s)), Some(Term::NamedNode(p)), Some(o)) => {
+                    Triple::new(s, p, o)
+                }
+                (Some(Term::BlankNode(s)), Some(Term::NamedNode(p)), Some(o)) => {
+                    Triple::new(s, p, o)
+                }
+                _ => return Err(Error::Internal("a parsed triple is none".into())),
+            };
+            let handed = self.sink.triple(&triple);
+            self.failed |= handed.is_err();
+            handed?;
+            self.count += 1;
+        }
+        Ok(())
     }
 }
 

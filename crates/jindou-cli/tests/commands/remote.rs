@@ -241,6 +241,63 @@ fn web(answers: &'static [(&'static str, &'static str, &'static [u8])]) -> Strin
     url
 }
 
+/// An endpoint's graph in XML is read as XML: entities, comments, encodings, and its end.
+#[test]
+fn an_endpoints_graph_is_read_by_our_own_readers() {
+    const XML: &str = "<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'x<!-- c -->y'>]><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><rdf:Description rdf:about='http://e/s'><e:p>&e;\r\nz<![CDATA[&]]></e:p><e:q rdf:nodeID='d0..0'/></rdf:Description></rdf:RDF>";
+    const CUT: &[u8] = XML.as_bytes().split_at(XML.len() - 1).0;
+    const HEAD: &str = "200 OK\r\nContent-Type: application/rdf+xml";
+    const ANSWERS: &[(&str, &str, &[u8])] = &[
+        ("/whole", HEAD, XML.as_bytes()),
+        ("/cut", HEAD, CUT),
+        ("/latin", "200 OK\r\nContent-Type: application/rdf+xml; charset=iso-8859-1", b"<?xml version='1.0' encoding='utf-8'?><rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'><e:C rdf:about='http://e/s' e:p='\xE9'/></rdf:RDF>"),
+        ("/json", "200 OK\r\nContent-Type: application/ld+json", br#"{"@id":"http://e/s","http://e/p":1e20}"#),
+        ("/bad", "200 OK\r\nContent-Type: application/n-triples", b"<http://e/b> <http://e/p> <http://e/o> .\n<http://e/b> oops .\n"),
+        ("/short", "200 OK\r\nContent-Type: application/n-triples\r\nContent-Length: 1000", b"<http://e/b> <http://e/p> <http://e/o> .\n"),
+    ];
+    let url = web(ANSWERS);
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let args = |path: &str| {
+        let endpoint = format!("{url}{path}");
+        let all = [
+            "query",
+            "--format",
+            "nt",
+            "CONSTRUCT WHERE { ?s ?p ?o }",
+            "--endpoint",
+        ];
+        all.map(str::to_owned)
+            .into_iter()
+            .chain([endpoint])
+            .collect::<Vec<_>>()
+    };
+    let ask = |path: &str| {
+        let all = args(path);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        good(at, &all)
+    };
+    assert_eq!(
+        ask("/whole"),
+        "<http://e/s> <http://e/p> \"xy\\nz&\" .\n<http://e/s> <http://e/q> _:d0..0 .\n"
+    );
+    assert!(ask("/latin").contains("\"é\""));
+    assert!(
+        ask("/json")
+            .contains("\"100000000000000000000\"^^<http://www.w3.org/2001/XMLSchema#integer>")
+    );
+    for (path, words) in [
+        ("/cut", "cannot be read"),
+        ("/bad", ":2:14"),
+        ("/short", "ends early"),
+    ] {
+        let all = args(path);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let error = bad(at, &all);
+        assert!(error.contains(words), "{path}: {error}");
+    }
+}
+
 #[test]
 fn documents_of_the_web_are_loaded_when_asked_to() {
     // gzip of "<http://e/gz> <http://e/p> <http://e/o> .\n", made by gzip(1).

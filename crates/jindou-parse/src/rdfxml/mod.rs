@@ -61,6 +61,7 @@ pub(crate) fn read(
     options.depth = MAX_DEPTH;
     options.attributes = MAX_ATTRIBUTES;
     options.memory = run.limits.memory.clone();
+    options.encoding = document.charset.clone();
     let source = Cancelled { bytes, run };
     let mut parser = Parser {
         document,

@@ -4,9 +4,11 @@ use super::{Document, Sources};
 use crate::folder::folder;
 use crate::format::{Format, from_name};
 use crate::input::{Origin, Stream};
+use crate::labels::Keep;
 use crate::limits::Limits;
 use crate::report::Skipped;
 use jindou_model::{Error, Location, Resource, Result, term};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,13 +27,23 @@ pub struct Input {
 /// Collects inputs and options for [`Sources`].
 #[derive(Clone, Debug, Default)]
 pub struct SourcesBuilder {
-    inputs: Vec<(Wanted, Option<Format>, Option<String>)>,
+    inputs: Vec<Chosen>,
     format: Option<Format>,
     graph: Option<String>,
     base: Option<String>,
     lenient: bool,
     limits: Limits,
     first_document: Option<u64>,
+    all_labels: bool,
+}
+
+/// An input, with what was said of it.
+#[derive(Clone, Debug)]
+struct Chosen {
+    wanted: Wanted,
+    format: Option<Format>,
+    graph: Option<String>,
+    charset: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,8 +67,12 @@ impl SourcesBuilder {
     /// Adds an input with a format or graph of its own.
     #[must_use]
     pub fn input(mut self, input: Input) -> Self {
-        self.inputs
-            .push((Wanted::Path(input.path), input.format, input.graph));
+        self.inputs.push(Chosen {
+            wanted: Wanted::Path(input.path),
+            format: input.format,
+            graph: input.graph,
+            charset: None,
+        });
         self
     }
 
@@ -68,8 +84,12 @@ impl SourcesBuilder {
         text: impl Into<Arc<[u8]>>,
         format: Format,
     ) -> Self {
-        self.inputs
-            .push((Wanted::Text(name.into(), text.into()), Some(format), None));
+        self.inputs.push(Chosen {
+            wanted: Wanted::Text(name.into(), text.into()),
+            format: Some(format),
+            graph: None,
+            charset: None,
+        });
         self
     }
 
@@ -85,8 +105,22 @@ impl SourcesBuilder {
         graph: Option<String>,
     ) -> Self {
         let stream = Stream::new(Box::new(reader), size);
-        self.inputs
-            .push((Wanted::Stream(iri.into(), stream), Some(format), graph));
+        self.inputs.push(Chosen {
+            wanted: Wanted::Stream(iri.into(), stream),
+            format: Some(format),
+            graph,
+            charset: None,
+        });
+        self
+    }
+
+    /// Says the encoding that the input added last came with, such as HTTP's `charset`: for RDF/XML it counts more than what the document declares. The
+    /// other formats are in UTF-8 always.
+    #[must_use]
+    pub fn charset(mut self, charset: Option<String>) -> Self {
+        if let Some(last) = self.inputs.last_mut() {
+            last.charset = charset;
+        }
         self
     }
 
@@ -139,6 +173,15 @@ impl SourcesBuilder {
         self
     }
 
+    /// Keeps all labels of blank nodes as they are: for a document that is only handed on. Nodes without a label get one with a number that is drawn
+    /// here.
+    #[must_use]
+    pub fn all_labels(mut self) -> Self {
+        self.all_labels = true;
+        self.first_document = Some(RandomState::new().hash_one(0));
+        self
+    }
+
     /// Looks at names and folders; opens nothing yet.
     ///
     /// # Errors
@@ -150,8 +193,10 @@ impl SourcesBuilder {
             absolute_iri("base", base)?;
         }
         let mut stdin = false;
-        for (wanted, format, graph) in &self.inputs {
-            let graph = match graph.as_ref().or(self.graph.as_ref()) {
+        let mut charsets = Vec::new();
+        for chosen in &self.inputs {
+            let (wanted, format) = (&chosen.wanted, chosen.format);
+            let graph = match chosen.graph.as_ref().or(self.graph.as_ref()) {
                 Some(iri) => {
                     let iri = absolute_iri("graph", iri)?;
                     let mut bytes = Vec::new();
@@ -160,18 +205,18 @@ impl SourcesBuilder {
                 }
                 None => Vec::new(),
             };
-            let chosen = format.or(self.format);
+            let format = format.or(self.format);
             match wanted {
                 Wanted::Text(name, text) => {
                     let origin = Origin::Memory(name.clone(), Arc::clone(text));
-                    found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
+                    found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
                 }
                 Wanted::Stream(iri, stream) => {
                     let origin = Origin::Stream(iri.clone(), stream.clone());
-                    found.push((origin, chosen.unwrap_or(Format::NQuads), None, graph));
+                    found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
                 }
                 Wanted::Path(path) if path.as_os_str() == "-" => {
-                    let format = chosen.ok_or_else(|| Error::UnknownFormat {
+                    let format = format.ok_or_else(|| Error::UnknownFormat {
                         name: "<stdin>".into(),
                     })?;
                     if std::mem::replace(&mut stdin, true) {
@@ -185,11 +230,12 @@ impl SourcesBuilder {
                         folder(path, &graph, &mut found, &mut warnings)?;
                     } else {
                         let (named, compression) = from_name(path);
-                        let format = chosen.or(named).ok_or_else(|| unknown_format(path))?;
+                        let format = format.or(named).ok_or_else(|| unknown_format(path))?;
                         found.push((Origin::File(path.clone()), format, compression, graph));
                     }
                 }
             }
+            charsets.resize(found.len(), chosen.charset.clone());
         }
         if found.is_empty() {
             return Err(Error::limit(Resource::Other, match warnings.first() {
@@ -206,18 +252,20 @@ impl SourcesBuilder {
         let mut size = Some(0u64);
         let documents: Vec<Document> = found
             .into_iter()
+            .zip(charsets)
             .enumerate()
-            .map(|(i, (origin, format, compression, graph))| {
+            .map(|(i, ((origin, format, compression, graph), charset))| {
                 let bytes = origin.size();
                 size = size.zip(bytes).map(|(a, b)| a + b);
                 let base = self.base.clone().or_else(|| own_url(&origin));
                 Document {
-                    number: first + i as u64,
+                    number: first.wrapping_add(i as u64),
                     origin,
                     format,
                     compression,
                     graph,
                     base,
+                    charset,
                     bytes: bytes.unwrap_or(0),
                 }
             })
@@ -236,7 +284,11 @@ impl SourcesBuilder {
             )
         });
         Ok(Sources {
-            keep_labels: documents.len() == 1 && self.first_document.is_none(),
+            keep_labels: match (self.all_labels, self.first_document, documents.len()) {
+                (true, _, _) => Keep::All,
+                (false, None, 1) => Keep::Unlike,
+                _ => Keep::None,
+            },
             documents,
             order,
             lenient: self.lenient,

@@ -8,7 +8,7 @@ use crate::blocks::{BlockAt, Blocks, FileBlocks, StreamBlocks};
 use crate::document::{self, Run};
 use crate::format::{Compression, Format};
 use crate::input::{self, LineCounter, Opened, Origin};
-use crate::labels::LabelScope;
+use crate::labels::{Keep, LabelScope};
 use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
 use crate::report::{BadStatement, Line, Rest, Skipped};
@@ -29,6 +29,8 @@ pub(crate) struct Document {
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     pub(crate) graph: Vec<u8>,
     pub(crate) base: Option<String>,
+    /// The encoding that it came with.
+    pub(crate) charset: Option<String>,
     bytes: u64,
 }
 
@@ -44,7 +46,7 @@ pub struct Sources {
     documents: Vec<Document>,
     /// The order in which documents are begun.
     order: Vec<usize>,
-    keep_labels: bool,
+    keep_labels: Keep,
     lenient: bool,
     limits: Limits,
     size: Option<u64>,

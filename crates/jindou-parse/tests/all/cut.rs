@@ -1,42 +1,12 @@
 //! Documents of every syntax, plain and compressed, cut at every byte: an error, or what stands before the cut is a whole document itself, as lines
 //! of N-Quads and statements of Turtle are. Never half a term, never fewer statements than there are.
 
+use crate::documents;
 use crate::common;
 use common::collect;
+use documents::{documents, may_end};
 use jindou_parse::{Format, Sources};
 use std::io::Write;
-
-const RDF: &str =
-    "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>";
-
-fn documents() -> Vec<(Format, String)> {
-    let mut all = Vec::new();
-    for n in 0..10 {
-        let text = ["1", "two words", "é𝄞", "&amp;", "a\tb"][n % 5];
-        let plain = text.replace("&amp;", "and").replace('\t', "\\t");
-        all.push((
-            Format::RdfXml,
-            format!("<?xml version='1.0'?>\n{RDF}<e:C rdf:about='http://e/{n}'><e:p>{text}</e:p><e:q rdf:parseType='Collection'><e:D/><e:D/></e:q></e:C></rdf:RDF>"),
-        ));
-        all.push((
-            Format::Turtle,
-            format!("@prefix : <http://e/> .\n:s{n} :p \"{plain}\"@en-GB , 12{n} , true ; :q ( 1 [ :r <x> ] ) .\n:t{n} a :C . # end\n"),
-        ));
-        all.push((
-            Format::TriG,
-            format!("PREFIX : <http://e/>\n:g{n} {{ :s :p '''{plain}''' . :s :q 1.5e{n} }}\n{{ :t :p _:b }} GRAPH :h {{ :u :p << :a :b :c >> }}\n"),
-        ));
-        all.push((
-            Format::NQuads,
-            format!("<http://e/s{n}> <http://e/p> \"{plain}\"^^<http://e/d> <http://e/g> .\n_:b1 <http://e/p> _:b12 .\n"),
-        ));
-        all.push((
-            Format::JsonLd,
-            format!(r#"{{"@context":{{"e":"http://e/"}},"@id":"e:{n}","e:p":["{plain}",{n}.5,true],"e:q":{{"@list":[{{"@id":"e:x"}},1]}}}}"#),
-        ));
-    }
-    all
-}
 
 fn read(bytes: &[u8], format: Format) -> Result<Vec<String>, String> {
     let sources = Sources::builder()
@@ -48,27 +18,19 @@ fn read(bytes: &[u8], format: Format) -> Result<Vec<String>, String> {
     Ok(quads.iter().map(ToString::to_string).collect())
 }
 
-/// Whether a document may end here: the text before is whole statements, by the forms of the documents above.
-fn may_end(format: Format, before: &str) -> bool {
-    let end = before.trim_end();
-    let end = end.rsplit_once("\n").map_or(end, |(head, last)| {
-        if last.starts_with('#') {
-            head.trim_end()
-        } else {
-            end
-        }
-    });
-    let end = end.split(" # ").next().unwrap_or_default().trim_end();
-    match format {
-        Format::Turtle | Format::NQuads => end.is_empty() || end.ends_with(" ."),
-        Format::TriG => end.is_empty() || end.ends_with('}') || end.ends_with("<http://e/>"),
-        _ => false,
-    }
+#[test]
+fn plain_documents_are_whole_or_errors() {
+    plain(documents(8));
 }
 
 #[test]
-fn plain_documents_are_whole_or_errors() {
-    for (format, text) in documents() {
+#[ignore = "long"]
+fn fifty_plain_documents_of_each_syntax_are_whole_or_errors() {
+    plain(documents(50));
+}
+
+fn plain(documents: Vec<(Format, String)>) {
+    for (format, text) in documents {
         let whole = read(text.as_bytes(), format).unwrap();
         for cut in 0..text.len() {
             let Ok(quads) = read(&text.as_bytes()[..cut], format) else {
@@ -90,6 +52,16 @@ fn plain_documents_are_whole_or_errors() {
 
 #[test]
 fn compressed_documents_are_whole_or_errors() {
+    compressed(documents(2));
+}
+
+#[test]
+#[ignore = "long"]
+fn fifty_compressed_documents_of_each_syntax_are_whole_or_errors() {
+    compressed(documents(50));
+}
+
+fn compressed(documents: Vec<(Format, String)>) {
     let gzip = |text: &[u8]| {
         let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         to.write_all(text).unwrap();
@@ -101,7 +73,7 @@ fn compressed_documents_are_whole_or_errors() {
         to.finish().unwrap()
     };
     let zstd = |text: &[u8]| zstd::encode_all(text, 3).unwrap();
-    for (format, text) in documents().into_iter().take(10) {
+    for (format, text) in documents {
         let whole = read(text.as_bytes(), format).unwrap();
         for packed in [
             gzip(text.as_bytes()),

@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/documents.rs"]
+mod documents;
 
 mod cut;
 mod line_formats;

@@ -1,7 +1,7 @@
 //! `/store`: the writing half of the SPARQL 1.1 Graph Store HTTP Protocol (sections 5.3 to 5.7). Each request is one
 //! transaction.
 
-use super::input::{Parameters, media_type, utf8};
+use super::input::{Parameters, in_utf8, media_and_charset, utf8};
 use super::multipart::{self, Part, Parts};
 use super::update::reported;
 use crate::problem::Problem;
@@ -21,8 +21,8 @@ const MOST_DOCUMENTS: usize = 1 << 16;
 /// Bytes that a document takes besides its text, while it waits and while it is read.
 const DOCUMENT: u64 = 1 << 10;
 
-/// Documents of a body.
-type Documents = Vec<(Vec<u8>, Format)>;
+/// Documents of a body: their bytes, formats, and the encodings that they came with.
+type Documents = Vec<(Vec<u8>, Format, Option<String>)>;
 
 /// Changes a graph; without one (POST to the store itself) the body's statements make a new one, or, in a format of
 /// datasets, go where they say. `base` is the address of the request, under which relative IRIs stand.
@@ -53,14 +53,16 @@ pub(super) async fn answer(
         }
         return Ok(done(StatusCode::OK, &report));
     }
-    let media = media_type(&parts.headers)?;
+    let declared = media_and_charset(&parts.headers)?;
     if parts.method == Method::PATCH {
         let graph = graph.ok_or_else(nameless)?;
-        if media.as_deref() != Some("application/sparql-update") {
+        let (media, charset) = declared.unwrap_or_default();
+        if media != "application/sparql-update" {
             return Err(Problem::media_type(
                 "a graph is patched by application/sparql-update",
             ));
         }
+        in_utf8(charset.as_deref())?;
         let update = admit()?;
         let request = utf8(update.body(content, &parts.headers).await?)?;
         update.show(&request);
@@ -72,7 +74,7 @@ pub(super) async fn answer(
             .await?;
         return Ok(done(StatusCode::OK, &report));
     }
-    let read = Reading::of(media.as_deref(), &parts.headers)?;
+    let read = Reading::of(declared, &parts.headers)?;
     if parts.method == Method::PUT {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
@@ -88,7 +90,7 @@ pub(super) async fn answer(
     let update = admit()?;
     let documents = read.documents(&update, content, &parts.headers).await?;
     let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
-    if graph.is_none() && documents.iter().all(|(_, f)| dataset(f)) {
+    if graph.is_none() && documents.iter().all(|(_, f, _)| dataset(f)) {
         let report = update
             .run(move |db, options| {
                 let source = sources(documents, &GraphName::Default, &base, db, &options)?;
@@ -159,13 +161,16 @@ fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
 
 /// How a body is read.
 enum Reading {
-    One(Format),
+    One(Format, Option<String>),
     Multipart(String),
 }
 
 impl Reading {
-    fn of(media: Option<&str>, headers: &http::HeaderMap) -> Result<Self, Problem> {
-        let Some(media) = media else {
+    fn of(
+        declared: Option<(String, Option<String>)>,
+        headers: &http::HeaderMap,
+    ) -> Result<Self, Problem> {
+        let Some((media, charset)) = declared else {
             return Err(Problem::media_type(
                 "say in Content-Type which RDF this is, such as text/turtle",
             ));
@@ -177,7 +182,8 @@ impl Reading {
                 .map(Self::Multipart)
                 .ok_or_else(|| Problem::bad_request("multipart/form-data without a boundary"));
         }
-        format(media).map(Self::One)
+        let format = format(&media)?;
+        Ok(Self::One(format, charset_of(format, charset)?))
     }
 
     /// The documents of a request's body.
@@ -188,7 +194,10 @@ impl Reading {
         headers: &http::HeaderMap,
     ) -> Result<Documents, Problem> {
         let boundary = match self {
-            Self::One(format) => return Ok(vec![(update.document(body, headers).await?, *format)]),
+            Self::One(format, charset) => {
+                let text = update.document(body, headers).await?;
+                return Ok(vec![(text, *format, charset.clone())]);
+            }
             Self::Multipart(boundary) => boundary,
         };
         let body = update.body(body, headers).await?;
@@ -196,8 +205,9 @@ impl Reading {
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
             for part in Parts::of(&body, boundary)? {
-                let part = part?;
+                let mut part = part?;
                 let format = Self::format_of(&part)?;
+                let charset = charset_of(format, part.charset.take())?;
                 if documents.len() >= MOST_DOCUMENTS {
                     return Err(Problem::new(
                         StatusCode::BAD_REQUEST,
@@ -208,7 +218,7 @@ impl Reading {
                     ));
                 }
                 update.hold(part.content.len() as u64 + DOCUMENT)?;
-                documents.push((part.content.to_vec(), format));
+                documents.push((part.content.to_vec(), format, charset));
             }
             Ok(documents)
         })
@@ -230,6 +240,15 @@ impl Reading {
             }),
         }
     }
+}
+
+/// The encoding that a document came with, if its format may be in any: XML.
+fn charset_of(format: Format, charset: Option<String>) -> Result<Option<String>, Problem> {
+    if format == Format::RdfXml {
+        return Ok(charset);
+    }
+    in_utf8(charset.as_deref())?;
+    Ok(None)
 }
 
 fn format(media: &str) -> Result<Format, Problem> {
@@ -263,8 +282,8 @@ fn sources(
             },
         })
         .documents_from(Database::document_number());
-    for (text, format) in documents {
-        builder = builder.text("<body>", text, format);
+    for (text, format, charset) in documents {
+        builder = builder.text("<body>", text, format).charset(charset);
     }
     builder.build()
 }

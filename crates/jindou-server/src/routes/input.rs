@@ -10,6 +10,7 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, StatusCode, Uri};
 use http_body_util::BodyExt;
 use jindou::DatasetChoice;
+use jindou::parse::Format;
 use oxrdf::NamedNode;
 use std::time::Duration;
 
@@ -169,25 +170,42 @@ pub(super) fn address(shared: &Shared, headers: &HeaderMap, path: &str) -> Optio
 /// # Errors
 /// 415 when the body is not declared as UTF-8.
 pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some((media, charset)) = media_and_charset(headers)? else {
+        return Ok(None);
+    };
+    in_utf8(charset.as_deref())?;
+    Ok(Some(media))
+}
+
+/// The media type of a body, lower case, and the encoding that is declared with it.
+///
+/// # Errors
+/// 415 when the header is no text.
+pub(super) fn media_and_charset(
+    headers: &HeaderMap,
+) -> Result<Option<(String, Option<String>)>, Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(None);
     };
     let Ok(value) = value.to_str() else {
         return Err(Problem::media_type("the Content-Type cannot be read"));
     };
-    let mut parts = value.split(';').map(str::trim);
-    let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-    for p in parts {
-        if let Some((k, v)) = p.split_once('=')
-            && k.trim().eq_ignore_ascii_case("charset")
-            && !v.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
-        {
-            return Err(Problem::media_type(format!(
-                "the body is in {v}; only UTF-8 is read"
-            )));
-        }
+    let media = value.split(';').next().unwrap_or_default();
+    let media = media.trim().to_ascii_lowercase();
+    Ok(Some((media, Format::charset(value))))
+}
+
+/// Refuses encodings other than UTF-8, for bodies that have no way to say theirs.
+///
+/// # Errors
+/// 415.
+pub(super) fn in_utf8(charset: Option<&str>) -> Result<(), Problem> {
+    match charset {
+        Some(other) if !other.eq_ignore_ascii_case("utf-8") => Err(Problem::media_type(format!(
+            "the body is in {other}; only UTF-8 is read, but for RDF/XML"
+        ))),
+        _ => Ok(()),
     }
-    Ok(Some(media))
 }
 
 /// The whole body.

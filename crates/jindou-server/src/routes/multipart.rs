@@ -1,6 +1,7 @@
 //! `multipart/form-data` (RFC 7578) of a body that is there as a whole, part by part: a body may have millions of them.
 
 use crate::problem::Problem;
+use jindou::parse::Format;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
@@ -12,6 +13,7 @@ pub(super) struct Part<'b> {
     pub(super) file_name: Option<String>,
     /// Lower case, without parameters.
     pub(super) media_type: Option<String>,
+    pub(super) charset: Option<String>,
     pub(super) content: &'b [u8],
 }
 
@@ -68,6 +70,7 @@ impl<'b> Parts<'b> {
         let mut part = Part {
             file_name: None,
             media_type: None,
+            charset: None,
             content: &[],
         };
         loop {
@@ -87,6 +90,7 @@ impl<'b> Parts<'b> {
             if name.eq_ignore_ascii_case("content-type") {
                 let media = value.split(';').next().unwrap_or_default();
                 part.media_type = Some(media.trim().to_ascii_lowercase());
+                part.charset = Format::charset(value);
             } else if name.eq_ignore_ascii_case("content-disposition") {
                 part.file_name = parameter(value, "filename");
             }

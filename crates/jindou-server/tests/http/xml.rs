@@ -106,3 +106,136 @@ fn an_endpoints_xml_is_what_it_says_or_an_error() {
         assert_eq!(status, 502, "{cut}: {text}");
     }
 }
+
+/// Text in ISO-8859-1.
+fn latin(text: &str) -> Vec<u8> {
+    text.chars()
+        .map(|c| u8::try_from(u32::from(c)).unwrap())
+        .collect()
+}
+
+/// A document whose declaration says an encoding.
+fn declaring(encoding: &str) -> String {
+    DOCUMENT
+        .replace(
+            "version='1.0'",
+            &format!("version='1.0' encoding='{encoding}'"),
+        )
+        .replace(">1<", ">é<")
+}
+
+/// RFC 7303, section 3: a byte order mark counts most, then the charset of HTTP, then the declaration.
+#[test]
+fn the_charset_of_http_counts_more_than_the_declaration() {
+    let store = store("<http://e/a> <http://e/p> 1 .");
+    let server = serve(&store, options().with_writable(true));
+    let sent = |method: &str, media: &str, body: &[u8]| {
+        let media = [("content-type", media)];
+        let to = "/store?graph=http://e/g";
+        request(server.address(), method, to, &media, body)
+    };
+    let utf16: Vec<u8> = declaring("utf-8")
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    let marked = [b"\xEF\xBB\xBF", declaring("utf-8").as_bytes()].concat();
+    for (media, body) in [
+        ("application/rdf+xml", latin(&declaring("iso-8859-1"))),
+        (
+            "application/rdf+xml; charset=iso-8859-1",
+            latin(&declaring("utf-8")),
+        ),
+        (
+            "application/rdf+xml;charset=\"ISO-8859-1\"",
+            latin(&declaring("utf-8")),
+        ),
+        (
+            "application/rdf+xml; charset=utf-8",
+            declaring("iso-8859-1").into_bytes(),
+        ),
+        ("application/rdf+xml; charset=utf-16", utf16),
+        ("application/rdf+xml; charset=iso-8859-1", marked),
+    ] {
+        for method in ["PUT", "POST"] {
+            let answer = sent(method, media, &body);
+            assert!(answer.status < 300, "{method} {media}: {}", answer.text());
+            assert_eq!(kept(&server), ["2", "é"], "{method} {media}");
+        }
+    }
+    let boundary = "multipart/form-data; boundary=x";
+    let head = "--x\r\nContent-Disposition: form-data; name=a\r\nContent-Type: application/rdf+xml; charset=latin1\r\n\r\n";
+    let parts = [
+        head.as_bytes(),
+        &latin(&declaring("utf-8")),
+        b"\r\n--x--\r\n",
+    ]
+    .concat();
+    let answer = sent("PUT", boundary, &parts);
+    assert!(answer.status < 300, "{}", answer.text());
+    assert_eq!(kept(&server), ["2", "é"]);
+    for (media, body, status) in [
+        (
+            "application/rdf+xml; charset=utf-8",
+            latin(&declaring("iso-8859-1")),
+            400,
+        ),
+        (
+            "application/rdf+xml; charset=us-ascii",
+            declaring("utf-8").into_bytes(),
+            400,
+        ),
+        (
+            "application/rdf+xml; charset=klingon",
+            declaring("utf-8").into_bytes(),
+            400,
+        ),
+        (
+            "text/turtle; charset=iso-8859-1",
+            b"<x> <http://e/p> 1 .".to_vec(),
+            415,
+        ),
+    ] {
+        let answer = sent("PUT", media, &body);
+        assert_eq!(answer.status, status, "{media}: {}", answer.text());
+    }
+    assert_eq!(kept(&server), ["2", "é"]);
+}
+
+#[test]
+fn the_charset_of_far_servers_counts_more_than_the_declaration() {
+    let answered = |media: &str, body: &[u8]| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {media}; charset=iso-8859-1\r\n\r\n"
+        );
+        let answer = [head.as_bytes(), body].concat();
+        let (at, _) = answering(move |out| {
+            let _ = out.write_all(&answer);
+        });
+        at
+    };
+    let results = "<?xml version='1.0' encoding='utf-8'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head><variable name='v'/></head><results><result><binding name='v'><literal>é</literal></binding></result></results></sparql>";
+    let far = answered("application/sparql-results+xml", &latin(results));
+    let document = answered("application/rdf+xml", &latin(&declaring("utf-8")));
+    let caller = jindou_service::HttpCaller::new(
+        [far, document]
+            .iter()
+            .map(|at| at.to_string().parse::<jindou_service::Allowed>().unwrap())
+            .collect(),
+    );
+    let caller = std::sync::Arc::new(caller);
+    let documents = jindou::Documents::new().others(caller.clone());
+    let store = store("<http://e/a> <http://e/p> 1 .");
+    let options = options()
+        .with_writable(true)
+        .with_service(caller)
+        .with_documents(std::sync::Arc::new(documents));
+    let server = serve(&store, options);
+    let query = format!("SELECT ?v {{ SERVICE <http://{far}/x> {{ ?s <http://e/p> ?v }} }}");
+    let answer = ask(&server, &query, &[("Accept", "text/csv")]);
+    assert_eq!(answer.text().lines().nth(1), Some("é"), "{}", answer.text());
+    let load = format!("LOAD <http://{document}/d> INTO GRAPH <http://e/g>");
+    let media = [("content-type", "application/sparql-update")];
+    let loaded = request(server.address(), "POST", "/update", &media, load.as_bytes());
+    assert!(loaded.status < 300, "{}", loaded.text());
+    assert_eq!(kept(&server), ["2", "é"]);
+}

@@ -17,7 +17,7 @@ fn one(term: &str) -> String {
 type Rows = Vec<Vec<Option<Term>>>;
 
 fn read(text: &[u8]) -> std::result::Result<(Vec<String>, Rows), String> {
-    let mut answer = XmlAnswer::open(text, "").map_err(|e| e.to_string())?;
+    let mut answer = XmlAnswer::open(text, "", None).map_err(|e| e.to_string())?;
     let names = answer.variables().to_vec();
     let mut rows = Vec::new();
     while let Some(cells) = answer.row().map_err(|e| e.to_string())? {
@@ -133,12 +133,14 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
     }
     let verdict = "<sparql xmlns='http://www.w3.org/2005/sparql-results#'><head/><boolean>true</boolean></sparql>";
     assert_eq!(
-        XmlAnswer::open(verdict.as_bytes(), "").unwrap().boolean(),
+        XmlAnswer::open(verdict.as_bytes(), "", None)
+            .unwrap()
+            .boolean(),
         Some(true)
     );
     for cut in 0..verdict.len() {
         assert!(
-            XmlAnswer::open(&verdict.as_bytes()[..cut], "").is_err(),
+            XmlAnswer::open(&verdict.as_bytes()[..cut], "", None).is_err(),
             "{cut}"
         );
     }

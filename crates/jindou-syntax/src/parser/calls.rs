@@ -5,8 +5,10 @@ use super::{Parse, Parser};
 use crate::advice::Place;
 use crate::algebra::{Expression, Function};
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use std::sync::Arc;
+
+const STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 
 /// The function of a name, with the fewest and the most arguments.
 pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
@@ -97,7 +99,11 @@ impl Parser<'_, '_> {
             return self.aggregate(word);
         }
         if let Some((function, least, most)) = function(word) {
+            let name = self.token;
             let (list, depth) = self.arguments(word, least, most)?;
+            if self.patterns.is_some() && matches!(word, K::Regex | K::Replace) {
+                self.note_pattern(name, word == K::Replace, &list);
+            }
             return self.deep(Expression::FunctionCall(function, list), depth + 1);
         }
         match word {
@@ -147,6 +153,37 @@ impl Parser<'_, '_> {
                 self.deep(Expression::SameTerm(Arc::new(a), Arc::new(b)), depth + 1)
             }
             _ => Err(self.unexpected(Place::Operand)),
+        }
+    }
+
+    #[cold]
+    fn note_pattern(&mut self, name: Token, replaces: bool, list: &[Expression]) {
+        let constant = |at: usize| match list.get(at) {
+            Some(Expression::Literal(l)) if l.language().is_none() => {
+                let is_text = l.datatype() == STRING;
+                is_text.then(|| l.value().to_owned())
+            }
+            _ => None,
+        };
+        let flags = 2 + usize::from(replaces);
+        // Flags that are computed may be any.
+        let (Some(pattern), true) = (
+            constant(1),
+            list.len() <= flags || constant(flags).is_some(),
+        ) else {
+            return;
+        };
+        let (line, column) = self.place_of(name);
+        let call = crate::PatternCall {
+            line,
+            column,
+            pattern,
+            flags: constant(flags).unwrap_or_default(),
+            replaces,
+            replacement: constant(2).filter(|_| replaces),
+        };
+        if let Some(calls) = &mut self.patterns {
+            calls.push(call);
         }
     }
 

@@ -94,6 +94,8 @@ pub(crate) struct Parser<'t, 'o> {
     noted: Vec<(u32, Token)>,
     noting: bool,
 
+    /// Calls of REGEX and REPLACE with constant patterns, where somebody wants them.
+    pub(crate) patterns: Option<Vec<crate::PatternCall>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
     /// Where reading went on behind the last fault.
@@ -177,6 +179,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             copied_from: None,
             noted: vec![],
             noting: false,
+            patterns: None,
             faults: vec![],
             last_fault: None,
             recovered: None,

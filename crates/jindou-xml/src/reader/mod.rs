@@ -102,7 +102,7 @@ impl<'r> Reader<'r> {
     pub fn new(source: impl Read + 'r, options: Options) -> Result<Self> {
         let charge = Charge::new(Holder::Text, &options.memory);
         Ok(Self {
-            input: Input::open(Box::new(source))?,
+            input: Input::open(Box::new(source), options.encoding.as_deref())?,
             outer: Vec::new(),
             options,
             stage: Stage::Begin,

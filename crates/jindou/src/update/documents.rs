@@ -146,7 +146,10 @@ pub(super) fn load(
             format: None,
             graph,
         }),
-        Document::Text(text, format) => builder.graph(graph).text(iri, text, format),
+        Document::Text(text, format, charset) => builder
+            .graph(graph)
+            .text(iri, text, format)
+            .charset(charset),
     };
     let limits = Limits {
         cancel: cancel.clone(),

@@ -25,7 +25,7 @@ impl DocumentSource for Slow {
         let wait = self.go_on.lock().unwrap();
         wait.recv_timeout(Duration::from_secs(60)).unwrap();
         let text = "<http://e/loaded> <http://e/p> _:b , 1 .";
-        Ok(Document::Text(text.as_bytes().into(), Format::Turtle))
+        Ok(Document::Text(text.as_bytes().into(), Format::Turtle, None))
     }
 }
 

@@ -1,0 +1,167 @@
+//! What `oxjsonld` gets wrong and is put right around it: the values of some numbers.
+//!
+//! JSON-LD 1.1 makes a number without a fraction an `xsd:integer` below 10^21, the parser only below 10^20; and it drops the sign of a zero that is coerced to
+//! `xsd:double`. Only the parser knows what a context coerces a number to, so [`Numbers`] lets it see other numbers, of its liking, in
+//! their place, and puts the literals that it makes of them right.
+
+mod stand_ins;
+mod token;
+
+pub(crate) use stand_ins::{Shared, StandIns};
+
+use crate::limits::Limits;
+use std::cell::RefCell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use token::Value;
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 16;
+
+/// Reads JSON through, with other numbers in place of those that the parser gets wrong.
+pub(crate) struct Numbers<R> {
+    inner: R,
+    state: State,
+    /// The number that is being read.
+    token: Vec<u8>,
+    /// What was read.
+    piece: Vec<u8>,
+    /// What the parser has not got yet begins at `given` of this.
+    ready: Vec<u8>,
+    given: usize,
+    /// Bytes of the document before `piece`, and of what the parser was given for them.
+    read: u64,
+    made: u64,
+    ended: bool,
+    shared: Shared,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Plain,
+    Number,
+    Text,
+    Escape,
+}
+
+impl<R: Read> Numbers<R> {
+    pub(crate) fn new(inner: R, limits: &Limits) -> Self {
+        Self {
+            inner,
+            state: State::Plain,
+            token: Vec::new(),
+            piece: vec![0; PIECE],
+            ready: Vec::new(),
+            given: 0,
+            read: 0,
+            made: 0,
+            ended: false,
+            shared: Rc::new(RefCell::new(StandIns::new(limits))),
+        }
+    }
+
+    /// The numbers that stand for others, which are more with each read.
+    pub(crate) fn stand_ins(&self) -> Shared {
+        Rc::clone(&self.shared)
+    }
+
+    /// Copies the first `n` bytes of the piece, numbers exchanged, to what is ready. A number that may go on waits.
+    fn exchange(&mut self, n: usize) -> io::Result<()> {
+        let mut i = 0;
+        while i < n {
+            let rest = &self.piece[i..n];
+            let len = match self.state {
+                State::Plain => {
+                    let next = |b: &u8| matches!(b, b'"' | b'-' | b'0'..=b'9');
+                    let len = rest.iter().position(next).unwrap_or(rest.len());
+                    match rest.get(len) {
+                        None => {}
+                        Some(b'"') => self.state = State::Text,
+                        Some(_) => self.state = State::Number,
+                    }
+                    len + usize::from(self.state == State::Text)
+                }
+                State::Text => match memchr::memchr2(b'"', b'\\', rest) {
+                    None => rest.len(),
+                    Some(len) => {
+                        self.state = match rest[len] {
+                            b'"' => State::Plain,
+                            _ => State::Escape,
+                        };
+                        len + 1
+                    }
+                },
+                State::Escape => {
+                    self.state = State::Text;
+                    1
+                }
+                State::Number => {
+                    let ends =
+                        |b: &u8| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    let len = rest.iter().position(ends).unwrap_or(rest.len());
+                    self.token.extend_from_slice(&rest[..len]);
+                    i += len;
+                    if i < n {
+                        self.number(i)?;
+                    }
+                    continue;
+                }
+            };
+            self.ready.extend_from_slice(&rest[..len]);
+            i += len;
+        }
+        Ok(())
+    }
+
+    /// The end of a number, `end` bytes into the piece.
+    fn number(&mut self, end: usize) -> io::Result<()> {
+        self.state = State::Plain;
+        let value = Value::of(&self.token);
+        let stand_in = match value {
+            Some(value) => self.shared.borrow_mut().stand_in(value)?,
+            None => None,
+        };
+        let Some(stand_in) = stand_in else {
+            self.ready.append(&mut self.token);
+            return Ok(());
+        };
+        self.ready.extend_from_slice(&stand_in);
+        // Blanks keep the places of what follows, where there is room.
+        let blanks = self.token.len().saturating_sub(stand_in.len());
+        self.ready.resize(self.ready.len() + blanks, b' ');
+        if self.token.len() < stand_in.len() {
+            let (read, made) = (self.read + end as u64, self.made + self.ready.len() as u64);
+            self.shared.borrow_mut().shift(made, read);
+        }
+        self.token.clear();
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Numbers<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.ready.len() && !self.ended {
+            self.made += self.ready.len() as u64;
+            self.ready.clear();
+            self.given = 0;
+            let n = self.inner.read(&mut self.piece)?;
+            if n == 0 {
+                self.ended = true;
+                if self.state == State::Number {
+                    self.number(0)?;
+                }
+                break;
+            }
+            self.exchange(n)?;
+            self.read += n as u64;
+        }
+        let rest = &self.ready[self.given..];
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        self.given += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Remarks on queries that are valid and hardly do what is meant.
+
+use crate::parse::failed;
+use jindou_model::Result;
+use jindou_syntax::{Options, PatternCall, pattern_calls};
+use jindou_values::pattern::{Pattern, Replacement};
+
+/// Bytes of a text in which calls are searched: a query that is longer was not written by a person.
+const LONGEST: usize = 1 << 20;
+/// Most calls whose patterns are looked at.
+const MOST: usize = 100;
+
+/// What a person should know of a query: which constant patterns of REGEX and REPLACE are none. SPARQL makes such a call an error in each row, which a
+/// FILTER takes for false, so that the query runs and says nothing.
+///
+/// # Errors
+/// As [`crate::parse_with`].
+pub fn remarks(text: &str, options: &Options) -> Result<Vec<String>> {
+    if text.len() > LONGEST || !may_call(text) {
+        return Ok(Vec::new());
+    }
+    let calls = pattern_calls(text, options).map_err(failed)?;
+    let faults = calls.iter().take(MOST).filter_map(|call| {
+        let fault = fault(call)?;
+        let name = if call.replaces { "REPLACE" } else { "REGEX" };
+        Some(format!(
+            "line {}, column {}: {name}: {fault}; the call is an error in each row, and a FILTER of it keeps none",
+            call.line, call.column
+        ))
+    });
+    Ok(faults.collect())
+}
+
+/// Whether one of the words may stand in the text.
+fn may_call(text: &str) -> bool {
+    let has = |word: &[u8]| {
+        let mut found = text.as_bytes().windows(word.len());
+        found.any(|w| w.eq_ignore_ascii_case(word))
+    };
+    // An escape may be a letter of theirs.
+    has(b"regex") || has(b"replace") || has(b"\\u")
+}
+
+/// Why a call is an error whatever text it is given.
+fn fault(call: &PatternCall) -> Option<String> {
+    let pattern = match Pattern::new(&call.pattern, &call.flags, call.replaces) {
+        Ok(pattern) => pattern,
+        Err(e) => return Some(e.to_string()),
+    };
+    if !call.replaces {
+        return None;
+    }
+    if pattern.matches_empty() {
+        return Some("the pattern matches the empty text, expected one that matches at least a character (FORX0003)".into());
+    }
+    let text = call.replacement.as_ref()?;
+    let replacement = Replacement::new(text, pattern.groups(), pattern.is_quoted());
+    replacement.is_none().then(|| {
+        "the replacement has a `$` without a number behind it, or a `\\` with neither `\\` nor `$` behind it (FORX0004)".into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<String> {
+        remarks(text, &Options::default()).unwrap()
+    }
+
+    #[test]
+    fn constant_patterns_that_are_none_are_said_with_their_places() {
+        let all = of("SELECT * {\n ?s ?p ?o FILTER(REGEX(?o, \"a(b\") || regex(?o, 'x', 'k')) }");
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(
+            all[0].starts_with("line 2, column 18: REGEX: character ")
+                && all[0].contains("of the pattern"),
+            "{all:?}"
+        );
+        assert!(
+            all[1].starts_with("line 2, column 38: REGEX: character 1 of the flags"),
+            "{all:?}"
+        );
+        for (call, expected) in [
+            ("REPLACE(?o, 'a*', 'b')", "FORX0003"),
+            ("REPLACE(?o, 'a', '$x')", "FORX0004"),
+            ("REPLACE(?o, '[z-a]', ?o)", "of the pattern"),
+            ("REPLACE(?o, 'a', 'b', '?')", "of the flags"),
+            ("\\u0052EGEX(?o, '*')", "of the pattern"),
+        ] {
+            let all = of(&format!("SELECT ({call} AS ?x) {{ ?s ?p ?o }}"));
+            assert!(
+                all.len() == 1 && all[0].contains(expected),
+                "{call}: {all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn others_are_not_said() {
+        for call in [
+            "REGEX(?o, 'a(b)')",
+            "REGEX(?o, ?p)",
+            "REGEX(?o, '(', ?o)",
+            "REGEX(?o, '('@en)",
+            "REGEX(?o, 5)",
+            "REPLACE(?o, 'a', '$1')",
+            "REPLACE(?o, 'a', ?o)",
+            "CONTAINS(?o, 'regex(')",
+        ] {
+            let all = of(&format!("SELECT * {{ ?s ?p ?o FILTER({call}) }}"));
+            assert!(all.is_empty(), "{call}: {all:?}");
+        }
+        assert!(remarks("SELECT REGEX", &Options::default()).is_err());
+    }
+}
