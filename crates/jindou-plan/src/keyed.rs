@@ -608,7 +608,9 @@ impl Builder<'_> {
         let equal = between.iter().any(|b| !is_order(&b.1));
         let fewest = several.into_iter().min_by_key(|l| l.1.either.len());
         if let (false, Some((i, linked))) = (equal, fewest) {
-            let (l, r, either) = self.with_keys(left, right, linked.either);
+            let (l, r, mut either) = self.with_keys(left, right, linked.either);
+            // Pairs are looked for among those of the alternatives before, which is less ado for terms than for values.
+            either.sort_by_key(|m| m.by != MatchBy::Term);
             let matches = Matches {
                 all: vec![],
                 either,

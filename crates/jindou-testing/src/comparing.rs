@@ -392,7 +392,17 @@ impl Maker<'_> {
             6 => {
                 // What is filtered in OPTIONAL sees both sides.
                 let (part, d) = (self.part(n + 4), self.condition(0, n + 4));
-                format!("OPTIONAL {{ {part} FILTER({exists} || {d}) }}")
+                let exists = match self.rng.chance(50) {
+                    true => exists
+                        .replace("?s0", &format!("?s{}", n + 4))
+                        .replace("?x0", &format!("?x{}", n + 4)),
+                    false => exists,
+                };
+                let (or, c) = match self.rng.chance(50) {
+                    true => ("&&", format!("isIRI(?s{}) || {exists}", n + 4)),
+                    false => ("||", exists.clone()),
+                };
+                format!("OPTIONAL {{ {part} FILTER(({c}) {or} {d}) }}")
             }
             _ => {
                 let (part, d) = (self.part(n + 4), self.condition(0, n + 4));

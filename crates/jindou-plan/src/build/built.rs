@@ -276,10 +276,7 @@ pub(crate) fn match_join(
 }
 
 pub(crate) fn filtered(b: Built, c: Condition) -> Built {
-    let each = match &c {
-        Condition::General(_) => cost::condition(&c),
-        _ => 2.0 * OUT,
-    };
+    let each = cost::condition(&c);
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;
     match b.op {
