@@ -91,6 +91,7 @@ fn run() -> jindou_model::Result<()> {
             }],
             condition: None,
             matches: vec![],
+            either: vec![],
         })
     };
     let group = |input, by: Vec<Slot>, function| {

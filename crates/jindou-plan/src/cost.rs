@@ -37,33 +37,35 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
 /// The share of pairs for which `<` or its like is guessed to be true.
 const IN_ORDER: f64 = 0.33;
 
-/// Rows and own cost of a join on so many shared slots and by these comparisons. It holds the right side.
+/// Rows and own cost of a join on so many shared slots, and by these comparisons or one of so many. It holds the right side.
 pub(crate) fn matching(
     kind: JoinKind,
     left: f64,
     right: f64,
     shared: usize,
-    matches: &[Match],
+    (matches, either): (&[Match], usize),
 ) -> (f64, f64) {
     let is_order = |m: &&Match| matches!(m.by, MatchBy::Order(_));
     let orders = matches.iter().filter(is_order).count();
-    let keys = shared + matches.len() - orders;
+    let keys = shared + matches.len() - orders + either.min(1);
     let share = IN_ORDER.powi(orders as i32);
-    let matched = joined(left, right, keys) * share;
-    let by_value = matches.iter().any(|m| m.by != MatchBy::Term);
-    let mut own = right * HASH_BUILD + left * HASH_PROBE;
+    // Each of those that need not all be true has a table of its own.
+    let tables = either.max(1) as f64;
+    let matched = joined(left, right, keys) * share * tables;
+    let by_value = either > 0 || matches.iter().any(|m| m.by != MatchBy::Term);
+    let mut own = (right * HASH_BUILD + left * HASH_PROBE) * tables;
     if keys == 0 && orders == 0 {
         own = right * HASH_BUILD + left * OUT;
     }
     if by_value {
-        own += (left + right) * VALUE;
+        own += (left + right) * VALUE * tables;
     }
     if orders > 0 {
         own += right * SORT * (2.0 + right).log2();
     }
     let found = match kind {
         // One partner is enough.
-        JoinKind::Semi | JoinKind::Anti if keys == 0 => matched.min(left),
+        JoinKind::Semi | JoinKind::Anti | JoinKind::Mark(_) if keys == 0 => matched.min(left),
         _ => matched,
     };
     (survivors(kind, left, matched), own + found * OUT * 4.0)
@@ -76,6 +78,7 @@ fn survivors(kind: JoinKind, left: f64, matched: f64) -> f64 {
         JoinKind::Left => matched.max(left),
         JoinKind::Semi => left.min(matched),
         JoinKind::Anti | JoinKind::Minus => (left - matched).max(left * 0.05),
+        JoinKind::Mark(_) => left,
     }
 }
 

@@ -4,14 +4,20 @@
 //! `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)`, `YEAR(?a) = YEAR(?b)` and their like. An expression that is
 //! not a variable becomes a hidden column of its side first. A row whose expression is an error, or unbound, matches nothing,
 //! as the comparison would not be true with it.
+//!
+//! Of alternatives (`?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`) each is a key of its own. One that reads one side only
+//! (`?a = ?b || ?a = 1`) becomes a column that is bound where it is true, and matches every row of the other side.
 
-use crate::build::{Builder, Built, match_join};
+mod choices;
+
+use crate::build::{Builder, Built, Matches, match_join};
 use crate::expression::{Expr, map_parts, walk};
 use crate::logical::{Kind, Node};
 use crate::operator::{Match, MatchBy};
 use crate::set::SlotSet;
 use crate::{JoinKind, Relation, Slot};
-use jindou_syntax::algebra::{Expression, Function, Variable};
+use choices::{choices, conjunction, is_compound};
+use jindou_syntax::algebra::{Expression, Function, Literal, Variable};
 use std::sync::Arc;
 
 /// Comparisons of a list of conditions that are looked at; more are tested on pairs.
@@ -28,6 +34,8 @@ const NAMED: usize = 12;
 const MOST_PARTS: usize = 256;
 /// Parts of a value that is put in place of the variable it is bound to.
 const SMALL: usize = 16;
+/// Places in which it is put.
+const USES: usize = 4;
 
 /// One side of a comparison.
 #[derive(Clone, Debug)]
@@ -39,12 +47,38 @@ pub(crate) struct Side {
     is_variable: bool,
 }
 
-/// A condition that compares two expressions, neither of them constant.
+/// An equality, or a comparison by order, of two expressions, neither of them constant.
 #[derive(Clone, Debug)]
-pub(crate) struct Comparison {
+struct Pair {
     left: Side,
     right: Side,
     by: MatchBy,
+}
+
+/// An alternative of a condition.
+#[derive(Clone, Debug)]
+struct Choice {
+    /// Equalities without which it is not true; of a condition that is nothing but one comparison, that one.
+    pairs: Vec<Pair>,
+    /// The column that is bound where it is true.
+    whole: Option<Side>,
+    /// Nothing but the one equality makes it true.
+    is_pair: bool,
+}
+
+/// A condition that is only true where two expressions are equal, or one of several such pairs; or one that compares two by order.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    choices: Vec<Choice>,
+    /// A column that is the same in all rows.
+    always: Option<Side>,
+}
+
+/// What a condition makes of two sides of a join: one of these must be true.
+struct Linked<'c> {
+    either: Vec<Oriented<'c>>,
+    /// That is all that the condition says.
+    is_exact: bool,
 }
 
 /// A comparison whose sides are those of a join, in this order.
@@ -127,15 +161,37 @@ pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
     out
 }
 
-/// The slots on the two sides of a condition that compares, each of which has some; `None` for any other condition.
-pub(crate) fn slots_compared(f: &Expr) -> Option<(SlotSet, SlotSet)> {
+/// The slots on the two sides of each comparison that a condition is, or of those of its alternatives. Each side has some.
+pub(crate) fn slots_compared(f: &Expr) -> Vec<(SlotSet, SlotSet)> {
+    let mut out = vec![];
     if f.per_row || f.variables.len() > FEW {
-        return None;
+        return out;
     }
-    let (a, b, _) = sides(&f.expression)?;
-    let (a, b) = (slots_of(a, f), slots_of(b, f));
-    let same = a.is_within(&b) && b.is_within(&a);
-    (!a.is_empty() && !b.is_empty() && !same).then_some((a, b))
+    let mut add = |(a, b, _): (&Expression, &Expression, MatchBy)| {
+        let (a, b) = (slots_of(a, f), slots_of(b, f));
+        let same = a.is_within(&b) && b.is_within(&a);
+        if !a.is_empty() && !b.is_empty() && !same {
+            out.push((a, b));
+        }
+    };
+    if let Some(one) = sides(&f.expression) {
+        add(one);
+    } else if is_compound(&f.expression) {
+        for choice in choices(&f.expression).unwrap_or_default() {
+            choice.iter().filter_map(equality).for_each(&mut add);
+        }
+    }
+    out
+}
+
+/// The two expressions that a condition equates.
+fn equality(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
+    sides(e).filter(|s| !matches!(s.2, MatchBy::Order(_)))
+}
+
+/// True if the condition may be a key of a join.
+pub(crate) fn compares(f: &Expr) -> bool {
+    !slots_compared(f).is_empty()
 }
 
 /// Variables that conditions somewhere in the tree compare by `=` with others.
@@ -144,7 +200,10 @@ pub(crate) fn compared(root: &Node) -> SlotSet {
     let mut open = vec![root];
     let mut add = |list: &[Arc<Expr>]| {
         for f in list {
-            if let Some((a, b, MatchBy::Value)) = sides(&f.expression) {
+            let mut note = |e: &Expression| {
+                let Some((a, b, MatchBy::Value)) = sides(e) else {
+                    return;
+                };
                 for e in [a, b] {
                     if let Expression::Variable(v) = e
                         && let Some(slot) = f.slot(v)
@@ -152,6 +211,11 @@ pub(crate) fn compared(root: &Node) -> SlotSet {
                         out.insert(slot);
                     }
                 }
+            };
+            note(&f.expression);
+            if is_compound(&f.expression) && f.variables.len() <= FEW {
+                let all = choices(&f.expression).unwrap_or_default();
+                all.iter().flatten().for_each(note);
             }
         }
     };
@@ -193,7 +257,7 @@ pub(crate) fn compared(root: &Node) -> SlotSet {
 /// The condition with the value in place of the variable that it is bound to, where that makes a comparison of two sides of a
 /// join of it. The value must not vary, and is small: each condition gets a copy.
 pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
-    if f.per_row || value.per_row || slots_compared(f).is_none() {
+    if f.per_row || value.per_row || !compares(f) {
         return None;
     }
     let none = crate::Functions::new();
@@ -217,7 +281,7 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
         .variables
         .iter()
         .any(|(v, s)| f.slot(v).is_some_and(|of| of != *s));
-    if !fits || uses != 1 || clash {
+    if !fits || uses == 0 || uses > USES || clash {
         return None;
     }
     let (name, _) = f.variables.iter().find(|v| v.1 == to)?;
@@ -238,7 +302,7 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     if value.base_iri.is_some() {
         out.base_iri.clone_from(&value.base_iri);
     }
-    slots_compared(&out).is_some().then_some(out)
+    compares(&out).then_some(out)
 }
 
 /// The expression with a value in the place of a variable; `None` if it does not have it. Recurses.
@@ -293,7 +357,7 @@ impl Side {
     }
 }
 
-impl Comparison {
+impl Pair {
     fn between<'c>(&'c self, left: &Built, right: &Built, later: &SlotSet) -> Option<Oriented<'c>> {
         let (a, b) = (&self.left, &self.right);
         // In one place both would be tested before.
@@ -316,6 +380,60 @@ impl Comparison {
         }
         None
     }
+}
+
+impl Comparison {
+    fn between<'c>(&'c self, left: &Built, right: &Built, later: &SlotSet) -> Option<Linked<'c>> {
+        let mut out = Linked {
+            either: vec![],
+            is_exact: true,
+        };
+        let mut equates = false;
+        for choice in &self.choices {
+            let pair = choice
+                .pairs
+                .iter()
+                .find_map(|p| p.between(left, right, later));
+            let one = match pair {
+                Some(pair) => {
+                    equates = true;
+                    out.is_exact &= choice.is_pair;
+                    pair
+                }
+                None => self.on_one_side(choice, left, right, later)?,
+            };
+            let is_same = |o: &Oriented<'_>| {
+                (o.left.key, o.right.key, o.by) == (one.left.key, one.right.key, one.by)
+            };
+            if !out.either.iter().any(is_same) {
+                out.either.push(one);
+            }
+        }
+        equates.then_some(out)
+    }
+
+    /// An alternative that reads one side only.
+    fn on_one_side<'c>(
+        &'c self,
+        choice: &'c Choice,
+        left: &Built,
+        right: &Built,
+        later: &SlotSet,
+    ) -> Option<Oriented<'c>> {
+        let (whole, always) = (choice.whole.as_ref()?, self.always.as_ref()?);
+        let (left, right) = if whole.is_of(left, right, later) {
+            (whole, always)
+        } else if whole.is_of(right, left, later) {
+            (always, whole)
+        } else {
+            return None;
+        };
+        Some(Oriented {
+            left,
+            right,
+            by: MatchBy::Term,
+        })
+    }
 
     /// True if it connects the rows of two inputs that have no slot in common, or more closely those that have: by equality.
     pub(crate) fn links(&self, left: &Built, right: &Built, later: &SlotSet) -> bool {
@@ -323,7 +441,8 @@ impl Comparison {
     }
 
     pub(crate) fn is_order(&self) -> bool {
-        matches!(self.by, MatchBy::Order(_))
+        let mut pairs = self.choices.iter().flat_map(|c| &c.pairs);
+        pairs.any(|p| matches!(p.by, MatchBy::Order(_)))
     }
 }
 
@@ -345,21 +464,64 @@ impl Builder<'_> {
     /// The comparisons among conditions, at the places of these.
     pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<Comparison>> {
         let mut found = 0;
+        let mut known = vec![];
         conditions
             .iter()
             .map(|f| {
-                if found >= MOST || slots_compared(f).is_none() {
+                if found >= MOST || !compares(f) {
                     return None;
                 }
-                let (a, b, by) = sides(&f.expression)?;
                 found += 1;
-                Some(Comparison {
-                    left: self.side(a, f)?,
-                    right: self.side(b, f)?,
-                    by,
-                })
+                if let Some(sides) = sides(&f.expression) {
+                    let choice = Choice {
+                        pairs: vec![self.pair(sides, f, &mut known)?],
+                        whole: None,
+                        is_pair: true,
+                    };
+                    return Some(Comparison {
+                        choices: vec![choice],
+                        always: None,
+                    });
+                }
+                self.choices(f, &mut known)
             })
             .collect()
+    }
+
+    /// The condition as alternatives.
+    fn choices(&mut self, f: &Expr, known: &mut Vec<Side>) -> Option<Comparison> {
+        let mut out = Comparison {
+            choices: vec![],
+            always: None,
+        };
+        for parts in choices(&f.expression)? {
+            let mut pairs = vec![];
+            for sides in parts.iter().filter_map(equality) {
+                let is_constant = |e| slots_of(e, f).is_empty();
+                if !is_constant(sides.0) && !is_constant(sides.1) {
+                    pairs.push(self.pair(sides, f, known)?);
+                }
+            }
+            let is_pair = pairs.len() == 1 && parts.len() == 1;
+            // Where the sides are is known when two inputs are joined.
+            let condition = conjunction(&parts)?;
+            let whole = if slots_of(&condition, f).is_empty() {
+                None
+            } else {
+                let yes = Arc::new(Expression::Literal(Literal::from(true)));
+                let error = Arc::new(Expression::Coalesce(vec![]));
+                let bound = Expression::If(Arc::new(condition), yes, error);
+                Some(self.side(&bound, f, known)?)
+            };
+            out.choices.push(Choice {
+                pairs,
+                whole,
+                is_pair,
+            });
+        }
+        let yes = Expression::Literal(Literal::from(true));
+        out.always = Some(self.side(&yes, f, known)?);
+        Some(out)
     }
 
     /// A slot for a column that a join matches by; `None` if there are so many slots that others may need what is left.
@@ -372,7 +534,21 @@ impl Builder<'_> {
         Some(key)
     }
 
-    fn side(&mut self, e: &Expression, scope: &Expr) -> Option<Side> {
+    fn pair(
+        &mut self,
+        (a, b, by): (&Expression, &Expression, MatchBy),
+        scope: &Expr,
+        known: &mut Vec<Side>,
+    ) -> Option<Pair> {
+        Some(Pair {
+            left: self.side(a, scope, known)?,
+            right: self.side(b, scope, known)?,
+            by,
+        })
+    }
+
+    /// A side of a comparison. An expression that several have is one column.
+    fn side(&mut self, e: &Expression, scope: &Expr, known: &mut Vec<Side>) -> Option<Side> {
         let slots = slots_of(e, scope);
         let value = scope.only(e);
         if let Expression::Variable(v) = e {
@@ -384,21 +560,32 @@ impl Builder<'_> {
                 is_variable: true,
             });
         }
+        let is_same = |s: &&Side| {
+            s.value.expression == value.expression
+                && s.value.variables == value.variables
+                && s.value.base_iri == value.base_iri
+                && s.value.functions == value.functions
+        };
+        if let Some(side) = known.iter().find(is_same) {
+            return Some(side.clone());
+        }
         let name = |key: Slot| match size(e) {
             n if n <= NAMED => format!("key {e}"),
             _ => format!("key {key}"),
         };
         let key = self.key(name)?;
-        Some(Side {
+        let side = Side {
             value,
             slots,
             key,
             is_variable: false,
-        })
+        };
+        known.push(side.clone());
+        Some(side)
     }
 
-    /// The join of two inputs by those of the comparisons that are between them; the places of these come with it, as they need
-    /// no test any more. `None` if there are none. `later` are the slots that parts may bind which are joined with them.
+    /// The join of two inputs by those of the comparisons that are between them; the places of those that need no test any more
+    /// come with it. `None` if there are none. `later` are the slots that parts may bind which are joined with them.
     pub(crate) fn matched<'c>(
         &mut self,
         left: &Built,
@@ -407,12 +594,30 @@ impl Builder<'_> {
         later: &SlotSet,
         comparisons: impl Iterator<Item = Option<&'c Comparison>>,
     ) -> Option<(Built, Vec<usize>)> {
-        let mut between: Vec<(usize, Oriented<'c>)> = comparisons
+        let linked: Vec<(usize, Linked<'c>)> = comparisons
             .enumerate()
             .filter_map(|(i, c)| Some((i, c?.between(left, right, later)?)))
             .collect();
+        let (single, several): (Vec<_>, Vec<_>) =
+            linked.into_iter().partition(|l| l.1.either.len() == 1);
+        let mut between: Vec<(Option<usize>, Oriented<'c>)> = single
+            .into_iter()
+            .filter_map(|(i, l)| Some((l.is_exact.then_some(i), *l.either.first()?)))
+            .collect();
         let is_order = |o: &Oriented<'_>| matches!(o.by, MatchBy::Order(_));
         let equal = between.iter().any(|b| !is_order(&b.1));
+        let fewest = several.into_iter().min_by_key(|l| l.1.either.len());
+        if let (false, Some((i, linked))) = (equal, fewest) {
+            let (l, r, mut either) = self.with_keys(left, right, linked.either);
+            // Pairs are looked for among those of the alternatives before, which is less ado for terms than for values.
+            either.sort_by_key(|m| m.by != MatchBy::Term);
+            let matches = Matches {
+                all: vec![],
+                either,
+            };
+            let used = linked.is_exact.then_some(i).into_iter().collect();
+            return Some((match_join(l, r, kind, matches, None), used));
+        }
         let large = left.rows >= SORTED && right.rows >= SORTED;
         if equal || !large || left.possible.meets(&right.possible) {
             between.retain(|b| !is_order(&b.1));
@@ -429,10 +634,26 @@ impl Builder<'_> {
         if between.is_empty() {
             return None;
         }
+        let (used, all): (Vec<_>, Vec<_>) = between.into_iter().unzip();
+        let (l, r, all) = self.with_keys(left, right, all);
+        let matches = Matches {
+            all,
+            either: vec![],
+        };
+        let used = used.into_iter().flatten().collect();
+        Some((match_join(l, r, kind, matches, None), used))
+    }
+
+    /// Both inputs with the columns that these compare, and the comparisons, each once.
+    fn with_keys(
+        &mut self,
+        left: &Built,
+        right: &Built,
+        between: Vec<Oriented<'_>>,
+    ) -> (Built, Built, Vec<Match>) {
         let (mut l, mut r) = (left.clone(), right.clone());
         let mut matches: Vec<Match> = vec![];
-        let mut used = vec![];
-        for (i, o) in between {
+        for o in between {
             let text = is_text(&o.left.value.expression, &o.left.value, &l)
                 || is_text(&o.right.value.expression, &o.right.value, &r);
             let by = match o.by {
@@ -449,9 +670,8 @@ impl Builder<'_> {
             if !matches.contains(&one) {
                 matches.push(one);
             }
-            used.push(i);
         }
-        Some((match_join(l, r, kind, matches, None), used))
+        (l, r, matches)
     }
 
     fn with_key(&mut self, rows: Built, side: &Side) -> Built {

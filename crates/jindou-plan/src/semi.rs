@@ -78,13 +78,15 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
                 on,
                 condition: None,
                 matches,
+                either,
             }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
                 // The other way round the larger side, which streams now, would be held.
                 if right.columns().minus(&keys).meets(&needed) {
                     return changed;
                 }
-                matches.iter().for_each(|m| keys.insert(m.left));
+                let compared = matches.iter().chain(&*either);
+                compared.for_each(|m| keys.insert(m.left));
                 *kind = JoinKind::Semi;
                 changed = true;
                 needed.add(&keys);

@@ -6,7 +6,7 @@
 use crate::ApplyKind;
 use crate::equal;
 use crate::expression::Expr;
-use crate::keyed::slots_compared;
+use crate::keyed::{compares, slots_compared};
 use crate::logical::{Kind, Node};
 use crate::set::SlotSet;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ pub(crate) fn split(node: &Node, filters: &[Arc<Expr>]) -> Option<Split> {
         node.kind,
         Kind::LeftJoin { .. } | Kind::Minus { .. } | Kind::Extend { .. } | Kind::Apply { .. }
     );
-    if !is_made_of_joins || !filters.iter().any(|f| slots_compared(f).is_some()) || !is_small(node)
-    {
+    if !is_made_of_joins || !filters.iter().any(|f| compares(f)) || !is_small(node) {
         return None;
     }
     let mut all = parts(node);
     all.over.extend_from_slice(filters);
     let part = |slots: &SlotSet| all.parts.iter().position(|p| slots.is_within(&p.possible));
     let connects = |f: &Arc<Expr>| {
-        let of = slots_compared(f).map(|(a, b)| (part(&a), part(&b)));
-        matches!(of, Some((Some(a), Some(b))) if a != b)
+        slots_compared(f)
+            .iter()
+            .any(|(a, b)| matches!((part(a), part(b)), (Some(a), Some(b)) if a != b))
     };
     all.over.iter().any(connects).then_some(all)
 }

@@ -152,6 +152,7 @@ pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
         "SELECT DISTINCT ?x1 ?s0",
         "SELECT (COUNT(*) AS ?n)",
         "SELECT ?s0 (COUNT(?x1) AS ?n)",
+        "SELECT ?s0 ?x0 ?x1 ?e1 ?e2",
         "ASK",
     ]);
     let tail = if select.contains("?s0 (COUNT") {
@@ -234,7 +235,7 @@ impl Maker<'_> {
             return match self.rng.below(3) {
                 0 => format!("LANG({v})"),
                 1 => year(v),
-                _ => format!("isNUMERIC({v})"),
+                _ => format!("isLITERAL({v})"),
             };
         }
         match self.rng.below(12) {
@@ -260,24 +261,72 @@ impl Maker<'_> {
             }
             None => (self.of(a), self.of(b)),
         };
-        match self.rng.below(16) {
+        match self.rng.below(18) {
             0..=5 => format!("{l} = {r}"),
             6 | 7 => format!("sameTerm({l}, {r})"),
             8 => format!("{l} IN ({r})"),
             9 => format!("!({l} != {r})"),
             10 => format!("{l} IN ({r}, 1)"),
             11 => format!("{l} != {r}"),
+            12 => {
+                let other = self.of(b);
+                format!("{l} IN ({r}, {other})")
+            }
             _ => format!("{l} {} {r}", self.rng.one(&["<", "<=", ">", ">="])),
         }
     }
 
+    /// A condition over one part.
+    fn on_one(&mut self, n: usize) -> String {
+        let v = self.variable(n);
+        match self.rng.below(6) {
+            0 => format!("{v} = 1"),
+            1 => format!("{v} IN (1, \"a\", :s1)"),
+            2 => format!("isIRI({v})"),
+            3 => format!("{v} < 2"),
+            4 => format!("!BOUND({v})"),
+            _ => format!("BOUND({v})"),
+        }
+    }
+
+    /// Alternatives, most of which compare two parts.
+    fn either(&mut self, a: usize, b: usize) -> String {
+        let mut all = vec![self.comparison(a, b)];
+        for _ in 0..1 + self.rng.below(2) {
+            let n = [a, b][self.rng.below(2)];
+            let one = match self.rng.below(8) {
+                0 | 1 => self.on_one(n),
+                2 => {
+                    let (c, d) = (self.comparison(a, b), self.on_one(n));
+                    format!("({c} && {d})")
+                }
+                3 => {
+                    let (c, d) = (self.comparison(a, b), self.comparison(a, b));
+                    format!("({d} && {c})")
+                }
+                _ => self.comparison(a, b),
+            };
+            all.push(one);
+        }
+        if self.rng.chance(20) {
+            let not: Vec<String> = all.iter().map(|c| format!("!({c})")).collect();
+            return format!("!({})", not.join(" && "));
+        }
+        format!("({})", all.join(" || "))
+    }
+
     /// A condition over two parts.
     fn condition(&mut self, a: usize, b: usize) -> String {
-        let mut all = vec![self.comparison(a, b)];
+        let first = if self.rng.chance(35) {
+            self.either(a, b)
+        } else {
+            self.comparison(a, b)
+        };
+        let mut all = vec![first];
         while self.rng.chance(35) {
             all.push(match self.rng.below(5) {
                 0 => format!("isLITERAL({})", self.variable(b)),
-                1 => format!("({} || {})", self.comparison(a, b), self.comparison(a, b)),
+                1 => self.either(a, b),
                 2 => format!("BOUND({})", self.variable(a)),
                 _ => self.comparison(a, b),
             });
@@ -308,13 +357,62 @@ impl Maker<'_> {
                     self.value(&v)
                 };
                 let other = self.of(outer);
-                format!("{part} BIND({e} AS ?m{made}) FILTER({other} = ?m{made}) ")
+                let more = match self.rng.chance(30) {
+                    true => format!(" || {c}"),
+                    false => String::new(),
+                };
+                format!("{part} BIND({e} AS ?m{made}) FILTER({other} = ?m{made}{more}) ")
             }
             2 => {
                 let (more, d) = (self.part(n + 4), self.condition(n, n + 4));
                 format!("{part} {more} FILTER({c}) FILTER({d}) ")
             }
             _ => format!("{part} FILTER({c}) "),
+        }
+    }
+
+    /// EXISTS inside larger expressions.
+    fn with_exists(&mut self, n: usize, inside: &str) -> String {
+        let exists = match self.rng.chance(30) {
+            true => format!("NOT EXISTS {{ {inside}}}"),
+            false => format!("EXISTS {{ {inside}}}"),
+        };
+        self.made += 1;
+        let (c, made) = (self.on_one(0), self.made);
+        match self.rng.below(8) {
+            0 | 1 => format!("FILTER({exists} || {c})"),
+            2 => format!("BIND({exists} AS ?e{n})"),
+            3 => format!("BIND(IF({exists}, ?s0, 2) AS ?e{n})"),
+            4 => format!("FILTER(IF({exists}, {c}, true))"),
+            5 => {
+                // An error where `spareval` does not know a value, false here.
+                let v = self.variable(0);
+                format!("FILTER(!({exists} && isLITERAL({v})))")
+            }
+            6 => {
+                // What is filtered in OPTIONAL sees both sides.
+                let (part, d) = (self.part(n + 4), self.condition(0, n + 4));
+                let exists = match self.rng.chance(50) {
+                    true => exists
+                        .replace("?s0", &format!("?s{}", n + 4))
+                        .replace("?x0", &format!("?x{}", n + 4)),
+                    false => exists,
+                };
+                let (or, c) = match self.rng.chance(50) {
+                    true => ("&&", format!("isIRI(?s{}) || {exists}", n + 4)),
+                    false => ("||", exists.clone()),
+                };
+                format!("OPTIONAL {{ {part} FILTER(({c}) {or} {d}) }}")
+            }
+            _ => {
+                let (part, d) = (self.part(n + 4), self.condition(0, n + 4));
+                let exists = exists
+                    .replace("?s0", "?o")
+                    .replace("?x0", &format!("?x{}", n + 4));
+                format!(
+                    "{{ SELECT * {{ {part} BIND({exists} AS ?e{made}{n}) }} }} FILTER({d} || ?e{made}{n})"
+                )
+            }
         }
     }
 
@@ -341,7 +439,11 @@ impl Maker<'_> {
         for n in 2..3 + self.rng.below(2) {
             // SPARQL 1.1 §18.6 gives a body of EXISTS the solution of its group: the first part.
             let inside = self.inside(0, n);
-            let _ = match self.rng.below(8) {
+            let _ = match self.rng.below(12) {
+                8..=11 => {
+                    let more = self.with_exists(n, &inside);
+                    write!(out, "{more} ")
+                }
                 0..=2 => write!(out, "OPTIONAL {{ {inside}}} "),
                 3 | 4 => write!(out, "FILTER EXISTS {{ {inside}}} "),
                 5 | 6 => write!(out, "FILTER NOT EXISTS {{ {inside}}} "),

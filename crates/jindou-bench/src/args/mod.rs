@@ -427,6 +427,10 @@ pub struct BenchOperators {
     /// Do not compare answers with another formulation's.
     #[arg(long)]
     pub no_check: bool,
+    /// Ask DuckDB the questions about comparisons, too, over tables of the same rows. It is in this folder, where `jindou peers
+    /// install duckdb` put it (default: jindou/peers in your cache folder).
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "")]
+    pub duckdb: Option<PathBuf>,
     /// As JSON, to a file or (without one) to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,

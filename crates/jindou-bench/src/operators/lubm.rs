@@ -19,6 +19,9 @@ const ASSISTANTS: &str = "SELECT ?s ?t { ?s ub:teachingAssistantOf ?t }";
 const TYPES: &str = "SELECT ?s ?t { ?s a ?t }";
 const AUTHORS: &str = "SELECT ?d ?a { ?d ub:publicationAuthor ?a }";
 const HEADS: &str = "SELECT ?x ?e { ?x ub:headOf ?d ; ub:emailAddress ?e }";
+/// Assistants with their advisor and the head of their department.
+const ABOVE: &str = "SELECT ?s ?b ?c { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o }";
+const PAIRS_BY_TERM: &str = "SELECT in0.c0 AS x, in1.c0 AS y FROM in0 JOIN in1 ON in0.c1 = in1.c1";
 /// The answer to the questions about equality, by a join.
 const ADVISED: Check =
     Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?a }");
@@ -313,21 +316,24 @@ const LUBM_LIST: &[Question] = &[
         "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(?a = ?b) }",
         &[AUTHORS, ADVISOR],
         ADVISED,
-    ),
+    )
+    .in_sql(PAIRS_BY_TERM),
     question(
         "comparison",
         "STR(?a) = STR(?b)",
         "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(STR(?a) = STR(?b)) }",
         &[AUTHORS, ADVISOR],
         ADVISED,
-    ),
+    )
+    .in_sql("SELECT in0.c0 AS x, in1.c0 AS y FROM in0 JOIN in1 ON str(in0.c1) = str(in1.c1)"),
     question(
         "comparison",
         "?a IN (?b)",
         "SELECT ?d ?s { ?d ub:publicationAuthor ?a . ?s ub:advisor ?b FILTER(?a IN (?b)) }",
         &[AUTHORS, ADVISOR],
         ADVISED,
-    ),
+    )
+    .in_sql(PAIRS_BY_TERM),
     question(
         "comparison",
         "LANG(?a) = LANG(?b)",
@@ -335,14 +341,17 @@ const LUBM_LIST: &[Question] = &[
          FILTER(LANG(?e) = LANG(?m)) }",
         &[EMAILS],
         Check::Same("SELECT ?s ?k { ?s ub:emailAddress ?e BIND(2 AS ?k) }"),
-    ),
+    )
+    .in_sql("SELECT c0 AS x, k AS y FROM in0 JOIN (VALUES (1, '\"a\"@en'), (2, '\"b\"'), (3, '\"c\"@de'), (4, '\"d\"@fr'), \
+         (5, '\"e\"@it')) v(k, m) ON lang(c1) = lang(m)"),
     question(
         "comparison",
         "OPTIONAL by ?a = ?b",
         "SELECT ?d ?s { ?d ub:publicationAuthor ?a OPTIONAL { ?s ub:advisor ?b FILTER(?a = ?b) } }",
         &[AUTHORS, ADVISOR],
         Check::Same("SELECT ?d ?s { ?d ub:publicationAuthor ?a OPTIONAL { ?s ub:advisor ?a } }"),
-    ),
+    )
+    .in_sql("SELECT in0.c0 AS x, in1.c0 AS y FROM in0 LEFT JOIN in1 ON in0.c1 = in1.c1"),
     question(
         "comparison",
         "NOT EXISTS by STR",
@@ -351,7 +360,33 @@ const LUBM_LIST: &[Question] = &[
         Check::Same(
             "SELECT ?d ?a { ?d ub:publicationAuthor ?a FILTER NOT EXISTS { ?s ub:advisor ?a } }",
         ),
+    )
+    .in_sql("SELECT c0 AS x, c1 AS y FROM in0 WHERE NOT EXISTS (SELECT 1 FROM in1 WHERE str(in0.c1) = str(in1.c1))"),
+    question(
+        "comparison",
+        "?a IN (?b, ?c)",
+        "SELECT ?d ?s { ?d ub:publicationAuthor ?a . \
+         ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o FILTER(?a IN (?b, ?c)) }",
+        &[AUTHORS, ABOVE],
+        Check::Same(
+            "SELECT ?d ?s { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o \
+             { ?d ub:publicationAuthor ?b } UNION { ?d ub:publicationAuthor ?c FILTER(?b != ?c) } }",
+        ),
+    )
+    .in_sql(
+        "SELECT in0.c0 AS x, in1.c0 AS y FROM in0 JOIN in1 ON in0.c1 = in1.c1 OR in0.c1 = in1.c2",
     ),
+    question(
+        "comparison",
+        "whether EXISTS by STR",
+        "SELECT ?d ?y { ?d ub:publicationAuthor ?a BIND(EXISTS { ?s ub:advisor ?b FILTER(STR(?a) = STR(?b)) } AS ?y) }",
+        &[AUTHORS, ADVISOR],
+        Check::Same(
+            "SELECT ?d ?y { ?d ub:publicationAuthor ?a OPTIONAL { SELECT DISTINCT ?a (1 AS ?one) { ?s ub:advisor ?a } } \
+             BIND(BOUND(?one) AS ?y) }",
+        ),
+    )
+    .in_sql("SELECT c0 AS x, EXISTS (SELECT 1 FROM in1 WHERE str(in0.c1) = str(in1.c1)) AS y FROM in0"),
     question(
         "comparison",
         "?a < ?b, pairs",
@@ -361,7 +396,8 @@ const LUBM_LIST: &[Question] = &[
             "SELECT ?x ?y { ?x ub:headOf ?d ; ub:emailAddress ?e . ?y ub:headOf ?c ; ub:emailAddress ?f \
              FILTER(COALESCE(?e < ?f, false)) }",
         ),
-    ),
+    )
+    .in_sql("SELECT in0.c0 AS x, in1.c0 AS y FROM in0 JOIN in1 ON str(in0.c1) < str(in1.c1)"),
     question(
         "comparison",
         "?a < ?b, EXISTS",
@@ -371,7 +407,8 @@ const LUBM_LIST: &[Question] = &[
             "SELECT ?s ?e { { SELECT (MIN(?f) AS ?least) { ?x ub:headOf ?d ; ub:emailAddress ?f } } \
              ?s ub:emailAddress ?e FILTER(COALESCE(?e > ?least, false)) }",
         ),
-    ),
+    )
+    .in_sql("SELECT c0 AS x, c1 AS y FROM in0 WHERE EXISTS (SELECT 1 FROM in1 WHERE str(in1.c1) < str(in0.c1))"),
     question(
         "path",
         "+ from one end, backwards",

@@ -2,8 +2,10 @@
 //!
 //! The floor of a question is what makes its input alone, with all rows given to the same sink, and what moving the
 //! ids of its input and output once takes at this machine's copy speed. Both are processor time, which other work on the
-//! machine changes least. Answers are compared with another formulation's.
+//! machine changes least. Answers are compared with another formulation's. Comparisons are asked of DuckDB as well, over tables of
+//! the same rows.
 
+mod beside;
 mod check;
 mod lubm;
 mod questions;
@@ -12,6 +14,7 @@ mod watdiv;
 use super::measure::{Times, cpu_time, run as checksum};
 use crate::args::BenchOperators;
 use crate::measure::threads_or_all;
+use beside::{Beside, DuckDb};
 use jindou::{Database, Error, PlannedQuery, QueryOptions, Resource, Result};
 use lubm::LUBM;
 use questions::{Question, Questions};
@@ -41,6 +44,8 @@ struct Line {
     input: Moved,
     output: Moved,
     floor_ms: f64,
+    /// DuckDB's, if it was asked.
+    beside: Option<Beside>,
     fault: Option<String>,
 }
 
@@ -54,6 +59,7 @@ impl Line {
             input: Moved::default(),
             output: Moved::default(),
             floor_ms: f64::NAN,
+            beside: None,
             fault: Some(why.to_string()),
         }
     }
@@ -108,14 +114,20 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
                 .iter()
                 .any(|o| name.contains(&o.to_ascii_lowercase()))
     };
+    let duckdb = match &a.duckdb {
+        Some(engines) => Some(DuckDb::new(engines, threads, a.timeout)?),
+        None => None,
+    };
     let copy = copy_speed();
     let mut lines = vec![];
     for q in set.list.iter().filter(|q| wanted(q)) {
-        lines.push(match line(&db, set, q, &options, a, copy) {
-            // A question that is given up is a line that says so.
-            Err(e @ (Error::Timeout(_) | Error::Limit(_))) => Line::given_up(q, &e),
-            other => other?,
-        });
+        lines.push(
+            match line(&db, set, q, &options, a, (copy, duckdb.as_ref())) {
+                // A question that is given up is a line that says so.
+                Err(e @ (Error::Timeout(_) | Error::Limit(_))) => Line::given_up(q, &e),
+                other => other?,
+            },
+        );
         if a.json.is_none()
             && let Some(l) = lines.last()
         {
@@ -175,7 +187,7 @@ fn line(
     q: &'static Question,
     options: &QueryOptions,
     a: &BenchOperators,
-    copy: f64,
+    (copy, duckdb): (f64, Option<&DuckDb>),
 ) -> Result<Line> {
     let plan = |text: &str| db.plan(&format!("{}{text}", set.prefixes), options);
     let whole = plan(q.text)?;
@@ -215,11 +227,29 @@ fn line(
     }
     let input_ms: f64 = alone.into_iter().map(|t| Times::of(t).median()).sum();
     let floor_ms = input_ms + ((input.ids + output.ids) * ID) as f64 / copy * 1e3;
-    let fault = if a.no_check {
+    let mut fault = if a.no_check {
         None
     } else {
         check::fault(db, set, q.text, q.check, options)?
     };
+    let beside = match duckdb {
+        // That it is slow is no fault of ours.
+        Some(duckdb) => match duckdb.ask(db, set, q, options, a.repeat) {
+            Err(Error::Timeout(_)) => Some(Beside {
+                given_up: true,
+                ..Beside::default()
+            }),
+            other => other?,
+        },
+        None => None,
+    };
+    if let Some(b) = beside
+        .as_ref()
+        .filter(|b| !b.given_up && b.rows != output.rows)
+    {
+        let differs = format!("{} rows, DuckDB gives {}", output.rows, b.rows);
+        fault.get_or_insert(differs);
+    }
     Ok(Line {
         question: q,
         exec: Times::of(exec),
@@ -228,6 +258,7 @@ fn line(
         input,
         output,
         floor_ms,
+        beside,
         fault,
     })
 }
@@ -261,8 +292,15 @@ fn print(l: &Line, unchecked: bool) {
         None if unchecked => "not checked",
         None => "right",
     };
+    let beside = l.beside.as_ref().map_or(String::new(), |b| {
+        if b.given_up {
+            return "; DuckDB given up".into();
+        }
+        let (ms, cpu) = (b.exec.median(), b.cpu.median());
+        format!("; DuckDB {ms:.2} ms, cpu {cpu:.2} ms")
+    });
     println!(
-        "{:<44} {:>10} {:>10} {:>9.2} {:>9.2} {:>8.1} {:>8.1} {:>8.1} {:>9.2} {:>8.1}  {verdict}",
+        "{:<44} {:>10} {:>10} {:>9.2} {:>9.2} {:>8.1} {:>8.1} {:>8.1} {:>9.2} {:>8.1}  {verdict}{beside}",
         format!("{}: {}", l.question.operator, l.question.name),
         l.input.rows,
         l.output.rows,
@@ -277,12 +315,15 @@ fn print(l: &Line, unchecked: bool) {
 }
 
 fn as_json(l: &Line) -> serde_json::Value {
+    let ran = l.beside.as_ref().filter(|b| !b.given_up);
     json!({
         "operator": l.question.operator, "name": l.question.name, "query": l.question.text,
         "rows_in": l.input.rows, "rows_out": l.output.rows,
         "ms": l.ms(), "cpu_ms": l.cpu.median(), "min_ms": l.exec.min(), "max_ms": l.exec.max(),
         "rows_in_a_second": l.speed(l.input.rows) * 1e6, "rows_out_a_second": l.speed(l.output.rows) * 1e6,
         "ns_a_row": l.ns_a_row(), "input_ms": l.input_ms, "floor_ms": l.floor_ms, "over_floor": l.over_floor(),
+        "duckdb_ms": ran.map(|b| b.exec.median()),
+        "duckdb_cpu_ms": ran.map(|b| b.cpu.median()),
         "fault": l.fault,
     })
 }

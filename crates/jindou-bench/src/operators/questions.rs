@@ -23,6 +23,16 @@ pub struct Question {
     /// Queries that give the rows that go into the operator, and do nothing else.
     pub inputs: &'static [&'static str],
     pub check: Check,
+    /// The same for DuckDB: columns x and y, over tables `in0`, `in1` of what the inputs give, whose columns are `c0`, `c1`.
+    pub sql: Option<&'static str>,
+}
+
+impl Question {
+    /// The question with its SQL.
+    pub const fn in_sql(mut self, sql: &'static str) -> Self {
+        self.sql = Some(sql);
+        self
+    }
 }
 
 /// The questions to one data set.
@@ -48,5 +58,6 @@ pub const fn question(
         text,
         inputs,
         check,
+        sql: None,
     }
 }

@@ -1,7 +1,8 @@
 //! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
+use super::alternatives::Alternatives;
 use super::join_table::{Class, Index, JoinTable, Shape, masks_of};
-use super::partners::Expansion;
+use super::partners::{Expansion, Terms};
 use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::compile::Builder;
@@ -11,7 +12,7 @@ use crate::key_table::NONE;
 use crate::row_buffer::RowBuffer;
 use crate::tree::with;
 use jindou_model::{Holder, Result};
-use jindou_plan::{JoinKind, Slot, operator};
+use jindou_plan::{JoinKind, Relation, Slot, operator};
 use jindou_store::segment::prefetch;
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ struct Probe<'a> {
     matched: Vec<u8>,
     lookup: Lookup,
     expansion: Expansion,
+    alternatives: Alternatives,
     /// Row and place of each pair that is being written.
     left: Vec<u32>,
     right: Vec<u32>,
@@ -34,8 +36,28 @@ struct Probe<'a> {
     kinds: Vec<u64>,
     rows: Vec<u32>,
     index: Vec<u32>,
-    /// Indexes that were asked for, by class and keys.
-    known: Vec<(usize, u64, Arc<Index>)>,
+    /// Indexes that were asked for, by class, alternative and keys.
+    known: Vec<((usize, Option<usize>, u64), Arc<Index>)>,
+}
+
+/// Part of a batch that is looked up in a class.
+#[derive(Clone, Copy)]
+struct Part<'x> {
+    rows: View<'x>,
+    /// Rows of the batch; all without.
+    some: Option<&'x [u32]>,
+    class: &'x Class,
+    alternative: Option<usize>,
+    /// Keys that may be unbound by which it is looked up.
+    mask: u64,
+}
+
+/// Keys whose partners are looked for one by one.
+#[derive(Clone, Copy)]
+struct Values<'x> {
+    terms: &'x [Terms],
+    columns: &'x [usize],
+    bounds: &'x [(usize, Relation, usize)],
 }
 
 #[derive(Default)]
@@ -48,15 +70,8 @@ struct Lookup {
 
 impl<'a> Builder<'_, 'a> {
     pub(super) fn join(&mut self, op: &'a operator::Join, node: usize) -> Result<Vec<Slot>, Halt> {
-        let operator::Join {
-            kind,
-            left,
-            right,
-            on,
-            condition,
-            matches,
-        } = op;
-        let (kind, left_node) = (*kind, node + 1);
+        let (left, right) = (&*op.left, &*op.right);
+        let (kind, left_node) = (op.kind, node + 1);
         let right_node = self.exec.nodes.after(left_node);
         let (held, right_slots) = self.exec.held(right, right_node, Holder::HashJoin)?;
         if held.rows() == 0 {
@@ -67,13 +82,17 @@ impl<'a> Builder<'_, 'a> {
                     return Ok(with(left, right_slots));
                 }
                 JoinKind::Semi => return Ok(left.layout(self.outer_slots())),
-                JoinKind::Left | JoinKind::Anti | JoinKind::Minus => {}
+                JoinKind::Left | JoinKind::Anti | JoinKind::Minus | JoinKind::Mark(_) => {}
             }
         }
         let made = (self.leaves.len(), self.links.len());
-        let left_slots = self.op(left, left_node)?;
-        let condition = condition.as_ref();
-        let shape = Shape::new(kind, &left_slots, &right_slots, on, matches, condition)?;
+        let mut left_slots = self.op(left, left_node)?;
+        let mut booleans = [0; 2];
+        if let JoinKind::Mark(to) = kind {
+            left_slots = self.without(to, left_slots, node);
+            booleans = [self.boolean("false")?, self.boolean("true")?];
+        }
+        let shape = Shape::new(op, &left_slots, &right_slots)?;
         let output = shape.output.clone();
         let held = if shape.never {
             if matches!(kind, JoinKind::Inner | JoinKind::Semi) {
@@ -87,7 +106,7 @@ impl<'a> Builder<'_, 'a> {
         if self.open.is_empty() {
             return Ok(output);
         }
-        let table = JoinTable::build(shape, held, &self.exec.run)?;
+        let table = JoinTable::build(shape, held, booleans, &self.exec.run)?;
         self.exec.holds(node, table.bytes());
         self.link(table, &left_slots, node);
         Ok(output)
@@ -119,6 +138,7 @@ impl<'a> Probe<'a> {
             matched: vec![],
             lookup: Lookup::default(),
             expansion: Expansion::new(shape, run),
+            alternatives: Alternatives::new(shape, run),
             left: vec![],
             right: vec![],
             masks: vec![],
@@ -151,14 +171,7 @@ impl<'a> Probe<'a> {
             let mut flow = Ok(());
             for (at, class) in table.classes.iter().enumerate() {
                 let mask = kind & class.mask;
-                // MINUS wants a shared variable that is bound on both sides.
-                if table.shape.kind == JoinKind::Minus && mask == 0 && table.shape.sure.is_empty() {
-                    continue;
-                }
-                flow = self
-                    .index(run, at, mask)
-                    .map_err(Into::into)
-                    .and_then(|index| self.class(run, rows, class, &index, mask, some, rest));
+                flow = self.in_class(run, rows, at, mask, some, rest);
                 if flow.is_err() {
                     break;
                 }
@@ -169,81 +182,154 @@ impl<'a> Probe<'a> {
         Ok(())
     }
 
-    fn index(&mut self, run: &Run<'_>, class: usize, mask: u64) -> Result<Arc<Index>> {
-        if let Some(k) = self.known.iter().find(|k| k.0 == class && k.1 == mask) {
-            return Ok(Arc::clone(&k.2));
+    fn index(
+        &mut self,
+        run: &Run<'_>,
+        class: usize,
+        alternative: Option<usize>,
+        mask: u64,
+    ) -> Result<Arc<Index>> {
+        let key = (class, alternative, mask);
+        if let Some(k) = self.known.iter().find(|k| k.0 == key) {
+            return Ok(Arc::clone(&k.1));
         }
-        let index = self.table.index(run, &self.table.classes[class], mask)?;
-        self.known.push((class, mask, Arc::clone(&index)));
+        let of = &self.table.classes[class];
+        let index = self.table.index(run, of, alternative, mask)?;
+        self.known.push((key, Arc::clone(&index)));
         Ok(index)
     }
 
     /// Matches rows (`some` of the batch, or all) with a class.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, all of it the batch's state"
-    )]
-    fn class(
+    fn in_class(
         &mut self,
         run: &Run<'_>,
         rows: View<'_>,
-        class: &Class,
-        index: &Index,
+        at: usize,
         mask: u64,
         some: Option<&[u32]>,
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
         let table = self.table;
+        let Some(class) = table.classes.get(at) else {
+            return Ok(());
+        };
+        // MINUS wants a shared variable that is bound on both sides.
         if table.shape.kind == JoinKind::Minus && mask == 0 && table.shape.sure.is_empty() {
             return Ok(());
         }
-        if table.terms.is_empty() {
-            self.lookup.find(table, index, rows, mask, some, &[]);
-            return self.found(run, rows, class, index, some, rest);
+        let part = Part {
+            rows,
+            some,
+            class,
+            alternative: None,
+            mask,
+        };
+        if table.shape.either.is_empty() {
+            let index = self.index(run, at, None, mask)?;
+            let values = table.shape.sure.iter().skip(table.shape.first_value());
+            let columns: Vec<usize> = values.map(|k| k.left).collect();
+            let values = Values {
+                terms: &table.terms,
+                columns: &columns,
+                bounds: &table.shape.bounds,
+            };
+            let mut expansion = std::mem::take(&mut self.expansion);
+            let flow = self.matches(run, part, &index, values, &mut expansion, rest);
+            self.expansion = expansion;
+            return flow;
         }
-        let values = table.shape.sure.iter().skip(table.shape.first_value());
-        let columns: Vec<usize> = values.map(|k| k.left).collect();
-        let all_pairs = matches!(table.shape.kind, JoinKind::Inner | JoinKind::Left);
-        let mut expansion = std::mem::take(&mut self.expansion);
-        expansion.begin();
+        let all_pairs = table.shape.kind.gives_pairs();
+        let mut numbers = std::mem::take(&mut self.alternatives.rows);
         let mut flow = Ok(());
-        while flow.is_ok() {
+        for (n, (one, terms)) in table.shape.either.iter().zip(&table.either).enumerate() {
+            let column = rows.column(one.key.left);
+            let matched = &self.matched;
+            let is_open = |row: &u32| {
+                let at = *row as usize;
+                column.get(at).is_some_and(|id| *id != 0)
+                    && (all_pairs || matched.get(at) != Some(&1))
+            };
+            numbers.clear();
+            match some {
+                Some(some) => numbers.extend(some.iter().copied().filter(is_open)),
+                None => numbers.extend((0..rows.rows as u32).filter(is_open)),
+            }
+            if numbers.is_empty() {
+                continue;
+            }
+            let part = Part {
+                some: Some(&numbers),
+                alternative: Some(n),
+                ..part
+            };
+            let values = Values {
+                terms: terms.as_slice(),
+                columns: &[one.key.left],
+                bounds: &[],
+            };
+            let mut expansion = self.alternatives.take(n);
+            flow = self
+                .index(run, at, Some(n), mask)
+                .map_err(Into::into)
+                .and_then(|index| self.matches(run, part, &index, values, &mut expansion, rest));
+            self.alternatives.put(n, expansion);
+            if flow.is_err() {
+                break;
+            }
+        }
+        self.alternatives.rows = numbers;
+        flow
+    }
+
+    /// Matches rows by keys, of which these are looked up by the terms that theirs are equal to.
+    fn matches(
+        &mut self,
+        run: &Run<'_>,
+        part: Part<'_>,
+        index: &Index,
+        values: Values<'_>,
+        expansion: &mut Expansion,
+        rest: &mut Rest<'_, '_, '_>,
+    ) -> Flow {
+        let table = self.table;
+        if values.terms.is_empty() {
+            self.lookup.find(table, index, part, &[]);
+            return self.found(run, part, index, rest);
+        }
+        let all_pairs = table.shape.kind.gives_pairs();
+        let Values {
+            terms,
+            columns,
+            bounds,
+        } = values;
+        expansion.begin();
+        loop {
             let matched = &self.matched;
             // Of rows whose partner is not given, one is enough.
             let done = |row: u32| !all_pairs && matched.get(row as usize) == Some(&1);
-            let bounds = &table.shape.bounds;
-            match expansion.fill(run, &table.terms, &columns, bounds, rows, some, done) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => {
-                    flow = Err(e.into());
-                    break;
-                }
+            if !expansion.fill(run, terms, columns, bounds, part.rows, part.some, done)? {
+                return Ok(());
             }
-            flow = run.check().map_err(Into::into).and_then(|()| {
-                let some = Some(&expansion.rows[..]);
-                self.lookup
-                    .find(table, index, rows, mask, some, &expansion.terms);
-                self.found(run, rows, class, index, some, rest)
-            });
+            run.check()?;
+            let part = Part {
+                some: Some(&expansion.rows),
+                ..part
+            };
+            self.lookup.find(table, index, part, &expansion.terms);
+            self.found(run, part, index, rest)?;
         }
-        self.expansion = expansion;
-        flow
     }
 
     /// Notes the rows (`some` of the batch, or all) whose keys were found, and writes their pairs.
     fn found(
         &mut self,
         run: &Run<'_>,
-        rows: View<'_>,
-        class: &Class,
+        part: Part<'_>,
         index: &Index,
-        some: Option<&[u32]>,
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
-        let pairs = matches!(self.table.shape.kind, JoinKind::Inner | JoinKind::Left);
         if self.condition.is_none() {
-            match some {
+            match part.some {
                 None => {
                     for (m, &n) in self.matched.iter_mut().zip(&self.lookup.found) {
                         *m |= u8::from(n != NONE);
@@ -257,33 +343,27 @@ impl<'a> Probe<'a> {
                     }
                 }
             }
-            if !pairs {
+            if !self.table.shape.kind.gives_pairs() {
                 return Ok(());
             }
         }
         let found = std::mem::take(&mut self.lookup.found);
-        let flow = self.pairs(run, rows, class, index, some, &found, pairs, rest);
+        let flow = self.pairs(run, part, index, &found, rest);
         self.lookup.found = found;
         flow
     }
 
     /// Writes the pairs of rows that were found, in blocks.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one call, all of it the batch's state"
-    )]
     fn pairs(
         &mut self,
         run: &Run<'_>,
-        rows: View<'_>,
-        class: &Class,
+        part: Part<'_>,
         index: &Index,
-        some: Option<&[u32]>,
         found: &[u32],
-        all_pairs: bool,
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
         let block = run.batch_rows;
+        let all_pairs = self.table.shape.kind.gives_pairs();
         self.left.clear();
         self.right.clear();
         for (i, &n) in found.iter().enumerate() {
@@ -293,7 +373,7 @@ impl<'a> Probe<'a> {
             if n == NONE {
                 continue;
             }
-            let row = match some {
+            let row = match part.some {
                 Some(some) => some.get(i).copied().unwrap_or(0),
                 None => i as u32,
             };
@@ -309,33 +389,33 @@ impl<'a> Probe<'a> {
                 self.right.extend(place..place + take as u32);
                 place += take as u32;
                 if self.left.len() == block {
-                    self.write(run, rows, class, index, all_pairs)?;
+                    self.write(run, part, index)?;
                     hand_on(&mut self.out, run, rest)?;
                 }
             }
         }
-        self.write(run, rows, class, index, all_pairs)?;
+        self.write(run, part, index)?;
         hand_on(&mut self.out, run, rest)
     }
 
     /// Appends the pairs collected so far to the output, those on which the condition is true.
-    fn write(
-        &mut self,
-        run: &Run<'_>,
-        rows: View<'_>,
-        class: &Class,
-        index: &Index,
-        all_pairs: bool,
-    ) -> Result<()> {
+    fn write(&mut self, run: &Run<'_>, part: Part<'_>, index: &Index) -> Result<()> {
+        let Part { rows, class, .. } = part;
         let shape = &self.table.shape;
-        let (from, n) = (self.out.rows, self.left.len());
-        if n == 0 {
-            return Ok(());
-        }
+        let all_pairs = shape.kind.gives_pairs();
         if !index.in_order() {
             for place in &mut self.right {
                 *place = index.row(*place);
             }
+        }
+        if let (Some(n), true) = (part.alternative, all_pairs) {
+            let pairs = (&mut self.left, &mut self.right);
+            self.alternatives
+                .new_pairs(run, self.table, n, (rows, class), pairs)?;
+        }
+        let (from, n) = (self.out.rows, self.left.len());
+        if n == 0 {
+            return Ok(());
         }
         self.out.ensure((from + n).next_power_of_two())?;
         let left_width = shape.left_width.min(self.out.columns.len());
@@ -388,16 +468,18 @@ impl<'a> Probe<'a> {
         rows: View<'_>,
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
-        let want = match self.table.shape.kind {
+        let shape = &self.table.shape;
+        let want = match shape.kind {
             JoinKind::Inner => return Ok(()),
-            JoinKind::Semi => 1,
-            JoinKind::Left | JoinKind::Anti | JoinKind::Minus => 0,
+            JoinKind::Semi => Some(1),
+            JoinKind::Left | JoinKind::Anti | JoinKind::Minus => Some(0),
+            JoinKind::Mark(_) => None,
         };
         self.index.clear();
         self.index.extend(
             (0u32..)
                 .zip(&self.matched)
-                .filter(|m| *m.1 == want)
+                .filter(|m| want.is_none_or(|w| *m.1 == w))
                 .map(|m| m.0),
         );
         let (from, n) = (self.out.rows, self.index.len());
@@ -407,8 +489,13 @@ impl<'a> Probe<'a> {
         self.out.ensure((from + n).next_power_of_two())?;
         for (c, column) in self.out.columns.iter_mut().enumerate() {
             let column = &mut column[from..from + n];
-            if c < self.table.shape.left_width {
+            if c < shape.left_width {
                 crate::batch::gather(rows.column(c), &self.index, column);
+            } else if want.is_none() && c == shape.left_width {
+                let [no, yes] = self.table.booleans;
+                for (o, &m) in column.iter_mut().zip(&self.matched) {
+                    *o = if m == 1 { yes } else { no };
+                }
             } else {
                 column.fill(0);
             }
@@ -425,10 +512,7 @@ impl Work for Probe<'_> {
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
         if table.shape.unsure.is_empty() {
-            if let Some(class) = table.classes.first() {
-                let index = self.index(run, 0, 0)?;
-                self.class(run, rows, class, &index, 0, None, rest)?;
-            }
+            self.in_class(run, rows, 0, 0, None, rest)?;
         } else {
             let bound = table.shape.unsure.iter().map(|k| rows.column(k.left));
             masks_of(bound, rows.rows, &mut self.masks);
@@ -454,27 +538,22 @@ impl Work for Probe<'_> {
 }
 
 impl Lookup {
-    /// `found` becomes the key numbers of the rows (`some` of the batch, or all); `terms` are those of keys by value.
-    fn find(
-        &mut self,
-        table: &JoinTable<'_>,
-        index: &Index,
-        rows: View<'_>,
-        mask: u64,
-        some: Option<&[u32]>,
-        terms: &[Vec<u32>],
-    ) {
+    /// `found` becomes the key numbers of the rows; `terms` are those of keys by value.
+    fn find(&mut self, table: &JoinTable<'_>, index: &Index, part: Part<'_>, terms: &[Vec<u32>]) {
         /// A join rarely has more keys; then a list is made.
         const FEW: usize = 8;
         let mut few: [&[u32]; FEW] = [&[]; FEW];
         let many: Vec<&[u32]>;
-        let width = table.keys(mask).count();
+        let Part { rows, some, .. } = part;
+        let all_keys = || table.keys(part.alternative, part.mask);
+        let width = all_keys().count();
         let n = some.map_or(rows.rows, <[u32]>::len);
+        // An alternative comes behind what must match in any case, which is not by value then.
         let first = table.shape.first_value();
         let by_value = |i: usize| terms.get(i.checked_sub(first)?);
         if let Some(some) = some {
             self.keys.resize(width.max(self.keys.len()), vec![]);
-            for (i, (key, column)) in table.keys(mask).zip(&mut self.keys).enumerate() {
+            for (i, (key, column)) in all_keys().zip(&mut self.keys).enumerate() {
                 if by_value(i).is_some() {
                     continue;
                 }
@@ -492,7 +571,7 @@ impl Lookup {
             Some(_) => keys.get(i).map_or(&[][..], Vec::as_slice),
             None => rows.column(left),
         };
-        let columns = table.keys(mask).map(|k| k.left).enumerate().map(column);
+        let columns = all_keys().map(|k| k.left).enumerate().map(column);
         let columns: &[&[u32]] = if width <= FEW {
             for (f, c) in few.iter_mut().zip(columns) {
                 *f = c;

@@ -14,7 +14,7 @@ use crate::tree::Layout;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
-use jindou_plan::{Condition, JoinKey, JoinKind, Match, MatchBy, Relation, Slot};
+use jindou_plan::{Condition, JoinKind, Match, MatchBy, Relation, Slot, operator};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +27,14 @@ pub(crate) struct Key {
     pub left: usize,
     /// Column of the held rows.
     pub right: usize,
+}
+
+/// A key that need not match where another one does.
+#[derive(Clone, Copy)]
+pub(crate) struct Alternative {
+    pub key: Key,
+    /// The row's own term is not the one to look up.
+    pub by_value: bool,
 }
 
 /// How the sides go together: columns of the rows that stream, that are held, and that come out.
@@ -43,6 +51,8 @@ pub(crate) struct Shape<'a> {
     /// Second bounds: the place in `by_value` of a comparison by order, and another one with the same held column, the first
     /// of whose sides is this column.
     pub bounds: Vec<(usize, Relation, usize)>,
+    /// Of these one at least must match, unless there are none. Either side's may be unbound.
+    pub either: Vec<Alternative>,
     /// Columns of the held rows that must be bound.
     needed: Vec<usize>,
     /// A side lacks a column that must match: no pair does.
@@ -59,14 +69,16 @@ pub(crate) struct Shape<'a> {
 impl<'a> Shape<'a> {
     /// # Errors
     /// `Limit` for more than 64 keys that may be unbound.
-    pub fn new(
-        kind: JoinKind,
-        left: &[Slot],
-        right: &[Slot],
-        on: &[JoinKey],
-        matches: &[Match],
-        condition: Option<&'a Condition>,
-    ) -> Result<Self> {
+    pub fn new(op: &'a operator::Join, left: &[Slot], right: &[Slot]) -> Result<Self> {
+        let operator::Join {
+            kind,
+            on,
+            condition,
+            matches,
+            either,
+            ..
+        } = op;
+        let (kind, condition) = (*kind, condition.as_ref());
         let (mut sure, mut unsure, mut added) = (vec![], vec![], vec![]);
         let mut both = left.to_vec();
         let left_layout = Layout::new(left);
@@ -95,14 +107,20 @@ impl<'a> Shape<'a> {
         let mut never = false;
         let (mut valued, mut by_value, mut needed) = (Vec::<Key>::new(), vec![], vec![]);
         let mut bounds = vec![];
-        for m in matches {
+        let key_of = |m: &Match| {
             let of = |slots: &[Slot], slot| slots.iter().position(|s| *s == slot);
-            let (Some(l), Some(r)) = (of(left, m.left), of(right, m.right)) else {
+            Some(Key {
+                left: of(left, m.left)?,
+                right: of(right, m.right)?,
+            })
+        };
+        for m in matches {
+            let Some(key) = key_of(m) else {
                 never = true;
                 continue;
             };
+            let (l, r) = (key.left, key.right);
             needed.push(r);
-            let key = Key { left: l, right: r };
             let is_order = |by: &MatchBy| matches!(by, MatchBy::Order(_));
             let sorted =
                 (valued.iter().zip(&by_value)).position(|(k, by)| k.right == r && is_order(by));
@@ -116,9 +134,20 @@ impl<'a> Shape<'a> {
             }
         }
         sure.append(&mut valued);
+        let alternatives: Vec<Alternative> = either
+            .iter()
+            .filter_map(|m| {
+                Some(Alternative {
+                    key: key_of(m)?,
+                    by_value: m.by == MatchBy::Value,
+                })
+            })
+            .collect();
+        never |= alternatives.is_empty() && !either.is_empty();
         let output = match kind {
             JoinKind::Inner | JoinKind::Left => both.clone(),
             JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => left.to_vec(),
+            JoinKind::Mark(to) => left.iter().copied().chain([to]).collect(),
         };
         Ok(Self {
             kind,
@@ -127,6 +156,7 @@ impl<'a> Shape<'a> {
             sure,
             by_value,
             bounds,
+            either: alternatives,
             needed,
             never,
             unsure,
@@ -150,7 +180,7 @@ pub(crate) struct Index {
     starts: Vec<u32>,
     /// Row by place; empty when the rows lie in this order.
     order: Vec<u32>,
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl Index {
@@ -191,8 +221,8 @@ pub(crate) struct Class {
     pub rows: usize,
     /// By all keys that are bound.
     main: Arc<Index>,
-    /// By fewer of the unsure keys.
-    others: Mutex<FxHashMap<u64, Arc<Index>>>,
+    /// By an alternative, or by fewer of the unsure keys.
+    others: Mutex<FxHashMap<(Option<usize>, u64), Arc<Index>>>,
     charge: Charge,
 }
 
@@ -201,12 +231,21 @@ pub(crate) struct JoinTable<'a> {
     pub classes: Vec<Class>,
     /// The terms of each key that is looked up by value.
     pub terms: Vec<Terms>,
+    /// The same of each alternative.
+    pub either: Vec<Option<Terms>>,
+    /// Ids of `false` and `true`, for a mark.
+    pub booleans: [u32; 2],
     budget: MemoryBudget,
 }
 
 impl<'a> JoinTable<'a> {
     /// Takes the right side's rows.
-    pub fn build(shape: Shape<'a>, held: RowBuffer, run: &Run<'_>) -> Result<Self> {
+    pub fn build(
+        shape: Shape<'a>,
+        held: RowBuffer,
+        booleans: [u32; 2],
+        run: &Run<'_>,
+    ) -> Result<Self> {
         let budget = run.budget.clone();
         let held = bound(held, &shape.needed, run)?;
         let mut terms = Vec::new();
@@ -217,6 +256,13 @@ impl<'a> JoinTable<'a> {
             .zip(&shape.by_value)
         {
             terms.push(Terms::new(&held, key.right, *by, run)?);
+        }
+        let mut either = Vec::new();
+        for a in &shape.either {
+            either.push(match a.by_value {
+                true => Some(Terms::new(&held, a.key.right, MatchBy::Value, run)?),
+                false => None,
+            });
         }
         let mut classes = Vec::new();
         if shape.unsure.is_empty() {
@@ -230,6 +276,8 @@ impl<'a> JoinTable<'a> {
             shape,
             classes,
             terms,
+            either,
+            booleans,
             budget,
         })
     }
@@ -239,28 +287,38 @@ impl<'a> JoinTable<'a> {
         let tables = self
             .classes
             .iter()
-            .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main._charge.bytes());
-        tables.sum::<u64>() + self.terms.iter().map(Terms::held).sum::<u64>()
+            .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main.charge.bytes());
+        let terms = self.terms.iter().chain(self.either.iter().flatten());
+        tables.sum::<u64>() + terms.map(Terms::held).sum::<u64>()
     }
 
-    /// The keys that rows with the unsure keys `mask` are matched by in a class.
-    pub fn keys(&self, mask: u64) -> impl Iterator<Item = Key> {
-        keys(&self.shape, mask)
+    /// The keys that rows with the unsure keys `mask` are matched by in a class, an alternative's among them.
+    pub fn keys(&self, alternative: Option<usize>, mask: u64) -> impl Iterator<Item = Key> {
+        keys(&self.shape, alternative, mask)
     }
 
-    /// The index of a class by the sure keys and the unsure ones in `mask`, a subset of the class's own.
-    pub fn index(&self, run: &Run<'_>, class: &Class, mask: u64) -> Result<Arc<Index>> {
-        if mask == class.mask {
+    /// The index of a class by the sure keys, an alternative and the unsure keys in `mask`, a subset of the class's own.
+    pub fn index(
+        &self,
+        run: &Run<'_>,
+        class: &Class,
+        alternative: Option<usize>,
+        mask: u64,
+    ) -> Result<Arc<Index>> {
+        if alternative.is_none() && mask == class.mask {
             return Ok(Arc::clone(&class.main));
         }
         let mut others = sync::lock(&class.others);
-        if let Some(index) = others.get(&mask) {
+        if let Some(index) = others.get(&(alternative, mask)) {
             return Ok(Arc::clone(index));
         }
-        let columns: Vec<&[u32]> = keys(&self.shape, mask)
+        let columns: Vec<&[u32]> = keys(&self.shape, alternative, mask)
             .map(|k| class.columns.get(k.right).map_or(&[][..], Vec::as_slice))
             .collect();
         let mut numbering = Numbering::new(columns.len(), class.rows, &self.budget)?;
+        if let [column] = columns[..] {
+            numbering.span(std::iter::once(column))?;
+        }
         for from in (0..class.rows).step_by(run.batch_rows) {
             run.check()?;
             let to = class.rows.min(from + run.batch_rows);
@@ -271,6 +329,8 @@ impl<'a> JoinTable<'a> {
             numbering.add(&part, to - from)?;
         }
         let (mut index, place_of_row) = numbering.finish()?;
+        let bytes = index.charge.bytes() as usize + class.rows * 4;
+        index.charge.set(bytes)?;
         let mut order = vec![0; class.rows];
         for (row, &place) in (0u32..).zip(&place_of_row) {
             if let Some(o) = order.get_mut(place as usize) {
@@ -279,19 +339,25 @@ impl<'a> JoinTable<'a> {
         }
         index.order = order;
         let index = Arc::new(index);
-        others.insert(mask, Arc::clone(&index));
+        others.insert((alternative, mask), Arc::clone(&index));
         Ok(index)
     }
 }
 
-fn keys<'s>(shape: &'s Shape<'_>, mask: u64) -> impl Iterator<Item = Key> + 's {
+fn keys<'s>(
+    shape: &'s Shape<'_>,
+    alternative: Option<usize>,
+    mask: u64,
+) -> impl Iterator<Item = Key> + 's {
     let unsure = shape
         .unsure
         .iter()
         .enumerate()
         .filter(move |(i, _)| mask >> i & 1 == 1)
         .map(|(_, k)| *k);
-    shape.sure.iter().copied().chain(unsure)
+    let one = alternative.and_then(|a| shape.either.get(a));
+    let sure = shape.sure.iter().copied();
+    sure.chain(one.map(|a| a.key)).chain(unsure)
 }
 
 /// The held rows in which all of these columns are bound.
@@ -399,7 +465,7 @@ impl Class {
                 )
             })?;
         let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
-        let right: Vec<usize> = keys(shape, mask).map(|k| k.right).collect();
+        let right: Vec<usize> = keys(shape, None, mask).map(|k| k.right).collect();
         let mut numbering = Numbering::new(right.len(), rows, run.budget)?;
         if let [column] = right[..] {
             numbering.span(held.chunks().iter().map(|c| c.view().column(column)))?;
@@ -498,7 +564,7 @@ impl Numbering {
                 keys: self.keys,
                 starts: vec![],
                 order: vec![],
-                _charge: self.charge,
+                charge: self.charge,
             };
             return Ok((index, self.of_row));
         }
@@ -526,7 +592,7 @@ impl Numbering {
             keys: self.keys,
             starts,
             order: vec![],
-            _charge: self.charge,
+            charge: self.charge,
         };
         Ok((index, self.of_row))
     }

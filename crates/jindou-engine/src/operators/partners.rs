@@ -6,7 +6,7 @@ use crate::explore::Run;
 use crate::row_buffer::RowBuffer;
 use crate::values::{Equals, Later, Ordered, Partners};
 use jindou_model::{Holder, Result};
-use jindou_plan::{JoinKind, MatchBy, Relation};
+use jindou_plan::{MatchBy, Relation};
 use rustc_hash::FxHashSet;
 
 /// The terms of a column of the held rows, ready to be asked which of them a term matches.
@@ -73,22 +73,43 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
+    /// Of the comparisons of which all must be true.
     pub fn new(shape: &Shape<'_>, run: &Run<'_>) -> Self {
-        let n = shape.by_value.len();
+        Self::of(shape, &shape.by_value, shape.sure.len() == 1, run)
+    }
+
+    /// Of an alternative.
+    pub fn of_one(shape: &Shape<'_>, run: &Run<'_>) -> Self {
+        Self::of(shape, &[MatchBy::Value], shape.sure.is_empty(), run)
+    }
+
+    /// `is_alone`: there are no other keys that are always bound.
+    fn of(shape: &Shape<'_>, by: &[MatchBy], is_alone: bool, run: &Run<'_>) -> Self {
+        let n = by.len();
         let asker = |by: &MatchBy| match by {
             MatchBy::Order(_) => Asker::Ordered(Later::new(run)),
             MatchBy::Term | MatchBy::Value => Asker::Equal(Partners::new(run)),
         };
         Self {
             terms: vec![vec![]; n],
-            askers: shape.by_value.iter().map(asker).collect(),
-            first: !matches!(shape.kind, JoinKind::Inner | JoinKind::Left)
+            askers: by.iter().map(asker).collect(),
+            first: !shape.kind.gives_pairs()
                 && shape.condition.is_none()
                 && shape.unsure.is_empty()
-                && shape.sure.len() == 1,
+                && is_alone,
             lists: vec![vec![]; n],
             ..Self::default()
         }
+    }
+
+    /// True if the first comparison is true of the two terms.
+    pub fn has_pair(&mut self, run: &Run<'_>, set: &Terms, id: u32, held: u32) -> Result<bool> {
+        Ok(match (self.askers.first_mut(), set) {
+            (Some(Asker::Equal(partners)), Terms::Equal(set)) => {
+                partners.of(run, set, id)?.binary_search(&held).is_ok()
+            }
+            _ => false,
+        })
     }
 
     /// Begins with another batch.

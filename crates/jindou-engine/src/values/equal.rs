@@ -246,7 +246,7 @@ impl Partners {
         }
     }
 
-    /// Terms of the set for which `=` with this one is true, in no order. A term that equals only itself is given whether the
+    /// Terms of the set for which `=` with this one is true, by their ids. A term that equals only itself is given whether the
     /// set has it or not.
     ///
     /// # Errors
@@ -303,6 +303,9 @@ impl Partners {
                     }
                 }
             }
+        }
+        if let Some(new) = self.list.get_mut(from..) {
+            new.sort_unstable();
         }
         let to = self.list.len();
         self.memo.insert(id, (from as u32, to as u32));

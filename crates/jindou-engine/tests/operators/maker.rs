@@ -325,14 +325,24 @@ impl Maker<'_> {
             JoinKind::Semi,
             JoinKind::Anti,
             JoinKind::Minus,
-        ][self.rng.below(5)];
+            JoinKind::Mark(0),
+        ][self.rng.below(6)];
+        let kind = match kind {
+            JoinKind::Mark(_) => {
+                let to = self.fresh();
+                self.made.insert(to);
+                JoinKind::Mark(to)
+            }
+            kind => kind,
+        };
         let mut both = l.clone();
         for (s, sure) in &r {
             let e = both.entry(*s).or_insert(false);
             *e |= *sure && kind == JoinKind::Inner;
         }
-        let mut matches = vec![];
-        if kind != JoinKind::Minus && self.rng.chance(40) {
+        let (mut matches, mut either) = (vec![], vec![]);
+        if kind != JoinKind::Minus && self.rng.chance(60) {
+            let is_either = self.rng.chance(40);
             for _ in 0..1 + self.rng.below(3) {
                 let pick = |rng: &mut Rng, from: &Slots| {
                     from.keys().nth(rng.below(from.len().max(1))).copied()
@@ -340,7 +350,8 @@ impl Maker<'_> {
                 if let (Some(left), Some(right)) =
                     (pick(&mut self.rng, &l), pick(&mut self.rng, &r))
                 {
-                    let by = match self.rng.below(6) {
+                    let ways = if is_either { 4 } else { 6 };
+                    let by = match self.rng.below(ways) {
                         0 | 1 => MatchBy::Term,
                         2 | 3 => MatchBy::Value,
                         _ => MatchBy::Order(
@@ -352,17 +363,17 @@ impl Maker<'_> {
                             ][self.rng.below(4)],
                         ),
                     };
-                    matches.push(Match { left, right, by });
+                    let one = Match { left, right, by };
+                    if is_either { &mut either } else { &mut matches }.push(one);
                 }
             }
         }
         let condition = (!matches!(kind, JoinKind::Inner | JoinKind::Minus) && self.rng.chance(50))
             .then(|| self.condition(&both, 1));
-        let slots = if matches!(kind, JoinKind::Inner | JoinKind::Left) {
-            both
-        } else {
-            l
-        };
+        let mut slots = if kind.gives_pairs() { both } else { l };
+        if let JoinKind::Mark(to) = kind {
+            slots.insert(to, true);
+        }
         let op = Operator::Join(operator::Join {
             kind,
             left: Box::new(left),
@@ -370,6 +381,7 @@ impl Maker<'_> {
             on,
             condition,
             matches,
+            either,
         });
         (op, slots)
     }

@@ -116,6 +116,7 @@ impl Model<'_> {
                 right,
                 condition,
                 matches,
+                either,
                 ..
             }) => {
                 let right = self.rows(right, outer);
@@ -125,6 +126,7 @@ impl Model<'_> {
                         .iter()
                         .filter(|r| *kind != JoinKind::Minus || r.keys().any(|k| l.contains_key(k)))
                         .filter(|r| matches.iter().all(|m| is_match(m, &l, r)))
+                        .filter(|r| either.is_empty() || either.iter().any(|m| is_match(m, &l, r)))
                         .filter_map(|r| merged(&l, r))
                         .filter(|r| condition.as_ref().is_none_or(|c| truth(c, r) == Some(true)))
                         .collect();
@@ -134,6 +136,11 @@ impl Model<'_> {
                         JoinKind::Left => out.extend(pairs),
                         JoinKind::Semi if !pairs.is_empty() => out.push(l),
                         JoinKind::Anti | JoinKind::Minus if pairs.is_empty() => out.push(l),
+                        JoinKind::Mark(to) => {
+                            let mut l = l;
+                            l.insert(*to, V::Truth(!pairs.is_empty()));
+                            out.push(l);
+                        }
                         _ => {}
                     }
                 }

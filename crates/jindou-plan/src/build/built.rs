@@ -197,7 +197,16 @@ pub(crate) fn hash_join(
     kind: JoinKind,
     condition: Option<Condition>,
 ) -> Built {
-    match_join(left, right, kind, vec![], condition)
+    match_join(left, right, kind, Matches::default(), condition)
+}
+
+/// Comparisons of the two sides of a join.
+#[derive(Default)]
+pub(crate) struct Matches {
+    /// All of them must be true.
+    pub all: Vec<Match>,
+    /// One of them at least must be true, unless there are none.
+    pub either: Vec<Match>,
 }
 
 /// Both sides matched on all slots that both have, and by comparisons.
@@ -205,9 +214,13 @@ pub(crate) fn match_join(
     left: Built,
     right: Built,
     kind: JoinKind,
-    matches: Vec<Match>,
+    matches: Matches,
     condition: Option<Condition>,
 ) -> Built {
+    let Matches {
+        all: matches,
+        either,
+    } = matches;
     let shared = left.possible.and(&right.possible);
     let on: Vec<JoinKey> = shared
         .iter()
@@ -217,7 +230,8 @@ pub(crate) fn match_join(
             right_bound: right.certain.has(slot),
         })
         .collect();
-    let (rows, own) = cost::matching(kind, left.rows, right.rows, on.len(), &matches);
+    let compared = (&matches[..], either.len());
+    let (rows, own) = cost::matching(kind, left.rows, right.rows, on.len(), compared);
     let cost = left.cost + right.cost + own;
     let texts = match kind {
         JoinKind::Inner | JoinKind::Left => texts_of_both(&left, &right),
@@ -237,6 +251,10 @@ pub(crate) fn match_join(
         }
         JoinKind::Left => possible.add(&right.possible),
         JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => {}
+        JoinKind::Mark(slot) => {
+            certain.insert(slot);
+            possible.insert(slot);
+        }
     }
     Built {
         op: Operator::Join(operator::Join {
@@ -246,6 +264,7 @@ pub(crate) fn match_join(
             on,
             condition,
             matches,
+            either,
         }),
         certain,
         possible,
@@ -257,10 +276,7 @@ pub(crate) fn match_join(
 }
 
 pub(crate) fn filtered(b: Built, c: Condition) -> Built {
-    let each = match &c {
-        Condition::General(_) => cost::condition(&c),
-        _ => 2.0 * OUT,
-    };
+    let each = cost::condition(&c);
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;
     match b.op {

@@ -189,11 +189,7 @@ impl Builder<'_> {
         kind: JoinKind,
     ) -> Option<Built> {
         let peeled = self.peeled(body, &input.possible)?;
-        if !peeled
-            .between
-            .iter()
-            .any(|f| keyed::slots_compared(f).is_some())
-        {
+        if !peeled.between.iter().any(|f| keyed::compares(f)) {
             return None;
         }
         let alone = |core: &Node| {
@@ -230,7 +226,7 @@ impl Builder<'_> {
         };
         let compares = |b: &Node| {
             let between = part(b, &input.possible).map(|p| p.between);
-            between.is_some_and(|all| all.iter().any(|f| keyed::slots_compared(f).is_some()))
+            between.is_some_and(|all| all.iter().any(|f| keyed::compares(f)))
         };
         if branches.len() > MOST || !branches.iter().any(compares) {
             return None;

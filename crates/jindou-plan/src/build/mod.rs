@@ -29,7 +29,9 @@ use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpre
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-pub(crate) use built::{Built, apply_op, filtered, hash_join, match_join, nothing, row_of, unit};
+pub(crate) use built::{
+    Built, Matches, apply_op, filtered, hash_join, match_join, nothing, row_of, unit,
+};
 use built::{Nodes, group, is_unit, on_steps, slice, union};
 pub(crate) use reach::Reaches;
 use rows::nodes_of;
@@ -296,7 +298,7 @@ impl Builder<'_> {
 
     /// Parts that only an `=` of their values connects, joined by it.
     fn explore_parts(&mut self, bgp: &Bgp) -> Option<Built> {
-        let compares = |f: &Arc<Expr>| keyed::slots_compared(f).is_some();
+        let compares = |f: &Arc<Expr>| keyed::compares(f);
         if !bgp.filters.iter().any(compares) {
             return None;
         }
@@ -455,7 +457,8 @@ impl Builder<'_> {
         let join = match kind {
             ApplyKind::Semi => Some(JoinKind::Semi),
             ApplyKind::Anti => Some(JoinKind::Anti),
-            _ => None,
+            ApplyKind::Mark(slot) => Some(JoinKind::Mark(slot)),
+            ApplyKind::Inner | ApplyKind::Left => None,
         };
         let is_independent = shared.is_within(&input.certain)
             && shared.is_within(&op_certain(body))

@@ -181,7 +181,8 @@ impl Builder<'_> {
             } else {
                 (&built, &at)
             };
-            let (rows, own) = cost::matching(JoinKind::Inner, large.rows, small.rows, keys, &[]);
+            let (rows, own) =
+                cost::matching(JoinKind::Inner, large.rows, small.rows, keys, (&[], 0));
             let hashed = at.cost + built.cost + own + rows * ROW_AHEAD;
             // What it costs is found out without the operators that give the rows.
             let tried = self.go_on(row_of(&at, &shared), node);

@@ -53,6 +53,17 @@ pub enum JoinKind {
     Anti,
     /// Rows of the left side without a compatible partner that shares at least one **bound** slot (MINUS).
     Minus,
+    /// Rows of the left side, once, with `xsd:boolean` true in this slot if they have a partner, false if not (EXISTS inside an
+    /// expression).
+    Mark(Slot),
+}
+
+impl JoinKind {
+    /// True if each matching pair is a row.
+    #[must_use]
+    pub fn gives_pairs(self) -> bool {
+        matches!(self, Self::Inner | Self::Left)
+    }
 }
 
 /// Two independent inputs, matched on their shared slots.
@@ -66,17 +77,20 @@ pub struct Join {
     pub right: Box<Operator>,
     /// Exactly the slots that both sides have.
     pub on: Vec<JoinKey>,
-    /// For `Left` and `Semi`/`Anti`: more that a matching pair must satisfy, over the slots of both sides.
+    /// For `Left`, `Semi`, `Anti` and `Mark`: more that a matching pair must satisfy, over the slots of both sides.
     pub condition: Option<Condition>,
     /// For all but `Minus`: what else must be true of a matching pair.
     pub matches: Vec<Match>,
+    /// For all but `Minus`, and only without `matches`: equalities one of which at least must be true of a matching pair, unless
+    /// there are none.
+    pub either: Vec<Match>,
 }
 
 impl Join {
     fn right_role(&self) -> Role {
         match self.kind {
             JoinKind::Inner | JoinKind::Left => Role::Held,
-            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus => Role::Sought,
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus | JoinKind::Mark(_) => Role::Sought,
         }
     }
 
@@ -107,6 +121,13 @@ impl Facts for Join {
             JoinKind::Semi => "semi-join",
             JoinKind::Anti => "anti-join",
             JoinKind::Minus => "minus",
+            JoinKind::Mark(_) => "mark join",
+        }
+    }
+
+    fn binds(&self, f: &mut dyn FnMut(Slot)) {
+        if let JoinKind::Mark(s) = self.kind {
+            f(s);
         }
     }
 
@@ -122,7 +143,7 @@ impl Facts for Join {
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let mut keys: SlotSet = self.on.iter().map(|k| k.slot).collect();
-        for m in &self.matches {
+        for m in self.matches.iter().chain(&self.either) {
             keys.insert(m.left);
             keys.insert(m.right);
         }
@@ -154,6 +175,7 @@ impl Facts for Join {
     fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
         weigh::list::<JoinKey>(self.on.len())
             + weigh::list::<Match>(self.matches.len())
+            + weigh::list::<Match>(self.either.len())
             + self
                 .condition
                 .as_ref()
@@ -162,7 +184,11 @@ impl Facts for Join {
 
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
         let name = match self.kind {
-            JoinKind::Inner if self.on.is_empty() && self.matches.is_empty() => "product",
+            JoinKind::Inner
+                if self.on.is_empty() && self.matches.is_empty() && self.either.is_empty() =>
+            {
+                "product"
+            }
             JoinKind::Inner if self.is_sorted() => "range join",
             JoinKind::Inner => "hash join",
             JoinKind::Left if self.is_sorted() => "range left join",
@@ -172,6 +198,8 @@ impl Facts for Join {
             JoinKind::Semi => "hash semi-join",
             JoinKind::Anti => "hash anti-join",
             JoinKind::Minus => "minus",
+            JoinKind::Mark(_) if self.is_sorted() => "range mark join",
+            JoinKind::Mark(_) => "hash mark join",
         };
         let key = |k: &JoinKey| {
             let maybe = if k.left_bound && k.right_bound {
@@ -182,14 +210,19 @@ impl Facts for Join {
             format!("{}{maybe}", e.slot(k.slot))
         };
         let mut keys = show::listed(&self.on, key);
-        keys.extend(show::listed(&self.matches, |m| {
+        let compared = |m: &Match| {
             let (l, r) = (e.slot(m.left), e.slot(m.right));
             match m.by {
                 MatchBy::Term => format!("sameTerm({l}, {r})"),
                 MatchBy::Value => format!("{l} = {r}"),
                 MatchBy::Order(relation) => format!("{l} {} {r}", sign(relation)),
             }
-        }));
+        };
+        keys.extend(show::listed(&self.matches, compared));
+        if !self.either.is_empty() {
+            let either = show::list(&self.either, " or ", compared);
+            keys.push(format!("either {either}"));
+        }
         let on = if keys.is_empty() {
             String::new()
         } else {
@@ -200,9 +233,14 @@ impl Facts for Join {
             .as_ref()
             .map_or(String::new(), |c| format!(" if {}", e.condition(c)));
         let (l, r) = (e.node(&self.left, outer), e.node(&self.right, outer));
-        let (rows, own) = cost::matching(self.kind, l.rows, r.rows, self.on.len(), &self.matches);
+        let compared = (&self.matches[..], self.either.len());
+        let (rows, own) = cost::matching(self.kind, l.rows, r.rows, self.on.len(), compared);
+        let what = match self.kind {
+            JoinKind::Mark(s) => format!("{} = whether there is (EXISTS), ", e.slot(s)),
+            _ => String::new(),
+        };
         Node {
-            text: format!("{name}{on}{when}"),
+            text: format!("{what}{name}{on}{when}"),
             rows,
             cost: l.cost + r.cost + own,
             steps: vec![],

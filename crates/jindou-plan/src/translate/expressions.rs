@@ -262,6 +262,20 @@ pub(super) fn has_exists(e: &Expression) -> bool {
     found
 }
 
+/// True if the expression names a variable of one of these slots, EXISTS's patterns included.
+pub(super) fn reads(e: &Expression, slots: &SlotSet, env: &Env) -> bool {
+    let named = |v: &Variable| env.slots.get(v).is_some_and(|s| slots.has(*s));
+    let mut patterns = vec![];
+    let mut found = false;
+    walk(e, &mut |e| match e {
+        Expression::Variable(v) | Expression::Bound(v) => found |= named(v),
+        Expression::Exists(p) => patterns.push(p),
+        _ => {}
+    });
+    let mut of_slots = env.slots.iter().filter(|v| slots.has(*v.1));
+    found || !patterns.is_empty() && of_slots.any(|v| patterns.iter().any(|p| p.mentions(v.0)))
+}
+
 /// True if `v` is an aggregate of the group that this is made of.
 pub(super) fn is_aggregate(p: &GraphPattern, v: &Variable) -> bool {
     match p {

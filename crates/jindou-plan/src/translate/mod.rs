@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use columns::Columns;
 pub(crate) use depth::depth_is_within;
-use expressions::has_exists;
+use expressions::{has_exists, reads};
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};
 
@@ -257,10 +257,10 @@ impl Translator {
                     }
                     return self.service_by_rows(left, right, env, ApplyKind::Left);
                 }
-                let right = self.pattern(right, env, place)?;
+                let mut right = self.pattern(right, env, place)?;
                 let left = in_some_graph(left, &right.uses, place);
                 let both = left.possible.or(&right.possible);
-                let mut condition = vec![];
+                let (mut condition, mut inside) = (vec![], vec![]);
                 let mut exists = false;
                 if let Some(e) = expression {
                     for c in conjuncts(e) {
@@ -268,13 +268,23 @@ impl Translator {
                             return Err(GIVEN_UP.into());
                         }
                         if has_exists(c) {
-                            exists = true;
+                            let foreign = left.possible.minus(&right.certain);
+                            if self.is_varying(c) || reads(c, &foreign, env) {
+                                exists = true;
+                            } else {
+                                inside.push(c);
+                            }
                         } else {
                             condition.push(self.expr(c, &both, env));
                         }
                     }
                 }
                 if !exists {
+                    // What reads nothing of the left side may as well hold before it comes in.
+                    for c in inside {
+                        let scope = right.possible.clone();
+                        right = self.filter(right, c, env, place, &scope)?;
+                    }
                     return Ok(Node::left_join(left, right, condition));
                 }
                 // For each row of the left side: its partners on which the condition, EXISTS and all, is true.

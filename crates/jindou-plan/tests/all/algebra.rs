@@ -3,7 +3,7 @@
 
 use crate::interpret;
 use interpret::Data;
-use jindou_plan::{Form, MatchBy, Operator, Plan, PlanOptions, Walk};
+use jindou_plan::{Form, JoinKind, MatchBy, Operator, Plan, PlanOptions, Walk};
 use jindou_store::{Snapshot, testing};
 use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
 use oxrdf::Quad;
@@ -26,12 +26,19 @@ impl Tally {
     fn note(&mut self, plan: &Plan) {
         plan.root.walk(&mut |op| {
             if let Operator::Join(j) = op {
+                let kind = match j.kind {
+                    JoinKind::Mark(_) => "Mark".to_owned(),
+                    other => format!("{other:?}"),
+                };
                 for m in &j.matches {
                     let by = match m.by {
                         MatchBy::Order(_) => "Order".to_owned(),
                         other => format!("{other:?}"),
                     };
-                    self.matched.insert(format!("{:?} by {by}", j.kind));
+                    self.matched.insert(format!("{kind} by {by}"));
+                }
+                if !j.either.is_empty() {
+                    self.matched.insert(format!("{kind} by either"));
                 }
             }
             Walk::Into
@@ -179,8 +186,8 @@ fn plans_mean_what_spareval_says() {
 #[test]
 fn plans_of_comparisons_mean_what_spareval_says() {
     let matched = run(1, 60, 20, COMPARING);
-    for kind in ["Inner", "Left", "Semi", "Anti"] {
-        for by in ["Term", "Value", "Order"] {
+    for kind in ["Inner", "Left", "Semi", "Anti", "Mark"] {
+        for by in ["Term", "Value", "Order", "either"] {
             let way = format!("{kind} by {by}");
             assert!(matched.contains(&way), "no {way}: {matched:?}");
         }

@@ -177,7 +177,8 @@ impl Data<'_> {
                 on,
                 condition: None,
                 matches,
-            }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
+                either,
+            }) if either.is_empty() && on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let (left, right) = (self.operator(left)?, self.operator(right)?);
                 if left.len() * right.len() > MAX_ROWS {
                     return None;

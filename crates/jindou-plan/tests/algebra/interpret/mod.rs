@@ -177,6 +177,7 @@ impl<'a> Data<'a> {
                 on,
                 condition,
                 matches,
+                either,
             }) => {
                 let l = self.operator(left, outer)?;
                 let r = self.operator(right, outer)?;
@@ -203,6 +204,10 @@ impl<'a> Data<'a> {
                         if !matches.iter().all(|m| self.is_match(a, b, m)) {
                             continue;
                         }
+                        assert!(matches.is_empty() || either.is_empty());
+                        if !either.is_empty() && !either.iter().any(|m| self.is_match(a, b, m)) {
+                            continue;
+                        }
                         if condition
                             .as_ref()
                             .is_none_or(|c| self.test(&both, c) == Some(true))
@@ -217,6 +222,13 @@ impl<'a> Data<'a> {
                         JoinKind::Semi if !partners.is_empty() => out.push(a.clone()),
                         JoinKind::Anti | JoinKind::Minus if partners.is_empty() => {
                             out.push(a.clone());
+                        }
+                        JoinKind::Mark(s) => {
+                            let b = Literal::from(!partners.is_empty());
+                            let id = self.id(&term::encode(&b.into()));
+                            let mut row = a.clone();
+                            assert!(row.insert(*s, id).is_none());
+                            out.push(row);
                         }
                         _ => {}
                     }

@@ -1,0 +1,84 @@
+//! Keys of a join of which one match is enough: each is looked up in an index of its own.
+
+use super::join_table::{Class, JoinTable, Shape};
+use super::partners::Expansion;
+use crate::batch::View;
+use crate::explore::Run;
+use jindou_model::Result;
+
+/// One worker's way to look up alternatives.
+#[derive(Default)]
+pub(super) struct Alternatives {
+    /// Of each alternative that is looked up by value.
+    expansions: Vec<Expansion>,
+    /// Rows of the batch that an alternative is looked up for.
+    pub rows: Vec<u32>,
+}
+
+impl Alternatives {
+    pub fn new(shape: &Shape<'_>, run: &Run<'_>) -> Self {
+        let expansion = |by_value: bool| match by_value {
+            true => Expansion::of_one(shape, run),
+            false => Expansion::default(),
+        };
+        Self {
+            expansions: shape.either.iter().map(|a| expansion(a.by_value)).collect(),
+            rows: vec![],
+        }
+    }
+
+    /// Takes an alternative's expansion.
+    pub fn take(&mut self, n: usize) -> Expansion {
+        self.expansions
+            .get_mut(n)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Puts it back.
+    pub fn put(&mut self, n: usize, expansion: Expansion) {
+        if let Some(place) = self.expansions.get_mut(n) {
+            *place = expansion;
+        }
+    }
+
+    /// Leaves of the pairs of a row of the batch and one of the class those that no alternative before `n` has found.
+    pub fn new_pairs(
+        &mut self,
+        run: &Run<'_>,
+        table: &JoinTable<'_>,
+        n: usize,
+        (rows, class): (View<'_>, &Class),
+        (left, right): (&mut Vec<u32>, &mut Vec<u32>),
+    ) -> Result<()> {
+        let before = table.shape.either.iter().zip(&table.either).take(n);
+        let mut kept = 0;
+        for at in 0..left.len().min(right.len()) {
+            let (row, held) = (left[at], right[at]);
+            let mut is_known = false;
+            for ((one, terms), expansion) in before.clone().zip(&mut self.expansions) {
+                let cell = |column: &[u32], at: u32| column.get(at as usize).copied().unwrap_or(0);
+                let id = cell(rows.column(one.key.left), row);
+                let column = class.columns.get(one.key.right);
+                let other = cell(column.map_or(&[][..], Vec::as_slice), held);
+                is_known = id != 0
+                    && other != 0
+                    && match terms {
+                        Some(terms) => expansion.has_pair(run, terms, id, other)?,
+                        None => id == other,
+                    };
+                if is_known {
+                    break;
+                }
+            }
+            if !is_known {
+                left[kept] = row;
+                right[kept] = held;
+                kept += 1;
+            }
+        }
+        left.truncate(kept);
+        right.truncate(kept);
+        Ok(())
+    }
+}

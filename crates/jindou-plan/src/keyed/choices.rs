@@ -1,0 +1,90 @@
+//! Conditions as alternatives: `?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`, `!(?a != ?b && ?c != ?d)`.
+
+use crate::expression::{parts, walk, weight};
+use jindou_syntax::algebra::Expression;
+use std::sync::Arc;
+
+/// Alternatives of a condition that is looked at: each is a table of its own.
+const MOST: usize = 16;
+/// Weight of a condition that is looked at.
+const MOST_WEIGHT: usize = 256;
+
+/// Conditions all of which are true where an alternative is.
+pub(super) type Choice = Vec<Expression>;
+
+/// Alternatives of which one at least is true wherever the condition is, and only there. `None` if there are too many of them.
+///
+/// An error in one alternative is none of the whole where another one is true, and elsewhere the condition is not true either way.
+pub(super) fn choices(e: &Expression) -> Option<Vec<Choice>> {
+    let mut out = vec![];
+    (weight(e) <= MOST_WEIGHT && add(e, false, &mut out)).then_some(out)
+}
+
+/// Adds the alternatives of the condition, or of its opposite; false if they are too many. Recurses as deep as the condition
+/// is heavy.
+fn add(e: &Expression, is_negated: bool, out: &mut Vec<Choice>) -> bool {
+    use Expression as E;
+    match (e, is_negated) {
+        (E::Not(e), _) => return add(e, !is_negated, out),
+        (E::Or(a, b), false) | (E::And(a, b), true) => {
+            return add(a, is_negated, out) && add(b, is_negated, out);
+        }
+        (E::In(a, list), false) => {
+            let (constants, others): (Vec<&E>, Vec<&E>) = list.iter().partition(|e| is_constant(e));
+            for other in others {
+                out.push(vec![E::Equal(Arc::clone(a), Arc::new(other.shared()))]);
+                if out.len() > MOST {
+                    return false;
+                }
+            }
+            if !constants.is_empty() {
+                let constants = constants.into_iter().map(E::shared).collect();
+                out.push(vec![E::In(Arc::clone(a), constants)]);
+            }
+        }
+        _ => {
+            let mut all = vec![];
+            add_parts(e, is_negated, &mut all);
+            out.push(all);
+        }
+    }
+    out.len() <= MOST
+}
+
+/// Adds the conditions that are all true where this one is, or its opposite. Recurses as deep as it is heavy.
+fn add_parts(e: &Expression, is_negated: bool, out: &mut Choice) {
+    use Expression as E;
+    match (e, is_negated) {
+        (E::Not(e), _) => add_parts(e, !is_negated, out),
+        (E::And(a, b), false) | (E::Or(a, b), true) => {
+            add_parts(a, is_negated, out);
+            add_parts(b, is_negated, out);
+        }
+        (e, false) => out.push(e.shared()),
+        (e, true) => out.push(E::Not(Arc::new(e.shared()))),
+    }
+}
+
+fn is_constant(e: &Expression) -> bool {
+    let mut varies = false;
+    walk(e, &mut |e| {
+        varies |= matches!(e, Expression::Variable(_) | Expression::Bound(_));
+    });
+    !varies
+}
+
+/// All of these as one condition; `None` if there are none.
+pub(super) fn conjunction(choice: &Choice) -> Option<Expression> {
+    choice
+        .iter()
+        .map(Expression::shared)
+        .reduce(|a, b| Expression::And(Arc::new(a), Arc::new(b)))
+}
+
+/// True if there may be several alternatives in the expression, or several conditions.
+pub(super) fn is_compound(e: &Expression) -> bool {
+    matches!(
+        e,
+        Expression::Or(..) | Expression::And(..) | Expression::Not(_) | Expression::In(..)
+    ) && !parts(e).is_empty()
+}
