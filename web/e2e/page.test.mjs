@@ -499,7 +499,7 @@ test("a token is asked for where one is wanted, and kept by the tab alone", asyn
   await page.getByRole("button", { name: "Run the update" }).click();
   await page.getByRole("textbox", { name: "Token" }).fill("not-a-token-0123456789");
   await page.getByRole("button", { name: "Use it" }).click();
-  await page.getByText("this token is not known here").waitFor();
+  await page.getByText("unknown token").waitFor();
   await shot(page, "token");
   await page.getByRole("textbox", { name: "Token" }).fill(writer);
   await page.getByRole("button", { name: "Use it" }).click();

@@ -201,8 +201,8 @@ fn mistakes_in_the_file_are_named_with_their_line() {
         ("threads = 100000\n", 1, &["from 1 to 4096"]),
         ("a = 1\na = 2\n", 2, &["duplicate"]),
         ("store = 'x\n", 1, &[]),
-        ("\nreplace = true\n", 2, &["what one call does"]),
-        ("[load]\ninto = 'x'\n", 2, &["what one call does"]),
+        ("\nreplace = true\n", 2, &["applies to a single call"]),
+        ("[load]\ninto = 'x'\n", 2, &["applies to a single call"]),
         ("[bench]\nx = 1\n", 1, &["no command bench"]),
         ("token = 't'\n", 1, &["chmod 600"]),
     ] {
@@ -222,7 +222,7 @@ fn files_of_settings_end_and_names_are_bytes() {
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
     let e = err(&run(at, &[], &["--config", "/dev/zero", "settings"]));
-    assert!(e.contains("/dev/zero: longer than"), "{e}");
+    assert!(e.contains("/dev/zero: too long"), "{e}");
     // An argument that is no UTF-8 hides no --config behind it.
     let odd = OsStr::from_bytes(b"odd-\xff.toml");
     fs::write(at.join(odd), "memory = '2G'\n").unwrap();

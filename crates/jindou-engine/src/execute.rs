@@ -156,7 +156,7 @@ pub(crate) fn drive(
                     .map_err(|e| {
                         Error::limit(
                             Resource::Threads,
-                            format!("no thread for a deep query: {e}"),
+                            format!("cannot start a thread for a deeply nested query: {e}"),
                         )
                     })?
                     .join()

@@ -80,7 +80,7 @@ impl Shard {
         if at as u64 >= u64::from(u32::MAX - FIRST_QUERY_ID) / SHARDS as u64 {
             return Err(Error::limit(
                 Resource::Numbers,
-                "the query makes too many different terms",
+                "the query creates too many distinct terms",
             ));
         }
         let held = bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
@@ -259,6 +259,6 @@ impl<'a> TermDecoder<'a> {
 
 fn no_term(id: u32) -> Error {
     Error::Store(format!(
-        "the dictionary has no readable term for vertex {id}: the store is damaged; `jindou check` says where"
+        "the store is damaged: the dictionary has no readable term for vertex {id}; `jindou check` shows where"
     ))
 }

@@ -612,7 +612,7 @@ fn explorer<'w, 'p>(
     if pipeline.is_none() {
         let leaf = shared.pipe.leaves.get(at);
         let Some((Source::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
-            return Err(Error::Internal("a leaf that is no exploration".into()));
+            return Err(Error::Internal("a leaf that is not an exploration".into()));
         };
         pipeline
             .insert(Pipeline::new(e, shared.run)?)

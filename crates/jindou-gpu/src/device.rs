@@ -133,7 +133,7 @@ impl Device {
             _ => Err(Error::limit(
                 Resource::Device,
                 format!(
-                    "the {} MiB of the GPU's memory that may be used are full",
+                    "the {} MiB of GPU memory that may be used are full",
                     self.limit >> 20
                 ),
             )),
@@ -424,7 +424,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         // Nothing may be copied to or from memory that goes. A device that does not answer is lost, and frees nothing.
         if self.failure().is_none() && self.wait_for_all(&CancelToken::new()).is_err() {
-            self.lose("it failed while it was closed");
+            self.lose("it failed while it was being closed");
         }
         let pinned = std::mem::take(
             self.pinned

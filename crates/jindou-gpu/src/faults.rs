@@ -146,7 +146,7 @@ unsafe impl Backend for Faults {
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
-        self.call("tell its memory")?;
+        self.call("report its memory")?;
         self.inner.memory()
     }
 
@@ -274,7 +274,7 @@ unsafe impl Backend for Faults {
     }
 
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64> {
-        self.call("tell the time")?;
+        self.call("report the time")?;
         self.inner.between(from, to)
     }
 

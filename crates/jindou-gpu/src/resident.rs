@@ -171,7 +171,7 @@ impl Arrays {
         });
         neighbours
             .take(ids)
-            .ok_or_else(|| Error::Internal("no room for an overlay that fits".into()))
+            .ok_or_else(|| Error::Internal("no room for an overlay".into()))
     }
 }
 

@@ -45,7 +45,7 @@ impl StoreLock {
             }
         }
         Err(Error::Store(format!(
-            "{}: somebody removes the lock again and again",
+            "{}: the lock file keeps being removed",
             path.display()
         )))
     }

@@ -102,7 +102,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
 }
 
 /// A promise to say what became of a record.
-#[must_use = "a record is not durable before its ticket says so"]
+#[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u32,
     slot: Arc<Slot>,
@@ -204,7 +204,12 @@ impl Log {
                 let shared = Arc::clone(&shared);
                 move || shared.run()
             })
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for the log: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start the log's thread: {e}"),
+                )
+            })?;
         found.time = begun.elapsed();
         let log = Self {
             shared,
@@ -234,7 +239,7 @@ impl Log {
         }
         if number != state.next {
             return Err(Error::Internal(format!(
-                "record {number} was given to the log in place of {}",
+                "the log was given record {number}, expected {}",
                 state.next
             )));
         }
@@ -262,7 +267,7 @@ impl Log {
         }
         if number != state.acknowledged + 1 || !state.queue.is_empty() {
             return Err(Error::Internal(format!(
-                "the log goes on from record {}, not {number}",
+                "the log continues from record {}, not {number}",
                 state.acknowledged + 1
             )));
         }

@@ -52,19 +52,19 @@ impl std::fmt::Display for Recovery {
         if self.skipped > 0 {
             write!(
                 f,
-                "; passed over {} that the base has",
+                "; skipped {} that the base already has",
                 plural(self.skipped, "record")
             )?;
         }
         if self.rewritten > 0 {
             write!(
                 f,
-                "; wrote {} again, not known to be durable",
+                "; rewrote {} not known to be durable",
                 plural(self.rewritten, "record")
             )?;
         }
         if let Some(cut) = &self.cut {
-            write!(f, "; cut a torn tail: {cut}")?;
+            write!(f, "; truncated a torn tail: {cut}")?;
         }
         if let Some(why) = &self.read_only {
             write!(f, "; {why}")?;

@@ -278,8 +278,9 @@ impl Writer {
                 self.broken = Some(Failure {
                     path: self.files.path(&c.name),
                     kind: io::ErrorKind::NotFound,
-                    what: "the log file was removed or replaced while it was in use. What was acknowledged is in \
-                           memory still: merge or back up this store before it is stopped; updates are refused until then"
+                    what: "the log file was removed or replaced while in use. Acknowledged updates are \
+                        still in memory: merge or back up this store before stopping it; updates are \
+                        refused until then"
                         .into(),
                     stays: true,
                 });
@@ -475,8 +476,8 @@ impl Writer {
                 let failure = Failure {
                     path: self.files.path(name),
                     kind: io::ErrorKind::AlreadyExists,
-                    what: "another process writes to this log; this one takes no more updates. Stop one of the two and \
-                           open the store again"
+                    what: "another process is writing to this log, so this one accepts no more updates. \
+                        Stop one of the two and reopen the store"
                         .into(),
                     stays: true,
                 };
@@ -491,7 +492,7 @@ impl Writer {
             path: self.files.path(name),
             kind: e.kind(),
             what: format!(
-                "the log cannot be written: {e}. Updates are refused until it can; queries go on"
+                "the log cannot be written: {e}. Updates are refused until it can be; queries still work"
             ),
             stays: false,
         }

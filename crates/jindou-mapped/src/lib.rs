@@ -123,12 +123,12 @@ impl MappedFile {
                 )
             }
             _ => format!(
-                "{path} could not be read while it was open: the disk failed, or the file was cut for a time"
+                "{path} could not be read while it was open: the disk failed, or the file was truncated for a time"
             ),
         };
         Error::Store(format!(
-            "{what}; nothing that was read from it since counts: put the file back as it was, or restore the store from a backup, \
-             and open it again"
+            "{what}; discard everything read from it since: put the file back as it was, or restore the \
+                store from a backup, and open it again"
         ))
     }
 

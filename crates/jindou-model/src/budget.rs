@@ -70,10 +70,10 @@ impl Holder {
             Self::OrderBy => "ORDER BY",
             Self::Distinct => "DISTINCT",
             Self::Correlated => "correlated part",
-            Self::Terms => "terms that the query makes",
+            Self::Terms => "terms that the query creates",
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
-            Self::Offload => "the rows of another executor",
+            Self::Offload => "rows of another executor",
             Self::Shards => "lists of other shards",
             Self::Text => "the text and its plan",
         }

@@ -147,7 +147,7 @@ impl Skipped {
                 }
                 _ => writeln!(out, "{bad}"),
             };
-            written.map_err(|e| Error::io("the file of errors", e))?;
+            written.map_err(|e| Error::io("the error file", e))?;
         }
         drop(all);
         let mut first = sync::lock(&self.first);

@@ -90,7 +90,7 @@ impl Compiler<'_> {
             _ => return None,
         };
         Some(if ids.is_empty() {
-            Compiled::False("a FILTER asks for a term that the store does not have".into())
+            Compiled::False("a FILTER needs a term that the store does not have".into())
         } else {
             Compiled::OneOf(slot, ids)
         })

@@ -581,7 +581,7 @@ pub(crate) fn stars(
             }
             if !there {
                 return Err(format!(
-                    "no characteristic set has all that ?{name} must have"
+                    "no characteristic set has all predicates that ?{name} needs"
                 ));
             }
         }

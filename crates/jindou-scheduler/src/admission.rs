@@ -50,11 +50,11 @@ pub enum Reason {
 
 /// A query that was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}; come back in {retry_after:?}", match .reason {
+#[error("{}; retry in {retry_after:?}", match .reason {
     Reason::Full => "the queue is full",
     Reason::Slow => "the query would wait too long",
-    Reason::Share => "this client has its share of the queue",
-    Reason::Closed => "no queries are taken any more",
+    Reason::Share => "this client already has its share of the queue",
+    Reason::Closed => "no more queries are accepted",
 })]
 pub struct Refused {
     /// Why.

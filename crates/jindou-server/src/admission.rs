@@ -42,10 +42,10 @@ struct Inner {
 /// Why a query was not taken in.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Crowded {
-    #[error("{0} queries and updates exist already, the most this server allows; try again")]
+    #[error("this server already has {0} queries and updates, its maximum; try again")]
     All(usize),
     #[error(
-        "{0} of your queries and updates exist already, the most one client may have here; read or end some of them"
+        "you already have {0} queries and updates here, the maximum for one client; read or cancel some of them"
     )]
     Share(usize),
 }

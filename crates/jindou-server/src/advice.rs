@@ -8,10 +8,10 @@ pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
         Error::Timeout(_) => Some("narrow the query"),
         Error::Limit(limit) if limit.resource == Resource::Memory => Some("narrow the query"),
         Error::Service { allowed: false, .. } => {
-            Some("the server's option --service-allow names those that may be asked")
+            Some("the server allows endpoints with its option --service-allow")
         }
         Error::Document { allowed: false, .. } => Some(
-            "the server's options --load-from and --load-allow name folders and hosts to load from",
+            "the server allows folders and hosts to load from with its options --load-from and --load-allow",
         ),
         _ => None,
     }

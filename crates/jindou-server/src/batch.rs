@@ -38,7 +38,7 @@ pub(crate) fn unknown(id: &str) -> Problem {
         StatusCode::NOT_FOUND,
         "prepared",
         format!(
-            "there is no prepared query {id} (any more); POST its text and parameters to /prepared again"
+            "no prepared query {id} (any more); POST its text and parameters to /prepared again"
         ),
     )
 }
@@ -175,7 +175,9 @@ impl Runner<'_> {
 
     fn answer(&mut self, item: &Json, out: &mut Vec<u8>) -> Result<(), Problem> {
         let id = item["id"].as_str().ok_or_else(|| {
-            Problem::bad_request("a query of a batch is {\"id\": …, \"values\": {…}}")
+            Problem::bad_request(
+                "each query of a batch must have the form {\"id\": …, \"values\": {…}}",
+            )
         })?;
         let number = u64::from_str_radix(id, 16).map_err(|_| unknown(id))?;
         if !self.sessions.contains_key(&number) {
@@ -198,7 +200,7 @@ impl Runner<'_> {
                 .and_then(|v| v.get(name))
                 .and_then(Json::as_str)
                 .ok_or_else(|| {
-                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                    Problem::bad_request(format!("no value for the parameter ${name}"))
                 })?;
             terms.push(Given::of(text).map_err(|e| {
                 Problem::bad_request(format!(

@@ -77,7 +77,7 @@ fn hosted(request: &Request) -> Result<(), Problem> {
             if host.is_some_and(|h| !h.contains('@') && h.parse::<Authority>().is_ok()) {
                 return Ok(());
             }
-            "the request's Host is no host"
+            "the request's Host header is not a host name"
         }
     };
     Err(Problem::bad_request(wrong))
@@ -98,7 +98,7 @@ fn sized(request: &Request) -> Result<(), Problem> {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         "request-head",
         format!(
-            "the request's head has {head} bytes; at most {} are taken: send the query in the body",
+            "the request's head has {head} bytes, more than the {} allowed: send the query in the body",
             crate::listen::MAX_HEAD
         ),
     ))
@@ -259,13 +259,13 @@ fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller
         Ok(None) => {
             return refuse(
                 "missing",
-                "this server wants a token: send 'Authorization: Bearer TOKEN', or Basic with the token as password",
+                "this server requires a token: send 'Authorization: Bearer TOKEN', or Basic with the token as password",
             );
         }
         Err(sentence) => return refuse("malformed", sentence),
     };
     let Some(access) = tokens.access(&credentials.token) else {
-        return refuse("unknown", "this token is not known here");
+        return refuse("unknown", "unknown token");
     };
     // A page elsewhere cannot make a browser send Bearer, but what it remembers of Basic it sends by itself.
     let listed = || {

@@ -95,7 +95,7 @@ pub(crate) fn begin(
     if let Some(other) = &inner.running {
         let other = other.name;
         return Err(Error::Conflict(format!(
-            "{other} is under way; try again when it is done"
+            "{other} is in progress; try again when it is done"
         )));
     }
     let run = {
@@ -132,7 +132,12 @@ pub(crate) fn begin(
     std::thread::Builder::new()
         .name(format!("jindou-{name}"))
         .spawn(run)
-        .map_err(|e| Error::limit(Resource::Threads, format!("no thread for it: {e}")))?;
+        .map_err(|e| {
+            Error::limit(
+                Resource::Threads,
+                format!("cannot start a thread for it: {e}"),
+            )
+        })?;
     inner.running = Some(job);
     Ok(())
 }

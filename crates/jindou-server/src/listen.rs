@@ -204,7 +204,9 @@ impl Server {
             let signals = async {
                 loop {
                     signal().await;
-                    tracing::info!("shutting down: waiting for what runs; once more to cancel it");
+                    tracing::info!(
+                        "shutting down: waiting for running queries; signal again to cancel them"
+                    );
                     self.shut_down();
                 }
             };
@@ -226,13 +228,11 @@ impl Server {
                 Ok(mut hangup) => {
                     while hangup.recv().await.is_some() {
                         if let Err(e) = self.reload() {
-                            tracing::error!(
-                                "nothing changed for what could not be read again: {e}"
-                            );
+                            tracing::error!("reload failed, the old values stay in use: {e}");
                         }
                     }
                 }
-                Err(e) => tracing::warn!("SIGHUP cannot be heard: {e}"),
+                Err(e) => tracing::warn!("cannot handle SIGHUP: {e}"),
             }
         }
         std::future::pending().await
@@ -347,7 +347,7 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Rec
         let left = shared.live.list();
         tracing::warn!(
             queries = left.len(),
-            "shutting down: cancelling what still runs"
+            "shutting down: cancelling running queries"
         );
         for q in left {
             q.cancel(Cause::Shutdown);

@@ -87,7 +87,7 @@ impl ServerOptions {
         let mut all = Vec::new();
         if self.tls.is_none() && !self.host.is_loopback() {
             all.push(
-                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front".into(),
+                "tokens and answers travel unencrypted: pass --tls-cert and --tls-key, or put a TLS proxy in front".into(),
             );
         }
         let tokens = self.token_file.as_deref();
@@ -236,7 +236,7 @@ impl ServerOptions {
 pub enum ServeError {
     /// A host that others can reach, and no tokens.
     #[error(
-        "{0} can be reached from other machines, and without --token-file anybody there could read everything; give --token-file FILE, or --host 127.0.0.1"
+        "{0} can be reached from other machines, and without --token-file anyone there could read everything; pass --token-file FILE, or --host 127.0.0.1"
     )]
     Open(IpAddr),
     /// The address cannot be had.

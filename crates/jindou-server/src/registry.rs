@@ -106,7 +106,7 @@ impl Registry {
             return Err(Error::limit(
                 Resource::Form,
                 format!(
-                    "the prepared query takes {bytes} bytes; at most {} are kept for one: send it as a query",
+                    "the prepared query takes {bytes} bytes, more than the {} allowed: send it as a query",
                     MOST_BYTES / 4
                 ),
             ));

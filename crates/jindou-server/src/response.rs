@@ -362,7 +362,7 @@ pub(crate) struct AnswerBody {
 
 /// The answer broke off; the log says why.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer broke off")]
+#[error("the answer was cut off")]
 pub(crate) struct BrokenOff;
 
 impl http_body::Body for AnswerBody {

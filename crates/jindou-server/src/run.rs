@@ -160,7 +160,7 @@ impl Failure {
         let mut problem = Problem::of(&self.error);
         match (&self.error, query.cause()) {
             (Error::Cancelled, Some(Cause::Admin)) => {
-                problem.detail = "somebody cancelled the query at /admin/queries".into();
+                problem.detail = "the query was cancelled at /admin/queries".into();
             }
             (Error::Cancelled, Some(Cause::Shutdown)) => {
                 problem.detail = "the server is shutting down".into();
@@ -310,7 +310,7 @@ pub(crate) fn record(
         && (started || outcome == "error")
     {
         let broken = if started {
-            "answer broken off"
+            "answer cut off"
         } else {
             "query failed"
         };

@@ -92,7 +92,7 @@ impl Update {
             return Ok(kept);
         }
         Err(Problem::bad_request(
-            "the body is not compressed as its Content-Encoding says: it begins otherwise",
+            "the body is not compressed as its Content-Encoding says: it has a different beginning",
         ))
     }
 
@@ -117,7 +117,7 @@ impl Update {
                     return Err(Problem::new(
                         StatusCode::REQUEST_TIMEOUT,
                         "slow-request",
-                        "the request's body did not come in time",
+                        "the request's body did not arrive in time",
                     ));
                 }
             };
@@ -188,7 +188,7 @@ impl Update {
                 let mut problem = Problem::of(&e);
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(Cause::Admin)) => {
-                        problem.detail = "somebody cancelled the update at /admin/queries".into();
+                        problem.detail = "the update was cancelled at /admin/queries".into();
                     }
                     (Error::Cancelled, Some(Cause::Shutdown)) => {
                         problem.detail = "the server is shutting down".into();

@@ -188,7 +188,7 @@ impl State {
             (None, "sparql") => Element::Sparql,
             (None, _) => {
                 return wrong(format!(
-                    "`{name}` is no answer to a query, expected `<sparql>`"
+                    "`{name}` is not a SPARQL result, expected `<sparql>`"
                 ));
             }
             (Some(Element::Other), _) => Element::Other,
@@ -202,7 +202,7 @@ impl State {
             (Some(Element::Sparql), "boolean") => Element::Boolean,
             (Some(Element::Head), "variable") => {
                 if self.has_results {
-                    return wrong("its head stands behind its results, expected it before them");
+                    return wrong("its head follows its results, expected it before them");
                 }
                 let Some(name) = attribute(start, "", "name") else {
                     return wrong("a variable has no name, expected `name=\"…\"`");
@@ -233,7 +233,7 @@ impl State {
             }
             (Some(Element::Binding | Element::Part(_)), "uri" | "bnode" | "literal" | "triple") => {
                 if self.term.is_some() {
-                    return wrong("two terms stand where there is one, expected its end");
+                    return wrong("a second term in one place, expected the end of the first");
                 }
                 self.text.clear();
                 match name {
@@ -372,12 +372,12 @@ impl State {
                 };
                 if !may_be {
                     return wrong(
-                        "a triple's subject is no IRI or blank node, or its predicate no IRI, expected them",
+                        "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
                     );
                 }
                 let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
                 if slot.is_some_and(|slot| slot.replace(term).is_some()) {
-                    return wrong("a part of a triple stands twice, expected it once");
+                    return wrong("a part of a triple is given twice, expected it once");
                 }
             }
             Element::Triple => {
@@ -410,7 +410,7 @@ impl State {
                     "false" => Some(false),
                     _ => {
                         return wrong(
-                            "a verdict is neither `true` nor `false`, expected one of them",
+                            "a boolean is neither `true` nor `false`, expected one of them",
                         );
                     }
                 };

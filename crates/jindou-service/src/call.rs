@@ -182,7 +182,7 @@ impl ServiceCaller for HttpCaller {
         let format = match body.next() {
             Ok(Some(Part::Head(media))) => {
                 QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
-                    failed(format!("it answers in {media}, which is no format of results").into())
+                    failed(format!("it answered with {media}, which is not a result format").into())
                 })?
             }
             Ok(Some(Part::Failed(failure))) => return Err(failed(failure)),
@@ -195,7 +195,7 @@ impl ServiceCaller for HttpCaller {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
             variables.iter().map(|v| named.get(v).copied()).collect()
         };
-        let no_rows = || failed("it answers with true or false, not with rows".into());
+        let no_rows = || failed("it answered with true or false, not with rows".into());
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
         if format == QueryResultsFormat::Xml {
             let explain = |e: AnswerError| {
@@ -316,7 +316,9 @@ impl HttpCaller {
                     let _ = send.send(Part::Failed(failure));
                 }
             })
-            .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
+            .map_err(|e| {
+                Error::Internal(format!("cannot start a thread to call an endpoint: {e}"))
+            })?;
         Ok(Body {
             parts: receive,
             cancel,
@@ -378,9 +380,10 @@ impl HttpCaller {
                 | StatusCode::TEMPORARY_REDIRECT
                 | StatusCode::PERMANENT_REDIRECT
                 | StatusCode::SEE_OTHER => {
-                    let to = text(header::LOCATION).ok_or("it redirects to nowhere")?;
+                    let to = text(header::LOCATION)
+                        .ok_or("it redirects without naming a destination")?;
                     let next = resolve(&url, to)
-                        .ok_or_else(|| format!("it redirects to {to}, which is no URL"))?;
+                        .ok_or_else(|| format!("it redirects to {to}, which is not a URL"))?;
                     self.list.check(&next).map_err(|e| Failure {
                         message: format!("it redirects to {next}: {e}"),
                         allowed: false,
@@ -391,7 +394,7 @@ impl HttpCaller {
                     url = next;
                 }
                 status if status.is_success() => {
-                    let media = text(header::CONTENT_TYPE).unwrap_or("nothing it names");
+                    let media = text(header::CONTENT_TYPE).unwrap_or("an unnamed media type");
                     if send.send(Part::Head(media.to_owned())).is_err() {
                         return Ok(());
                     }
@@ -407,7 +410,7 @@ impl HttpCaller {
                         .read_to_end(&mut said);
                     let said = String::from_utf8_lossy(&said);
                     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                    return Err(format!("it answers {status}: {said}").into());
+                    return Err(format!("it answered {status}: {said}").into());
                 }
             }
         }

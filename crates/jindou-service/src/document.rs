@@ -51,7 +51,7 @@ impl DocumentSource for HttpCaller {
                     format = Format::of_document(&media, by_name());
                     if format.is_none() {
                         return Err(failed(
-                            format!("it comes as {media}, which is no RDF").into(),
+                            format!("it is served as {media}, which is not RDF").into(),
                         ));
                     }
                 }

@@ -93,7 +93,7 @@ impl Snapshot {
     /// [`Error::Store`](jindou_model::Error::Store) if the base is no shard.
     pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
         let session = Session::new(Arc::clone(&base), far)
-            .ok_or_else(|| Error::Store("the store is not cut into shards".into()))?;
+            .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
         Ok(Self {
             far: Some(Arc::new(session)),
             ..Self::of_base(base)

@@ -197,7 +197,7 @@ impl OpenIndex for OpenWords {
         for at in 0..words {
             let (word, list) = (self.word(at), self.list(at));
             if word <= before {
-                damage(format!("word {at} is not behind the one before"));
+                damage(format!("word {at} does not follow the one before"));
             }
             if list.is_empty() || !ascend(list) || !known(list) {
                 damage(format!(

@@ -130,10 +130,10 @@ impl<'r> Input<'r> {
     fn unfit(&self, declared: &str, why: &Unfit) -> Error {
         let message = match why {
             Unfit::Unknown => format!(
-                "the document declares the encoding `{declared}`, which is not read: expected UTF-8, UTF-16 or another that is usual on the web"
+                "the document declares the unsupported encoding `{declared}`: expected UTF-8, UTF-16 or another encoding common on the web"
             ),
             Unfit::Contradicted => format!(
-                "the document declares the encoding `{declared}`, but its first bytes are in another one: expected that both agree"
+                "the document declares the encoding `{declared}`, but its first bytes are in another one: expected both to agree"
             ),
         };
         self.fault(self.start, message)
@@ -188,7 +188,7 @@ impl<'r> Input<'r> {
             source.raw.drain(..decoded.taken);
             if decoded.malformed {
                 self.fault = Some(format!(
-                    "a sequence of bytes is not {}: expected that the document is in the encoding that it declares, or else in UTF-8",
+                    "a sequence of bytes is not {}: expected the encoding that the document declares, or else UTF-8",
                     source.decoder.name()
                 ));
             }

@@ -252,7 +252,7 @@ impl Database {
         let plan = planned.plan();
         if planned.form() != QueryForm::Select {
             return Err(Error::Unsupported(
-                "a cursor over another query than SELECT: its answer is no rows".into(),
+                "a cursor needs a SELECT query: other queries have no rows".into(),
             ));
         }
         let meaning = Arc::new(Meaning {
@@ -271,7 +271,12 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-cursor".into())
             .spawn(move || run(&db, &planned, &shared, &options, &queries))
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for a cursor: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for a cursor: {e}"),
+                )
+            })?;
         Ok(Cursor {
             queue,
             meaning,

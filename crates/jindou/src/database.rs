@@ -247,7 +247,7 @@ impl Database {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
         let cluster = Cluster::read(dir)?;
-        let cluster = cluster.ok_or_else(|| Error::Store("the store is not cut".into()))?;
+        let cluster = cluster.ok_or_else(|| Error::Store("the store is not sharded".into()))?;
         let opened = update::open_shards_at(dir, &cluster, &options, home, through)?;
         Ok(Self::over(opened, runtime))
     }
@@ -293,8 +293,7 @@ impl Database {
 
     /// A database over a snapshot of another one's, which can only be read.
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
-        let why =
-            "this is what a transaction has made so far, which only the transaction can change";
+        let why = "this is the state of an open transaction, which only the transaction can change";
         let opened = Opened {
             hub: None,
             writer: Writer::new(snapshot, Err(why.into())),
@@ -595,7 +594,7 @@ pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken 
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
         Err(Error::Internal(
-            "the query met a state that must not be; see if `jindou check` finds damage".into(),
+            "internal invariant violated while running the query; see if `jindou check` finds damage".into(),
         ))
     })
 }

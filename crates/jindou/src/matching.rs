@@ -262,7 +262,7 @@ impl QuadMatches {
             }
             out.push(quad(parts).ok_or_else(|| {
                 Error::Store(
-                    "a quad of the store has a literal where none can be: it is damaged; `jindou check` says where"
+                    "the store is damaged: a quad has a literal in a position that cannot hold one; `jindou check` shows where"
                         .into(),
                 )
             })?);

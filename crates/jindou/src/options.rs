@@ -103,7 +103,7 @@ impl DatasetChoice {
             n if n == self.default.len() => vec![NamedNode::new_unchecked("")],
             _ => {
                 return Err(Error::Query(
-                    "the dataset merges the store's default graph (an empty name) with named graphs, which is not possible; choose one of them".into(),
+                    "the dataset merges the store's default graph (an empty name) with named graphs, which is not possible; choose only one of the two".into(),
                 ));
             }
         };

@@ -200,11 +200,11 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
     for (text, why) in [
         (
             "ASK { FILTER(ex:soundex(1, 2)) }",
-            "<http://e/fn#soundex> takes 1 argument, and is given 2",
+            "<http://e/fn#soundex> takes 1 argument, but is given 2",
         ),
         (
             "ASK { FILTER(ex:ticket(1, 2)) }",
-            "<http://e/fn#ticket> takes 0 to 1 arguments, and is given 2",
+            "<http://e/fn#ticket> takes 0 to 1 arguments, but is given 2",
         ),
         // Even where no row would ever call it.
         (
@@ -297,13 +297,13 @@ fn faults_of_calls_have_their_places() {
     let e = db.update(text, &UpdateOptions::default()).map(|_| ());
     let e = e.unwrap_err().to_string();
     assert!(
-        e.contains("line 2, column 44: the function <http://e/f>"),
+        e.contains("line 2, column 44: unknown function <http://e/f>"),
         "{e}"
     );
     // Behind another fault it may not be the function that was meant.
     let e = error(&db, "ASK { FILTER(nobody:f(1) && nobody:g(2)) }", &with).to_string();
     assert!(
-        e.starts_with("not valid SPARQL\n") && !e.contains("no function"),
+        e.starts_with("not valid SPARQL\n") && !e.contains("unknown function"),
         "{e}"
     );
     // Without a text there is no place.

@@ -275,7 +275,7 @@ fn what_cannot_be_is_said() {
     let text = "SELECT ?s { ?s ?p ?o BIND(1 AS ?one) }";
     for (names, why) in [
         (&["x"][..], "no variable ?x"),
-        (&["one"], "gives it a value"),
+        (&["one"], "assigns it a value"),
         (&["s", "s"], "twice"),
         (&["not a name"], "not a variable"),
     ] {

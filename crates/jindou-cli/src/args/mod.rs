@@ -379,7 +379,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=MOST) => Ok(n),
         _ => Err(format!(
-            "'{text}' is no number of threads; write one from 1 to {MOST}"
+            "'{text}' is not a number of threads; write one from 1 to {MOST}"
         )),
     }
 }
@@ -394,7 +394,7 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
             .and_then(|ms| ms.parse().ok())
             .filter(|&ms: &u64| ms > 0)
             .map(|ms| Durability::Interval(Duration::from_millis(ms)))
-            .ok_or_else(|| format!("'{text}' is none of batch, interval=MILLISECONDS and none")),
+            .ok_or_else(|| format!("'{text}' is not one of batch, interval=MILLISECONDS and none")),
     }
 }
 
@@ -412,8 +412,9 @@ pub struct Info {
 }
 
 fn parse_format(s: &str) -> Result<Format, String> {
-    Format::from_extension(s.trim_start_matches('.'))
-        .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
+    Format::from_extension(s.trim_start_matches('.')).ok_or_else(|| {
+        format!("unknown format '{s}'; expected one of nt, nq, ttl, trig, rdf, jsonld")
+    })
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn parse_base(text: &str) -> Result<String, String> {
     match jindou::oxrdf::NamedNode::new(text) {
         Ok(iri) => Ok(iri.into_string()),
         Err(e) => Err(format!(
-            "it is not an absolute IRI, such as http://example.org/: {e}"
+            "not an absolute IRI such as http://example.org/: {e}"
         )),
     }
 }

@@ -101,7 +101,7 @@ pub fn parse_prefix(text: &str) -> Result<(String, String), String> {
     let name = name.trim().trim_end_matches(':');
     if !is_prefix_name(name) {
         return Err(format!(
-            "'{name}' cannot be the name of a prefix; take letters, digits, - and _, with a letter first"
+            "'{name}' is not a valid prefix name; use letters, digits, - and _, starting with a letter"
         ));
     }
     if let Err(e) = jindou::oxiri::Iri::parse(iri) {

@@ -151,7 +151,7 @@ pub struct Serve {
 /// An address, or a name for one, of which IPv4's are preferred.
 pub fn parse_host(s: &str) -> Result<IpAddr, String> {
     use std::net::ToSocketAddrs;
-    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
+    let bad = |e: &dyn std::fmt::Display| format!("{s} is not an address of this machine: {e}");
     let found: Vec<IpAddr> = match s.parse() {
         Ok(address) => vec![address],
         Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],

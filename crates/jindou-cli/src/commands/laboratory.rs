@@ -10,8 +10,8 @@ pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         return Err(Error::Unsupported(format!(
-            "measuring and comparing is done by the program jindou-bench, which is not there: {}; \
-             build it with `cargo build --release -p jindou-bench`, or install it beside jindou",
+            "benchmarks and comparisons need the program jindou-bench, which was not found: {}; build it \
+                with `cargo build --release -p jindou-bench`, or install it next to jindou",
             program.display()
         )));
     }

@@ -77,7 +77,7 @@ impl QuadWriter {
     /// Begins the document, with the prefixes for what this batch holds.
     fn begin(&mut self, batch: &QuadBatch) -> Result<()> {
         let State::New(out) = std::mem::replace(&mut self.state, State::Failed) else {
-            return Err(Error::Internal("a document was begun twice".into()));
+            return Err(Error::Internal("a document was started twice".into()));
         };
         self.state = if matches!(self.format, Format::NTriples | Format::NQuads) {
             State::Lines(out, vec![])
@@ -204,7 +204,7 @@ struct Last(Option<([Span; 4], Quad)>);
 
 impl Last {
     fn quad(&mut self, batch: &QuadBatch, spans: &[Span; 4], triples: bool) -> Result<&Quad> {
-        let damaged = || Error::Internal("a batch holds bytes that are no quad".into());
+        let damaged = || Error::Internal("a batch holds bytes that are not a quad".into());
         let decoded = |span: Span| term::decode(batch.term(span)).ok_or_else(damaged);
         let node = |span| match decoded(span)? {
             Term::NamedNode(n) => Ok(NamedOrBlankNode::from(n)),

@@ -64,7 +64,7 @@ fn url_of(text: &str) -> Result<Uri, Error> {
 /// The target of a redirect, if it may be followed.
 fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let to = text(answer.headers(), header::LOCATION)
-        .ok_or_else(|| failed(format!("{from} redirects to nowhere")))?;
+        .ok_or_else(|| failed(format!("{from} redirects without naming a destination")))?;
     let bad = || failed(format!("{from} redirects to {to}, which is not a URL"));
     // A fragment is a place in the document.
     let to = to.split('#').next().unwrap_or_default();
@@ -73,7 +73,7 @@ fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let next = url_of(next.as_str()).map_err(|_| bad())?;
     if from.scheme_str() == Some("https") && next.scheme_str() == Some("http") {
         return Err(failed(format!(
-            "{from} redirects to {next}, which is not encrypted; ask that by its own name if that is wanted"
+            "{from} redirects to {next}, which is not encrypted; if you want that, use the second address directly"
         )));
     }
     Ok(next)
@@ -188,9 +188,11 @@ impl Read for Pieces {
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("remote".into());
     let spawned = thread.spawn(work);
-    spawned
-        .map(drop)
-        .map_err(|e| Error::Internal(format!("no thread to ask another machine: {e}")))
+    spawned.map(drop).map_err(|e| {
+        Error::Internal(format!(
+            "cannot start a thread to contact another machine: {e}"
+        ))
+    })
 }
 
 /// Waits for a thread's message, as long as nobody cancels.
@@ -232,7 +234,7 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     let said = said(&mut answer);
     match status.is_success() {
         true => Ok(said),
-        false => Err(failed(format!("{url} answers {status}: {said}"))),
+        false => Err(failed(format!("{url} answered {status}: {said}"))),
     }
 }
 

@@ -132,7 +132,7 @@ impl Reads {
             }
             let begins = catalogue.first_chunk().map(|n| u32::from_le_bytes(*n));
             if begins != predicates {
-                let what = "the peer has other predicates";
+                let what = "the peer's predicates differ";
                 return Err(TransportError::Refused(what.into()));
             }
             let memory = |segments: u64| (segments / PART).max(LEAST);

@@ -25,7 +25,7 @@ pub enum TransportError {
         reason: String,
     },
     /// The operation belongs to an epoch that one side has left.
-    #[error("the operation is of placement epoch {}, the present one is {}; fetch the placement again", .held.0, .current.0)]
+    #[error("the operation has placement epoch {}, but the current one is {}; fetch the placement again", .held.0, .current.0)]
     StaleEpoch {
         /// The operation's epoch.
         held: Epoch,

@@ -318,9 +318,7 @@ impl Transport for End {
     fn release(&self, region: u64) -> Result<()> {
         self.with(|n| match n.regions.remove(&region) {
             Some(_) => Ok(()),
-            None => Err(TransportError::Refused(format!(
-                "there is no region {region}"
-            ))),
+            None => Err(TransportError::Refused(format!("no region {region}"))),
         })
     }
 
@@ -538,7 +536,7 @@ impl Peer for Link {
                 });
             }
             let handler = handler.ok_or_else(|| {
-                TransportError::Refused(format!("nobody handles messages of kind {kind}"))
+                TransportError::Refused(format!("no handler for messages of kind {kind}"))
             })?;
             let message = Message {
                 kind,

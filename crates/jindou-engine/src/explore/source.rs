@@ -39,7 +39,7 @@ impl<'a> Source<'a> {
             StartSource::IdFilter => {
                 let within = within.map(|w| IdTest::exact(w, plumb.snapshot));
                 Form::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
-                    Error::Internal("the plan starts at intervals but gives none".into())
+                    Error::Internal("the plan starts at intervals but has none".into())
                 })?)
             }
             StartSource::List(list) => {

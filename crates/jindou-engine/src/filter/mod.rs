@@ -102,7 +102,7 @@ impl Scratch<'_> {
         let (own, space) = self
             .space
             .split_at_mut_checked(n)
-            .ok_or_else(|| Error::Internal("too little memory for a condition".into()))?;
+            .ok_or_else(|| Error::Internal("not enough memory for a condition".into()))?;
         let (shared, work) = (&mut *self.shared, &mut *self.work);
         let inside = Scratch {
             space,

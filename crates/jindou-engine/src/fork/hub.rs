@@ -176,7 +176,7 @@ impl Inner {
             };
             let answer = answer.ok_or_else(|| Error::Shard {
                 shard: *shard,
-                message: "its answer does not fit what it was told".into(),
+                message: "its answer does not match its request".into(),
             })?;
             answers.push((*shard, answer, request.bytes()));
         }
@@ -236,11 +236,11 @@ impl Inner {
             return Ok(Answer::Unknown);
         }
         if parts.open.contains_key(&(query, shard)) {
-            let why = "a part of a query was begun twice";
+            let why = "a part of a query was started twice";
             return Err(Error::Internal(why.into()));
         }
         if parts.open.len() >= PARTS {
-            let text = format!("the server has {PARTS} parts of queries already; try again");
+            let text = format!("the server already runs {PARTS} parts of queries; try again");
             return Err(Error::Busy(jindou_model::Limit::new(
                 jindou_model::Resource::Threads,
                 text,
@@ -471,7 +471,7 @@ impl Posts for Hub {
         }
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,
-            message: "it was told what cannot be read".into(),
+            message: "it was sent an unreadable message".into(),
         })?;
         Ok(put_answer(&self.0.answered(shard, query, message)))
     }

@@ -80,9 +80,10 @@ impl<'a> Line<'a> {
         mode: ShardMode,
         [round, list]: [f64; 2],
     ) -> Result<Self> {
-        let (own, blocks) = run.snapshot.placement().ok_or_else(|| {
-            Error::Internal("a part of a query over a store that is whole".into())
-        })?;
+        let (own, blocks) = run
+            .snapshot
+            .placement()
+            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
         let shards = f64::from(blocks.shards());
         let hops = steps.windows(2).zip(layouts);
         let hops = hops.map(|(two, layout)| Hop {

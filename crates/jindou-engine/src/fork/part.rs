@@ -118,9 +118,9 @@ impl Part {
         (graph, cancel): (Arc<dyn Graph>, CancelToken),
         hub: Arc<Inner>,
     ) -> Result<Self> {
-        let (_, blocks) = graph.placement().ok_or_else(|| {
-            Error::Internal("a part of a query over a store that is whole".into())
-        })?;
+        let (_, blocks) = graph
+            .placement()
+            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
         let memory = hub.memory.part(program.memory);
         graph.charge_to(&memory);
         let layouts = layouts(&steps);
@@ -194,7 +194,7 @@ impl Part {
                 .get(step - 1)
                 .is_some_and(|l| l.len() == rows.columns.len());
         if !fits {
-            return Err(Error::Internal("rows that do not fit the query".into()));
+            return Err(Error::Internal("rows that do not match the query".into()));
         }
         let mut state = lock(&self.state);
         if state.ended {
@@ -257,7 +257,7 @@ impl Part {
             // Another worker does it, if there is one.
             Err(_) if state.workers > 0 => {}
             Err(e) => {
-                let why = format!("no thread for a part of a query: {e}");
+                let why = format!("cannot start a thread for a part of a query: {e}");
                 return Err(Error::Internal(why));
             }
         }
@@ -517,7 +517,7 @@ impl Part {
             Answer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
             _ => Err(Error::Shard {
                 shard,
-                message: "it does not know the query any more".into(),
+                message: "it no longer knows the query".into(),
             }),
         }
     }

@@ -377,7 +377,7 @@ impl ByOwner {
             counts[usize::from(o)] += 1;
         }
         if counts.iter().skip(shards).any(|&n| n > 0) {
-            return Err(Error::Internal("an owner that is no shard".into()));
+            return Err(Error::Internal("an owner that is not a shard".into()));
         }
         let mut sum = 0;
         for (next, n) in self.ends.iter_mut().zip(counts) {

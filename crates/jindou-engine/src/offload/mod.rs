@@ -327,8 +327,8 @@ impl<'a> Offload<'a> {
             .map(|s| s.rows.details())
             .collect();
         for _ in &*lock(&self.declined) {
-            all.push_str("read in place after all: another shard would not run it ");
-            all.push_str("(it takes long, gives many rows, or no thread is free)\n");
+            all.push_str("read in place after all: another shard declined to run it ");
+            all.push_str("(it takes long, returns many rows, or no thread is free)\n");
         }
         all
     }
@@ -361,9 +361,10 @@ impl<'a> Offload<'a> {
             .executor
             .stream_profiled(&task, None, &mut keep, &mut steps)?;
         if given != columns {
-            return Err(
-                Error::Internal("an executor gave other columns than asked for".into()).into(),
-            );
+            return Err(Error::Internal(
+                "an executor returned columns that were not asked for".into(),
+            )
+            .into());
         }
         steps.resize(first, StepProfile::default());
         let stats = StageStats {

@@ -247,7 +247,7 @@ impl Compiler<'_, '_> {
         if depth > DEEPEST {
             return Err(Error::limit(
                 Resource::Form,
-                "an expression is nested too deep",
+                "an expression is nested too deeply",
             ));
         }
         let depth = depth + 1;

@@ -163,7 +163,7 @@ impl Turtle {
                     self.depth += 1;
                     if self.depth > MAX_NESTING {
                         let m = format!(
-                            "triple terms nest too deep, expected at most {MAX_NESTING} levels"
+                            "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
                         );
                         return Err((i, m));
                     }

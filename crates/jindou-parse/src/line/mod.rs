@@ -242,7 +242,9 @@ impl<'a> LineParser<'a> {
         if depth >= MAX_NESTING {
             return fail(
                 at,
-                format!("triple terms nest too deep, expected at most {MAX_NESTING} levels"),
+                format!(
+                    "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
+                ),
             );
         }
         let (s, next) = self.subject(text, blanks(text, at + 3))?;

@@ -194,7 +194,7 @@ impl State<'_, '_> {
             && !self.ids.is_new(iri.bytes(&self.arena))
         {
             self.refuse(format!(
-                "the rdf:ID `{}` stands twice in the document, expected a new one",
+                "the rdf:ID `{}` occurs twice in the document, expected a new one",
                 shortened(id)
             ));
         }

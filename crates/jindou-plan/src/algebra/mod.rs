@@ -92,7 +92,7 @@ fn shallow(size: &Size) -> Result<()> {
         return Err(Error::limit(
             Resource::Form,
             format!(
-                "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are evaluated: bind parts of it to variables"
+                "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are supported: bind parts of it to variables"
             ),
         ));
     }
@@ -100,7 +100,7 @@ fn shallow(size: &Size) -> Result<()> {
         return Err(Error::limit(
             Resource::Form,
             format!(
-                "the query is {depth} levels deep (FILTERs, BINDs and OPTIONALs of one group count one each); at most {MAX_DEPTH} are planned: ask in parts"
+                "the query is {depth} levels deep (each FILTER, BIND and OPTIONAL of a group counts as one); at most {MAX_DEPTH} are supported: split the query"
             ),
         ));
     }
@@ -159,7 +159,7 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
                 .map_err(|e| {
                     Error::limit(
                         Resource::Threads,
-                        format!("no thread for a deep query: {e}"),
+                        format!("cannot start a thread for a deeply nested query: {e}"),
                     )
                 })?
                 .join()

@@ -20,7 +20,7 @@ pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
 
 pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
     format!(
-        "SERVICE {v} where nothing beside it in its group binds {v}; bind it there, with VALUES, BIND or a pattern"
+        "SERVICE {v} where nothing else in its group binds {v}; bind it there, with VALUES, BIND or a pattern"
     )
 }
 
@@ -53,7 +53,7 @@ impl Translator {
         // Written out, a term stands there as often as it is used.
         let len = text_len(&query, MAX_TEXT).ok_or_else(|| {
             format!(
-                "a SERVICE whose query has more than {} MiB when its names are written out; ask in parts",
+                "a SERVICE whose query has more than {} MiB once its names are expanded; split the query",
                 MAX_TEXT >> 20
             )
         })?;

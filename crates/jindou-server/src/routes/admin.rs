@@ -70,10 +70,10 @@ pub(super) async fn one(
         None => Err(Problem::new(
             StatusCode::NOT_FOUND,
             "no-query",
-            format!("there is no query {id}; it may have ended"),
+            format!("no query {id}; it may have ended"),
         )),
         Some(q) if method == Method::DELETE => {
-            tracing::info!(id = q.id, "query cancelled at the admin route");
+            tracing::info!(id = q.id, "query cancelled at /admin/queries");
             q.cancel(Cause::Admin);
             let mut response = page(&document(&q));
             *response.status_mut() = StatusCode::ACCEPTED;

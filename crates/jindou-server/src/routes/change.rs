@@ -58,7 +58,7 @@ pub(super) async fn answer(
         let graph = graph.ok_or_else(nameless)?;
         if media.as_deref() != Some("application/sparql-update") {
             return Err(Problem::media_type(
-                "a graph is patched by application/sparql-update",
+                "PATCH needs a body of application/sparql-update",
             ));
         }
         let update = admit()?;
@@ -117,9 +117,7 @@ pub(super) async fn answer(
 }
 
 fn nameless() -> Problem {
-    Problem::bad_request(
-        "say which graph: 'default', 'graph=IRI', or its own address below /store/",
-    )
+    Problem::bad_request("name the graph: 'default', 'graph=IRI', or its own address below /store/")
 }
 
 fn missing(graph: &GraphName) -> Problem {
@@ -130,7 +128,7 @@ fn missing(graph: &GraphName) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "no-graph",
-        format!("there is no graph {name}"),
+        format!("no graph {name}"),
     )
 }
 
@@ -167,7 +165,7 @@ impl Reading {
     fn of(media: Option<&str>, headers: &http::HeaderMap) -> Result<Self, Problem> {
         let Some(media) = media else {
             return Err(Problem::media_type(
-                "say in Content-Type which RDF this is, such as text/turtle",
+                "name the RDF format in Content-Type, for example text/turtle",
             ));
         };
         if media == "multipart/form-data" {
@@ -203,7 +201,7 @@ impl Reading {
                         StatusCode::BAD_REQUEST,
                         "query-limit",
                         format!(
-                            "the body has more than {MOST_DOCUMENTS} parts, the most that are read; send several requests, or longer documents"
+                            "the body has more than the {MOST_DOCUMENTS} parts allowed; send several requests, or longer documents"
                         ),
                     ));
                 }
@@ -226,7 +224,9 @@ impl Reading {
                 None => format(media),
             },
             None => by_name.ok_or_else(|| {
-                Problem::media_type("a part says no Content-Type and has no file name that does")
+                Problem::media_type(
+                    "a part has no Content-Type and no file name that tells the format",
+                )
             }),
         }
     }
@@ -235,7 +235,7 @@ impl Reading {
 fn format(media: &str) -> Result<Format, Problem> {
     Format::from_media_type(media).ok_or_else(|| {
         Problem::media_type(format!(
-            "{media} is no RDF that is read here; there are text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/n-quads and application/trig"
+            "{media} is not a supported RDF format; supported are text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/n-quads and application/trig"
         ))
     })
 }

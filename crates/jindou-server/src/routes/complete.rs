@@ -53,7 +53,7 @@ async fn answer(
             let media = media_type(&parts.headers)?;
             if media.as_deref() != Some("application/x-www-form-urlencoded") {
                 return Err(Problem::media_type(
-                    "the text comes as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
+                    "send the text as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
                 ));
             }
             // Three characters of a form for each byte of the text at most.

@@ -33,7 +33,7 @@ pub(super) async fn answer(
         .or_else(|| negotiate::accept(&request.headers, &TABLES).map(|_| GRAPHS[0]))
         .ok_or_else(|| Problem::not_acceptable(&GRAPHS))?;
     let ResultFormat::Rdf(format) = format else {
-        return Err(internal("a description in a result format"));
+        return Err(internal("a service description in a result format"));
     };
     let endpoint = address(shared, &request.headers, request.uri.path())
         .or_else(|| NamedNode::new("http://localhost/query").ok())

@@ -63,7 +63,7 @@ impl Parameters {
         match found.len() {
             0 | 1 => Ok(found.pop()),
             n => Err(Problem::bad_request(format!(
-                "the parameter '{name}' is given {n} times; once is allowed"
+                "the parameter '{name}' is given {n} times; only once is allowed"
             ))),
         }
     }
@@ -112,7 +112,7 @@ impl Parameters {
     pub(super) fn tag(&self) -> Result<Option<String>, Problem> {
         match self.one("tag")? {
             Some(tag) if tag.len() > LONGEST_TAG => Err(Problem::bad_request(format!(
-                "the parameter 'tag' is {} bytes long; at most {LONGEST_TAG} are kept",
+                "the parameter 'tag' is {} bytes long; at most {LONGEST_TAG} are allowed",
                 tag.len()
             ))),
             tag => Ok(tag),
@@ -135,7 +135,7 @@ impl Parameters {
                 StatusCode::NOT_ACCEPTABLE,
                 "not-acceptable",
                 format!(
-                    "{name}={value} names no format; there are json, xml, csv, tsv, for graphs ttl, nt, rdf, jsonld, nq, trig as well, and their media types"
+                    "{name}={value} is not a format; use json, xml, csv or tsv, for graphs also ttl, nt, rdf, jsonld, nq or trig, or a media type of one of them"
                 ),
             )),
         }
@@ -147,7 +147,7 @@ impl Parameters {
             None | Some("false" | "0") => Ok(false),
             Some("" | "true" | "1") => Ok(true),
             Some(other) => Err(Problem::bad_request(format!(
-                "{name}={other} is neither true nor false"
+                "{name}={other} must be true or false"
             ))),
         }
     }
@@ -173,7 +173,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
         return Ok(None);
     };
     let Ok(value) = value.to_str() else {
-        return Err(Problem::media_type("the Content-Type cannot be read"));
+        return Err(Problem::media_type("the Content-Type header is malformed"));
     };
     let mut parts = value.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -183,7 +183,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
             && !v.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
         {
             return Err(Problem::media_type(format!(
-                "the body is in {v}; only UTF-8 is read"
+                "the body is in {v}; only UTF-8 is supported"
             )));
         }
     }
@@ -206,7 +206,7 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "slow-request",
-            "the request's body did not come in time",
+            "the request's body did not arrive in time",
         )),
     }
 }

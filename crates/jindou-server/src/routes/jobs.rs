@@ -42,7 +42,7 @@ fn answer(
                 Err(Problem::new(
                     StatusCode::NOT_FOUND,
                     "no-job",
-                    format!("no {name} is under way; it may have ended"),
+                    format!("no {name} is in progress; it may have ended"),
                 ))
             }
         }
@@ -53,13 +53,13 @@ fn answer(
 /// Memory that the request asks for with `memory=BYTES`: as much as a query's without it, and no more than all queries'.
 fn memory(shared: &Shared, uri: &Uri) -> Result<u64, Problem> {
     let most = shared.options.memory;
-    let asked = match Parameters::of_url(uri)?.one("memory")? {
-        Some(n) => Some(
-            n.parse::<u64>()
-                .map_err(|_| Problem::bad_request(format!("memory={n} is no number of bytes")))?,
-        ),
-        None => None,
-    };
+    let asked =
+        match Parameters::of_url(uri)?.one("memory")? {
+            Some(n) => Some(n.parse::<u64>().map_err(|_| {
+                Problem::bad_request(format!("memory={n} is not a number of bytes"))
+            })?),
+            None => None,
+        };
     Ok(asked.unwrap_or(shared.options.query_memory).min(most))
 }
 
@@ -104,7 +104,7 @@ pub(super) async fn backup(
         let problem = Problem::new(
             StatusCode::NOT_FOUND,
             "no-backups",
-            "this server was started without a place for backups (--backup-to)",
+            "this server was started without a backup folder (--backup-to)",
         );
         return problem.response(&headers);
     };

@@ -145,7 +145,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }
@@ -173,7 +173,7 @@ async fn ready(
             match log {
                 Ok(()) => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),
                 Err(e) => format!(
-                    "queries are answered, but the log cannot be written: {}",
+                    "queries work, but the log cannot be written: {}",
                     paths::told(&e)
                 ),
             }

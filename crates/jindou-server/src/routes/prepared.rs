@@ -83,7 +83,7 @@ pub(super) async fn one(
                 let media = media_type(&parts.headers)?;
                 if media.as_deref() != Some("application/x-www-form-urlencoded") {
                     return Err(Problem::media_type(
-                        "values come as application/x-www-form-urlencoded: $name=term",
+                        "send values as application/x-www-form-urlencoded: $name=term",
                     ));
                 }
                 let form = body(content, shared.options.max_request_bytes).await?;
@@ -99,7 +99,7 @@ pub(super) async fn one(
             .map(|name| {
                 let at = values.iter().position(|(n, _)| n == name);
                 at.map(|at| values.swap_remove(at).1).ok_or_else(|| {
-                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                    Problem::bad_request(format!("no value for the parameter ${name}"))
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -135,7 +135,7 @@ pub(super) async fn many(
             Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
             _ => {
                 return Err(Problem::media_type(
-                    "a batch comes as application/x-ndjson or application/json",
+                    "send a batch as application/x-ndjson or application/json",
                 ));
             }
         }

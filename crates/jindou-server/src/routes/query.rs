@@ -75,7 +75,7 @@ pub(super) async fn answer(
         Work::Profile(text)
     } else if profile {
         return Err(Problem::bad_request(
-            "a query with values ($name=term) cannot be profiled; write the terms into its text",
+            "a query with values ($name=term) cannot be profiled; write the terms into the query's text",
         ));
     } else if values.is_empty() {
         Work::Query(text)
@@ -204,7 +204,7 @@ pub(super) async fn posted(
         Some("application/sparql-query") => {
             if parameters.has("query") {
                 return Err(Problem::bad_request(
-                    "there is a query in the URL and another in the body; one is allowed",
+                    "there is a query in the URL and another in the body; send only one",
                 ));
             }
             utf8(body(content, most).await?).map(unmarked)
@@ -213,7 +213,7 @@ pub(super) async fn posted(
             "this is an update: send it to /update or /sparql",
         )),
         other => Err(Problem::media_type(format!(
-            "a query comes as application/x-www-form-urlencoded or application/sparql-query, not as {}",
+            "send a query as application/x-www-form-urlencoded or application/sparql-query, not as {}",
             other.unwrap_or("a body without Content-Type")
         ))),
     }

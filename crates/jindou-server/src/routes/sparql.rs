@@ -59,7 +59,7 @@ async fn answer(
             let is_update = match (has("query"), has("update")) {
                 (true, true) => {
                     return Err(Problem::bad_request(
-                        "there is a query and an update in one request; one of them is allowed",
+                        "the request has both a query and an update; send only one",
                     ));
                 }
                 (false, false) => {
@@ -77,7 +77,7 @@ async fn answer(
             }
         }
         other => Err(Problem::media_type(format!(
-            "a query comes as application/sparql-query, an update as application/sparql-update, each of them also in a form (application/x-www-form-urlencoded), but not as {}",
+            "send a query as application/sparql-query or an update as application/sparql-update, or either in a form (application/x-www-form-urlencoded), not as {}",
             other.unwrap_or("a body without Content-Type")
         ))),
     }

@@ -53,7 +53,7 @@ async fn answer(
     let default = parameters.one("default")?.is_some();
     if graph.is_some() && default {
         return Err(Problem::bad_request(
-            "'default' and 'graph' name two graphs; one is allowed",
+            "'default' and 'graph' name two graphs; use only one",
         ));
     }
     if let Some(iri) = &graph {
@@ -65,7 +65,9 @@ async fn answer(
         let base = match &graph {
             Some(iri) => iri.clone(),
             None => address(shared, headers, path)
-                .ok_or_else(|| Problem::bad_request("the request's Host is no host"))?
+                .ok_or_else(|| {
+                    Problem::bad_request("the request's Host header is not a host name")
+                })?
                 .into_string(),
         };
         let graph = match graph {
@@ -143,7 +145,7 @@ async fn exists(
         Err(Problem::new(
             StatusCode::NOT_FOUND,
             "no-graph",
-            format!("there is no graph {name}"),
+            format!("no graph {name}"),
         ))
     }
 }

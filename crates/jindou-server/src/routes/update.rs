@@ -47,7 +47,7 @@ pub(super) async fn answer(
         }
         other => {
             return Err(Problem::media_type(format!(
-                "an update comes as application/x-www-form-urlencoded or application/sparql-update, not as {}",
+                "send an update as application/x-www-form-urlencoded or application/sparql-update, not as {}",
                 other.unwrap_or("a body without Content-Type")
             )));
         }
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     } else {
         if parameters.has("update") {
             return Err(Problem::bad_request(
-                "there is an update in the URL and another in the body; one is allowed",
+                "there is an update in the URL and another in the body; send only one",
             ));
         }
         utf8(body)?

@@ -322,9 +322,9 @@ fn a_parameter_names_the_format() {
     );
     // What cannot be said in a format is refused in words.
     for (query, parameter, word) in [
-        ("ASK {}", "format=ttl", "ASK with true or false"),
-        (select, "format=ttl", "SELECT answers with rows"),
-        (select, "format=pdf", "names no format"),
+        ("ASK {}", "format=ttl", "ASK true or false"),
+        (select, "format=ttl", "SELECT returns rows"),
+        (select, "format=pdf", "is not a format"),
     ] {
         let answer = with(query, parameter, "*/*");
         assert_eq!((answer.status, &*answer.problem()), (406, "not-acceptable"));

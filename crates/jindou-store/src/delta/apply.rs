@@ -76,7 +76,7 @@ impl Snapshot {
             let (of, net) = part?;
             if of != number {
                 return Err(Error::Store(format!(
-                    "a record of the log is of snapshot {of} where {number} should follow"
+                    "a record of the log has snapshot {of}, expected {number}"
                 )));
             }
             net.check(&next)?;

@@ -156,7 +156,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if body.is_empty() {
         return Ok(true);
     }
-    Err(damaged("its time is longer than a number"))
+    Err(damaged("its time is too long"))
 }
 
 /// The parts of a record that change something, in order: one at least.
@@ -228,7 +228,7 @@ fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
                     o = next;
                 } else {
                     if next == 0 {
-                        return Err(damaged("an edge comes twice"));
+                        return Err(damaged("an edge occurs twice"));
                     }
                     o = o.checked_add(next).ok_or_else(overflow)?;
                 }
@@ -237,7 +237,7 @@ fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
         }
     }
     if !body.is_empty() {
-        return Err(damaged("it is longer than what it holds"));
+        return Err(damaged("it is longer than its contents"));
     }
     Ok((number, net))
 }

@@ -54,7 +54,7 @@ impl Place {
         match parse(&text) {
             Some(number) => Ok(place(number)),
             None => Err(Error::Store(format!(
-                "{} is damaged: it should name the folder of the store's base; restore the store from a backup",
+                "{} is damaged: it does not name the folder of the store's base; restore the store from a backup",
                 path.display()
             ))),
         }

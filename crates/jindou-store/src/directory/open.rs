@@ -94,7 +94,7 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
         };
         if found != *len {
             return Err(Error::Store(format!(
-                "{name} in the store at {} has {found} bytes in place of {len}; load the data again",
+                "{name} in the store at {} has {found} bytes, expected {len}; load the data again",
                 dir.display()
             )));
         }
@@ -151,7 +151,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
     };
     if merged.number != manifest.merged.number {
         return Err(Error::Store(format!(
-            "{MANIFEST} in {} says that snapshot {} is merged, its files are of {}; run `jindou check`",
+            "{MANIFEST} in {} says that snapshot {} is merged, but its files are of snapshot {}; run `jindou check`",
             dir.display(),
             manifest.merged.number,
             merged.number

@@ -72,7 +72,7 @@ impl Drop for WriteLock {
 fn sibling(dir: &Path, suffix: &str) -> Result<PathBuf> {
     let name = dir.file_name().ok_or_else(|| {
         Error::Store(format!(
-            "{} cannot be the name of a store; give it a folder's name",
+            "{} cannot be a store's name; use the name of a folder",
             dir.display()
         ))
     })?;
@@ -105,7 +105,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
         },
         Ok(_) => {
             return Err(Error::Store(format!(
-                "{d} exists and is not a folder; choose another place for the store"
+                "{d} exists and is not a folder; choose another path for the store"
             )));
         }
     };
@@ -131,7 +131,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
         });
         if !known {
             return Err(Error::Store(format!(
-                "{d} holds {}, which is no part of a store; it stays untouched, choose another place",
+                "{d} has {}, which is not part of a store; nothing was changed, choose another path",
                 name.to_string_lossy()
             )));
         }

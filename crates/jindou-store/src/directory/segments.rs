@@ -113,7 +113,7 @@ impl SegmentFile {
         let file = Self::open(bytes, name)?;
         if file.widths.is_none() && file.records().iter().any(|r| r.edges > 0) {
             return Err(Error::Store(format!(
-                "{name} is damaged (it does not say how it is packed); run `jindou check`, then load the store again"
+                "{name} is damaged (its packing is not recorded); run `jindou check`, then load the store again"
             )));
         }
         Ok(file)

@@ -180,7 +180,7 @@ pub fn load_successor(
 ) -> Result<LoadReport> {
     if options.sharding.is_some_and(|s| s.shards > 1) {
         return Err(Error::Unsupported(
-            "the next base of a store cannot be cut into shards; load the store again".into(),
+            "a new base of a store cannot be sharded; load the store again".into(),
         ));
     }
     private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
@@ -275,7 +275,9 @@ impl<'a> Load<'a> {
         if terms > MAX_BASE_VERTICES {
             return Err(Error::limit(
                 Resource::Numbers,
-                format!("the data has {terms} terms; a store numbers at most {MAX_BASE_VERTICES}"),
+                format!(
+                    "the data has {terms} terms, more than the {MAX_BASE_VERTICES} that a store can number"
+                ),
             ));
         }
         self.report.terms = terms.into();

@@ -27,7 +27,7 @@ pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
         && let Some(index) = options.indexes.iter().find(|i| i.has_file())
     {
         return Err(Error::Unsupported(format!(
-            "a store of several shards has no index of terms; load it without the index {}",
+            "a sharded store cannot have an index of terms; load it without the index {}",
             index.name()
         )));
     }

@@ -145,7 +145,7 @@ impl Merging {
         progress: &Progress,
     ) -> Result<Self> {
         if snapshot.number() <= snapshot.base().number() {
-            return Err(Error::Conflict("there is nothing to merge".into()));
+            return Err(Error::Conflict("nothing to merge".into()));
         }
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
@@ -198,7 +198,7 @@ fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
     let named = Manifest::of_store(dir)?;
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
         return Err(Error::Store(format!(
-            "the store at {} is another one than was opened; open it again",
+            "the store at {} is not the one that was opened; open it again",
             dir.display()
         )));
     }
@@ -353,7 +353,7 @@ impl Written<'_> {
             return Err(Error::limit(
                 Resource::Memory,
                 format!(
-                    "merging a predicate of {keys} keys takes {} MiB, more than the {} MiB it may take; give it more",
+                    "merging a predicate with {keys} keys needs {} MiB, more than the {} MiB allowed; raise the limit",
                     (need >> 20) + 1,
                     self.options.memory >> 20
                 ),

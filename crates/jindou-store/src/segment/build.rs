@@ -158,8 +158,8 @@ impl SegmentBuilder {
         Err(jindou_model::Error::limit(
             jindou_model::Resource::Numbers,
             format!(
-                "one predicate has more than {} edges, the most that a segment holds; `jindou load --shards` cuts it into \
-                 several",
+                "a predicate has more than {} edges, the maximum of a segment; split it over shards with \
+                    `jindou load --shards`",
                 u32::MAX
             ),
         ))

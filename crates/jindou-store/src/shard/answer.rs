@@ -13,7 +13,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, Error, Result, VertexId};
 pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
     let shard = base.shard.as_deref().ok_or_else(|| Error::Shard {
         shard: 0,
-        message: "it is not a shard but a whole store".into(),
+        message: "it is a whole store, not a shard".into(),
     })?;
     let here = Here { base, shard };
     let reply = here.answer(request)?;

@@ -57,7 +57,7 @@ impl FromStr for Placement {
         match s {
             "range" => Ok(Self::Range),
             "hash" => Ok(Self::Hash),
-            _ => Err(format!("'{s}' is no placement: write range or hash")),
+            _ => Err(format!("'{s}' is not a placement: write range or hash")),
         }
     }
 }

@@ -167,7 +167,7 @@ impl Session {
 
     /// A reply that does not fit its request.
     pub(super) fn unfit(&self, shard: u32) {
-        self.fail(shard, "its answer does not fit what it was asked".into());
+        self.fail(shard, "its answer does not match its request".into());
     }
 
     pub(super) fn base(&self) -> &Base {

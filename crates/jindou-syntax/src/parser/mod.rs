@@ -313,7 +313,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             let at = self.told_place(self.token);
             let most = self.options.nesting;
             return Err(self.stop(Error::limit(Resource::Form, format!(
-                "{at}: brackets and calls nest more than {most} deep; bind what is inside to a variable, or ask in parts"
+                "{at}: brackets and calls nest more than {most} levels deep; bind inner parts to variables, or split the query"
             ))));
         }
         Ok(())
@@ -329,7 +329,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             let at = self.told_place(self.token);
             let most = self.options.depth;
             return Err(self.stop(Error::limit(Resource::Form, format!(
-                "{at}: more than {most} operators in a row; put them into brackets in groups, or ask in parts"
+                "{at}: more than {most} operators in a row; group them with brackets, or split the query"
             ))));
         }
         Ok(Deep { it, depth })

@@ -76,11 +76,9 @@ impl<'t> Parser<'t, '_> {
                     .diagnostic(
                         end - other.len()..end,
                         D::Language,
-                        format!("'{other}' is no direction of writing"),
+                        format!("'{other}' is not a base direction"),
                     )
-                    .suggest(
-                        "a language's direction is --ltr (left to right) or --rtl (right to left)",
-                    );
+                    .suggest("write --ltr (left to right) or --rtl (right to left)");
                 self.fault(d);
                 ""
             }
@@ -94,7 +92,7 @@ impl<'t> Parser<'t, '_> {
                         token.range(),
                         D::Language,
                         format!(
-                            "@{language} is no language tag: {}",
+                            "@{language} is not a language tag: {}",
                             decapitalised(&why.to_string())
                         ),
                     )

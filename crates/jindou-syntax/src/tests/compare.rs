@@ -107,7 +107,7 @@ fn known(
             if faults
                 .all()
                 .iter()
-                .all(|d| d.kind == D::Aggregate && d.message.contains("cannot stand"))
+                .all(|d| d.kind == D::Aggregate && d.message.contains("is not allowed"))
             {
                 return Some("an aggregate where none can stand");
             }

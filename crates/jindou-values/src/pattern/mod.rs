@@ -68,7 +68,7 @@ impl Error {
         Self {
             reason: Reason::Size,
             place: 1,
-            message: "the pattern takes too much memory; repeat less, or use fewer groups".into(),
+            message: "the pattern takes too much memory; use fewer repetitions or groups".into(),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Flags {
                     return Err(Error {
                         reason: Reason::Flags,
                         place: at + 1,
-                        message: format!("`{c}` is no flag; there are s, m, i, x and q"),
+                        message: format!("`{c}` is not a flag; the flags are s, m, i, x and q"),
                     });
                 }
             }

@@ -372,7 +372,7 @@ impl<'r> Reader<'r> {
             Some(_) => Err(self.bad(
                 self.input.start,
                 match self.stage {
-                    Stage::Epilog => "text behind the root element, expected the document's end",
+                    Stage::Epilog => "text after the root element, expected the document's end",
                     _ => "text before the root element, expected `<`",
                 },
             )),
@@ -415,7 +415,7 @@ impl<'r> Reader<'r> {
             false => Err(self.bad(
                 self.input.start,
                 format!(
-                    "a tag, comment or processing instruction is longer than {} MiB, the most that is read",
+                    "a tag, comment or processing instruction is longer than {} MiB, the maximum",
                     self.options.markup >> 20
                 ),
             )),
@@ -465,7 +465,7 @@ impl<'r> Reader<'r> {
             return Err(self.bad(
                 self.input.start,
                 format!(
-                    "the document type declaration is longer than {} KiB, the most that is read",
+                    "the document type declaration is longer than {} KiB, the maximum",
                     self.options.doctype >> 10
                 ),
             ));

@@ -51,7 +51,7 @@ impl FromStr for ResultFormat {
             "jsonld" | "json-ld" => Self::Rdf(JSON_LD),
             other => {
                 return Err(format!(
-                    "unknown format '{other}': one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
+                    "unknown format '{other}'; expected one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
                 ));
             }
         })
@@ -321,7 +321,7 @@ const TRIPLE: [&str; 3] = ["subject", "predicate", "object"];
 
 fn no_graph(answer: &str, format: RdfFormat) -> Error {
     Error::Unsupported(format!(
-        "{answer}, and {} is a format of graphs; take json, ndjson, xml, csv or tsv, or ask by CONSTRUCT",
+        "{answer}, but {} is a format for graphs; use json, ndjson, xml, csv or tsv, or ask with CONSTRUCT",
         format.name()
     ))
 }

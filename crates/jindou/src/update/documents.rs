@@ -59,7 +59,7 @@ impl Documents {
     fn file(&self, iri: &str, path: &str) -> Result<Document> {
         let refused = || Error::Document {
             iri: iri.to_owned(),
-            message: "it is not below a folder that documents are loaded from".into(),
+            message: "it is not in a folder that documents may be loaded from".into(),
             allowed: false,
         };
         if self.folders.is_empty() {
@@ -72,7 +72,7 @@ impl Documents {
             return Err(refused());
         }
         if !path.is_file() {
-            return Err(Error::document(iri, "it is no file"));
+            return Err(Error::document(iri, "it is not a file"));
         }
         Ok(Document::File(path))
     }
@@ -113,7 +113,7 @@ impl DocumentSource for Documents {
             (None, Some(others)) => others.fetch(iri, cancel, memory),
             (None, None) => Err(Error::Document {
                 iri: iri.to_owned(),
-                message: "only files are loaded here".into(),
+                message: "only files can be loaded here".into(),
                 allowed: false,
             }),
         }
@@ -258,7 +258,7 @@ impl QuadSink for IntoChanges<'_> {
         {
             let graph = term::decode(batch.term(other[3]));
             return Err(Error::Conflict(format!(
-                "the document has statements of the graph {}; one graph was named to put them into",
+                "the document has statements of the graph {}, but the request names a single graph to load into",
                 graph.map_or_else(|| "?".into(), |g| g.to_string())
             )));
         }

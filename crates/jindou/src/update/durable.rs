@@ -157,8 +157,8 @@ impl Disk {
     pub(crate) fn switch(&self, place: Place, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
-            let why = "the store has a new base, but it is not certain that it would be found after a loss of power; \
-                       updates are refused until the store is opened again";
+            let why = "the store has a new base, but it might not survive a power failure; updates are \
+                refused until the store is reopened";
             open.refused = Some(format!("{why} ({e})"));
             return Err(Switching::Uncertain(e));
         }
@@ -218,7 +218,7 @@ impl Journal for LogJournal {
             return Ok(());
         }
         Err(Error::Store(
-            "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
+            "the lock of the store directory was removed, so another process may be writing to it; nothing was changed: stop both processes, then start one".into(),
         ))
     }
 
@@ -353,8 +353,9 @@ fn found_at(folder: &Path, manifest: &Kind) -> Result<Found> {
 /// Says that a log's whole folder is missing.
 fn gone() -> String {
     format!(
-        "the folder of the store's log is missing, with updates that were acknowledged: restore the store from a backup, \
-         or bring the folder back as it was. To go on without those updates, remove {} beside it",
+        "the store's log folder is missing, along with acknowledged updates: restore the store from a \
+            backup, or put the folder back as it was. To continue without those updates, remove {} next \
+            to it",
         jindou_log::END
     )
 }
@@ -431,7 +432,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     // Nothing is written to a folder that is no store.
     current(dir)?;
     let lock = match options.access {
-        Access::Read => Err("the database was opened for reading only".to_owned()),
+        Access::Read => Err("the database was opened read-only".to_owned()),
         Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };

@@ -162,7 +162,7 @@ impl Database {
         told: impl Fn(&Result<u32>) + Send + 'static,
     ) -> Result<Following> {
         let reader = self.inner.reader.clone().ok_or_else(|| {
-            Error::Store("only a store that was opened for reading can be followed".into())
+            Error::Store("only a store that was opened read-only can be followed".into())
         })?;
         let mut follower = Follower {
             db: self.clone(),
@@ -178,7 +178,7 @@ impl Database {
             .map_err(|e| {
                 Error::limit(
                     Resource::Threads,
-                    format!("no thread to follow the store: {e}"),
+                    format!("cannot start a thread to follow the store: {e}"),
                 )
             })?;
         Ok(Following {

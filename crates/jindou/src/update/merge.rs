@@ -158,7 +158,7 @@ impl Database {
     fn merge_place(&self) -> Result<&Disk> {
         self.inner.may_write()?;
         self.inner.disk.as_deref().ok_or_else(|| {
-            Error::Store("a database in memory has no files to merge changes into".into())
+            Error::Store("an in-memory database has no files to merge changes into".into())
         })
     }
 
@@ -251,7 +251,12 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-merge".into())
             .spawn(move || db.merge_while(&policy, &told, &each))
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for merging: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for merging: {e}"),
+                )
+            })?;
         Ok(BackgroundMerges {
             cancel,
             stop,

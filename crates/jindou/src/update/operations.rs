@@ -79,7 +79,7 @@ pub(super) fn run(
     {
         let (line, column) = o.at;
         return Err(Error::Query(format!(
-            "error at {line}:{column}: the operation has a USING or WITH of its own, and the request chooses a dataset beside it; one is allowed"
+            "error at {line}:{column}: the operation has USING or WITH, and the request also names a dataset; use only one of them"
         )));
     }
     let several = request.operations.len() > 1;
@@ -145,7 +145,7 @@ impl Evaluation<'_> {
                 return Ok(());
             }
             return Err(Error::Conflict(format!(
-                "the graph {} is not there, so there is nothing to add, copy or move; with SILENT that is no error, and changes nothing",
+                "the graph {} does not exist, so there is nothing to add, copy or move; with SILENT this is not an error and changes nothing",
                 from.graph
             )));
         }
@@ -164,7 +164,7 @@ impl Evaluation<'_> {
             Op::Create { silent, graph } => {
                 if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
                     return Err(Error::Conflict(format!(
-                        "the graph {graph} is there already; CREATE SILENT minds not"
+                        "the graph {graph} already exists; CREATE SILENT ignores this"
                     )));
                 }
                 Ok(())

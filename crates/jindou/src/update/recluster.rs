@@ -219,7 +219,7 @@ impl Database {
         new.log.sync().map_err(not)?;
         if new.snapshot.quads() != present.quads() {
             return Err(not(Error::Internal(format!(
-                "the new base has {} quads and the old one {}; the store stays as it was",
+                "the new base has {} quads but the old one {}; the store is unchanged",
                 new.snapshot.quads(),
                 present.quads()
             ))));
@@ -287,7 +287,7 @@ impl Successive<'_> {
         )?;
         if self.equals() != present.number() {
             return Err(Error::Store(format!(
-                "the log in {} ends at snapshot {}, and the store is at {}; it cannot be reclustered while updates go on",
+                "the log in {} ends at snapshot {}, but the store is at {}; it cannot be reclustered while updates run",
                 self.disk.place().folder().display(),
                 self.equals(),
                 present.number()

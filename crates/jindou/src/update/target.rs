@@ -47,7 +47,7 @@ pub(super) fn restrict(request: &mut Request, only: &GraphName) -> Result<()> {
         let (line, column) = operation.at;
         let refused = || {
             Error::Conflict(format!(
-                "line {line}, column {column}: the operation could change another graph than the one that the request was sent to"
+                "line {line}, column {column}: the operation could change a graph other than the one the request was sent to"
             ))
         };
         if operation.whole_graph {

@@ -269,7 +269,7 @@ impl<W: Deref<Target = Writer>> Turn<W> {
         let mut state = self.writer.lock();
         if state.falls != self.falls {
             return Err(Error::Store(
-                "a transaction that this one built on could not be written; nothing was changed: try again".into(),
+                "a transaction that this one depends on could not be written; nothing was changed: try again".into(),
             ));
         }
         let ticket = match journal.append(snapshot.number(), record) {

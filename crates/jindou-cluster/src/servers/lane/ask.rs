@@ -177,7 +177,7 @@ impl Lane {
             Err(e) => {
                 tracing::debug!(
                     server = self.peer.name(),
-                    "its lists are asked for, and not read: {e}"
+                    "its lists are requested by message, not read from its memory: {e}"
                 );
                 true
             }

@@ -101,8 +101,8 @@ impl End {
         let requests = move |m: &Message<'_>, _: &mut Vec<u8>| {
             let part = whole(m)?;
             let lane = lock(&asked.answering).get(&part.lane).cloned();
-            let (lane, peer) = lane.zip(m.peer).ok_or("there is no such lane")?;
-            let end = own.upgrade().ok_or("the server ends")?;
+            let (lane, peer) = lane.zip(m.peer).ok_or("no such lane")?;
+            let end = own.upgrade().ok_or("the server is shutting down")?;
             lane.take(&end, peer, &part).map_err(str::to_owned)
         };
         end.transport
@@ -111,7 +111,7 @@ impl End {
         let replies = move |m: &Message<'_>, _: &mut Vec<u8>| {
             let part = whole(m)?;
             let lane = lock(&tables.asking).get(&part.lane).cloned();
-            let lane = lane.ok_or("there is no such lane")?;
+            let lane = lane.ok_or("no such lane")?;
             lane.take(&part).map_err(str::to_owned)
         };
         end.transport
@@ -122,7 +122,7 @@ impl End {
             .handle(ALIVE, Arc::new(alive))
             .map_err(cannot)?;
         let catalogue = move |m: &Message<'_>, reply: &mut Vec<u8>| {
-            let shelf = shelf.as_ref().ok_or("nothing is to be read here")?;
+            let shelf = shelf.as_ref().ok_or("no memory can be read here")?;
             shelf.answer(m.payload, reply).map_err(str::to_owned)
         };
         end.transport

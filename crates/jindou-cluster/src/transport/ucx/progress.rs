@@ -127,7 +127,7 @@ fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8
                 catch_unwind(AssertUnwindSafe(|| handler.handle(&message, &mut reply)))
                     .unwrap_or_else(|_| Err("the handler failed".to_owned()))
             }
-            None => Err(format!("nobody handles messages of kind {}", frame.kind)),
+            None => Err(format!("no handler for messages of kind {}", frame.kind)),
         },
         n => Err(format!("unknown frame {n}")),
     };
@@ -160,7 +160,7 @@ fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), St
         let part = end.and_then(|end| bytes.get(r.offset as usize..end as usize));
         let part = part.ok_or("a range outside the region")?;
         if reply.len() + part.len() > LANDING {
-            return Err("more bytes than one gathering message may bring".to_owned());
+            return Err("more bytes than one gathering message may carry".to_owned());
         }
         reply.extend_from_slice(part);
     }

@@ -335,9 +335,7 @@ impl Transport for UcxTransport {
                 }
                 Ok(())
             }
-            None => Err(TransportError::Refused(format!(
-                "there is no region {region}"
-            ))),
+            None => Err(TransportError::Refused(format!("no region {region}"))),
         }
     }
 

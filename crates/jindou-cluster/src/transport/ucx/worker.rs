@@ -95,7 +95,7 @@ impl Worker {
             (c"NET_DEVICES", options.devices.as_str()),
         ] {
             let value = CString::new(value)
-                .map_err(|_| TransportError::Refused("a device name holds a zero byte".into()))?;
+                .map_err(|_| TransportError::Refused("a device name has a zero byte".into()))?;
             // SAFETY: a configuration just read, and C strings.
             let status = unsafe { lib.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
             check(lib, status, "setting transports and devices")?;
@@ -125,7 +125,7 @@ impl Worker {
             unsafe { lib.ucp_cleanup(context) };
         }
         let call = match options.fabric {
-            Fabric::SharedMemory => "making a worker (has /dev/shm 8 MiB of room?)",
+            Fabric::SharedMemory => "making a worker (does /dev/shm have 8 MiB free?)",
             Fabric::Tcp | Fabric::Best => "making a worker",
         };
         check(lib, status, call)?;
