@@ -65,7 +65,7 @@ pub enum Bench {
     Sp2b(BenchSp2b),
     /// Plan and run random queries over the ugly graph, and look up random vertices.
     Ugly(BenchUgly),
-    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
+    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/lab/papers.md.
     Papers(BenchPapers),
     /// Load your data and run your queries, beside other engines.
     Files(BenchFiles),
@@ -85,7 +85,7 @@ pub enum Bench {
     Merge(BenchMerge),
     /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
     Mixed(Box<BenchMixed>),
-    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/parallel.md.
+    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/lab/parallel.md.
     Parallel(Box<BenchParallel>),
     /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
     #[command(subcommand)]

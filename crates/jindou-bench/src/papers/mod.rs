@@ -31,7 +31,7 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
         return Err(Error::limit(
             Resource::Other,
             format!(
-                "table {} needs its data and queries: --data FILE… --queries DIR (docs/papers.md says where from)",
+                "table {} needs its data and queries: --data FILE… --queries DIR (docs/lab/papers.md says where from)",
                 given[0]
             ),
         ));

@@ -58,7 +58,7 @@ pub enum Generate {
     },
     /// Instances of WatDiv's templates, a file each: L1-0.rq, L1-1.rq …
     WatdivQueries(WatdivQueries),
-    /// A graph with everything real graphs hurt with: see docs/ugly.md.
+    /// A graph with everything real graphs hurt with: see docs/lab/ugly.md.
     Ugly {
         /// Number of quads.
         #[arg(long, default_value_t = 20_000_000)]

@@ -16,7 +16,8 @@ pub fn faults(root: &Path) -> Vec<String> {
     .iter()
     .map(|p| root.join(p))
     .collect();
-    let folders = ["docs", "docs/internals"].map(|f| fs::read_dir(root.join(f)).expect(f));
+    let folders =
+        ["docs", "docs/internals", "docs/lab"].map(|f| fs::read_dir(root.join(f)).expect(f));
     for entry in folders.into_iter().flatten() {
         let path = entry.expect("an entry").path();
         // The table of contents names pages as the site has them; scripts/site.sh checks it.
