@@ -81,7 +81,7 @@ fn option_then_environment_then_file_then_default() {
     assert!(err(&o).contains("nowhere.toml"));
     // A load takes its place from there, too, and `--into` may stand beside it.
     let load = ["load", "-q", "d.nt"];
-    assert!(err(&run(at, &[("JINDOU_STORE", "a")], &load)).contains("a store at a already"));
+    assert!(err(&run(at, &[("JINDOU_STORE", "a")], &load)).contains("a store already exists at a"));
     out(&run(at, &[("JINDOU_STORE", "new")], &load));
     assert!(at.join("new/manifest.jd").exists());
     out(&run(

@@ -300,7 +300,7 @@ mod tests {
         );
         let fault = f.fault("http://e/g", 1).unwrap();
         assert!(
-            fault.contains("<http://e/g>: no function has this name"),
+            fault.contains("unknown function <http://e/g>"),
             "{fault}"
         );
         let integer = oxrdf::vocab::xsd::INTEGER.as_str();

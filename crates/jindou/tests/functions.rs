@@ -209,11 +209,11 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
         // Even where no row would ever call it.
         (
             "SELECT * { ?x :none ?y FILTER EXISTS { ?y :none ?z FILTER(ex:nobody(?z)) } }",
-            "<http://e/fn#nobody>: no function has this name",
+            "unknown function <http://e/fn#nobody>",
         ),
         (
             "SELECT (ex:nobody(COUNT(*)) AS ?n) { ?x ?y ?z }",
-            "<http://e/fn#nobody>: no function has this name",
+            "unknown function <http://e/fn#nobody>",
         ),
     ] {
         let e = error(&db, text, &with);
