@@ -1,4 +1,4 @@
-//! Advice beside errors: the library says what is wrong, the command which of its options mends it.
+//! Advice alongside errors: the library says what is wrong, the command which of its options mends it.
 
 use jindou::{Error, Resource};
 

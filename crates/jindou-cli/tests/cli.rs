@@ -194,7 +194,7 @@ fn what_is_no_store_is_said_in_one_sentence() {
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("letter.txt"), "dear").unwrap();
     sentence(&ask(&foreign, q, &[]), &["foreign"]);
-    // A folder that is no store is never replaced.
+    // A folder that is not a store is never replaced.
     fs::write(t.path().join("a.nt"), "<http://e/b> <http://e/p> \"y\" .\n").unwrap();
     let o = jindou()
         .args(["load", "--quiet", "--replace", "--store"])
@@ -551,7 +551,7 @@ fn a_store_is_reclustered_backed_up_and_restored() {
     sentence(&run(&cloud), &["s3://bucket/place"]);
 }
 
-/// `bench` and `peers` are the business of a program beside this one, which gets their arguments as they are.
+/// `bench` and `peers` are the business of a program next to this one, which gets their arguments as they are.
 #[cfg(unix)]
 #[test]
 fn the_laboratory_is_a_program_beside_the_command() {
@@ -701,7 +701,7 @@ fn every_answer_has_a_sensible_form_in_every_format() {
     );
     is("nt", line);
     is("table", line);
-    // Nobody asked for rows.
+    // No one asked for rows.
     assert_eq!(out(&ask(&store, graph, &[])), line);
     assert!(out(&ask(&store, graph, &["--format", "json"])).contains("\"@id\""));
     assert!(out(&ask(&store, graph, &["--format", "xml"])).contains("rdf:RDF"));

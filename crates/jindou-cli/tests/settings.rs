@@ -79,7 +79,7 @@ fn option_then_environment_then_file_then_default() {
         &["query", "ASK {}"],
     );
     assert!(err(&o).contains("nowhere.toml"));
-    // A load takes its place from there, too, and `--into` may stand beside it.
+    // A load takes its place from there, too, and `--into` may stand alongside it.
     let load = ["load", "-q", "d.nt"];
     assert!(err(&run(at, &[("JINDOU_STORE", "a")], &load)).contains("a store already exists at a"));
     out(&run(at, &[("JINDOU_STORE", "new")], &load));
@@ -223,7 +223,7 @@ fn files_of_settings_end_and_names_are_bytes() {
     let at = t.path();
     let e = err(&run(at, &[], &["--config", "/dev/zero", "settings"]));
     assert!(e.contains("/dev/zero: too long"), "{e}");
-    // An argument that is no UTF-8 hides no --config behind it.
+    // An argument that is not UTF-8 hides no --config behind it.
     let odd = OsStr::from_bytes(b"odd-\xff.toml");
     fs::write(at.join(odd), "memory = '2G'\n").unwrap();
     for config in [b"--config=odd-\xff.toml".as_slice(), b"--config"] {

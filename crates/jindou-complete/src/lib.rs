@@ -42,7 +42,7 @@ pub const PATIENCE: Duration = Duration::from_millis(25);
 pub struct Request<'t> {
     /// The text before the cursor.
     pub before: &'t str,
-    /// The text behind it; may be empty.
+    /// The text after it; may be empty.
     pub after: &'t str,
     /// Most items.
     pub limit: usize,

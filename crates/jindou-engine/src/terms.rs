@@ -21,7 +21,7 @@ const OVERHEAD: usize = 24;
 const CHARGE_STEP: usize = 1 << 16;
 
 /// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Make one for each query; it must live as long as
-/// somebody decodes the query's results.
+/// someone decodes the query's results.
 pub struct QueryTerms {
     /// Made with the first term: most queries make none, and are shorter than making these takes.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
@@ -171,7 +171,7 @@ impl QueryTerms {
         }
     }
 
-    /// The id of an `xsd:integer` that is nobody's join key.
+    /// The id of an `xsd:integer` that is not used as a join key.
     ///
     /// # Errors
     /// As [`Self::insert`].

@@ -108,12 +108,12 @@ impl Drop for DeviceBuffer {
             used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
         // SAFETY: allocated by this backend with this length; owners outlive the work they queue, and freeing
-        // is ordered behind it.
+        // is ordered after it.
         unsafe { self.device.put_back(self.at, self.bytes) };
     }
 }
 
-/// Arrays that will lie in one buffer, one behind the other.
+/// Arrays that will lie in one buffer, one after the other.
 #[derive(Default)]
 pub(crate) struct Packer<'a> {
     slices: Vec<(usize, &'a [u8])>,
@@ -220,7 +220,7 @@ enum Busy {
     No,
     /// Until this moment.
     Until(Mark),
-    /// Nobody knows until when.
+    /// No one knows until when.
     Unknown,
 }
 

@@ -424,7 +424,7 @@ impl Drop for Cuda {
             }
         }
         if !self.pool.is_null() {
-            // SAFETY: likewise.
+            // SAFETY: as above.
             close(self, &|| unsafe { result::mem_pool::destroy(self.pool) });
         }
         let device = self.device;
@@ -436,7 +436,7 @@ impl Drop for Cuda {
             release();
             return;
         }
-        // Giving a lost context back may take a broken driver for ever, so nobody waits for it.
+        // Giving a lost context back may take a broken driver for ever, so nothing waits for it.
         let _ = std::thread::Builder::new()
             .name("gpu-release".into())
             .spawn(release);
@@ -460,7 +460,7 @@ unsafe impl Backend for Cuda {
         };
         self.bind()?;
         let (free, total) = self.done("report its memory", result::mem_get_info())?;
-        // What the pool holds and nobody uses is free as well.
+        // What the pool holds and nothing uses is free as well.
         let held = self.pool_bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
         let used = self.pool_bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
         Ok((free as u64 + held.saturating_sub(used), total as u64))
@@ -477,7 +477,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the caller got it from `alloc`.
             let freed = unsafe { result::free_async(at, self.stream) };
-            // There is nobody to tell about an error but the next caller.
+            // There is no one to tell about an error but the next caller.
             let _ = self.done("take memory back", freed);
         }
     }

@@ -67,7 +67,7 @@ pub struct Device {
 pub(crate) enum Lane {
     /// With all other work.
     Ordered,
-    /// Beside it.
+    /// Alongside it.
     Aside,
 }
 
@@ -90,7 +90,7 @@ impl Device {
         Self::limited(backend, u64::MAX)
     }
 
-    /// A backend of whose memory at most so many bytes are used.
+    /// A backend of whose memory at most this many bytes are used.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -236,7 +236,7 @@ impl Device {
         }
     }
 
-    /// A pinned block of at least so many bytes, initialised.
+    /// A pinned block of at least this many bytes, initialised.
     pub(crate) fn pinned_block(&self, bytes: usize) -> Result<Block> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);

@@ -1,6 +1,6 @@
 //! The machine's GPU, opened when a query first wants it.
 //!
-//! A GPU can go at any time: its context is lost, it hangs, somebody pulls it. Who runs a query there hears of it from
+//! A GPU can go at any time: its context is lost, it hangs, someone pulls it. Who runs a query there hears of it from
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
 use crate::backend::Backend;
@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_secs(60);
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
 enum State {
-    /// Nobody asked yet.
+    /// No one asked yet.
     Unknown,
     Ready(Arc<GpuExecutor>),
     /// Why there is none, and since when that is known.
@@ -70,7 +70,7 @@ impl LazyGpu {
         self
     }
 
-    /// A device of whose memory at most so many bytes are used.
+    /// A device of whose memory at most this many bytes are used.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -101,7 +101,7 @@ impl LazyGpu {
         }
     }
 
-    /// The executor, opened if it is time to; `None` while somebody else opens it, unless `wait`.
+    /// The executor, opened if it is time to; `None` while something else opens it, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
@@ -162,7 +162,7 @@ mod tests {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("a test"), "{why}");
         }
-        // Nobody but the running query holds it any more.
+        // No one but the running query holds it any more.
         assert_eq!(Arc::strong_count(&gpu), 1);
         assert_eq!(opened.load(Ordering::Relaxed), 1);
         std::thread::sleep(Duration::from_millis(250));

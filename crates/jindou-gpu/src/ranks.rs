@@ -80,7 +80,7 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
         Relation::LessOrEqual => Comparison::LessOrEqual,
         Relation::Greater => Comparison::Greater,
         Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
-        // True of many terms that are no numbers.
+        // True of many terms that are not numbers.
         Relation::NotEqual => return None,
     };
     match term::parts(constant) {

@@ -1,6 +1,6 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 //!
-//! A card does queued work whenever it likes before somebody has waited for it. By default the shim does it at once;
+//! A card does queued work whenever it likes before someone has waited for it. By default the shim does it at once;
 //! with [`ShimOptions::delay`] it does it as late as it may, so that who forgets to wait sees memory as it was before.
 
 mod work;
@@ -129,7 +129,7 @@ pub struct ShimOptions {
     pub log: bool,
     /// Count the accesses of whole warps and their sectors too, which takes several times as long.
     pub sectors: bool,
-    /// Do queued work only when somebody waits for it.
+    /// Do queued work only when someone waits for it.
     pub delay: bool,
     /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
     /// takes a wait out of the program, for tests of tests: with `delay` that must be seen.
@@ -302,7 +302,7 @@ impl Shim {
             }
             Work::Download { to, from, bytes } => {
                 state.inside(from, bytes)?;
-                // SAFETY: likewise.
+                // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
             }
             Work::Zero { at, bytes } => {
@@ -490,7 +490,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nobody wrote is seen.
+        // Rubbish, so that what nothing wrote is seen.
         // SAFETY: just allocated with this size.
         unsafe { at.write_bytes(0xA5, layout.size()) };
         state.held.device = used;
@@ -545,7 +545,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nobody wrote is seen.
+        // Rubbish, so that what nothing wrote is seen.
         // SAFETY: reserved, so it is this process' memory.
         unsafe { (at as *mut u8).write_bytes(0xA5, bytes) };
         state.held.device = used;

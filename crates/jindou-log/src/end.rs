@@ -1,4 +1,4 @@
-//! The end of a log, kept outside its folder: which file is the newest. Without it nobody could tell that the last files of
+//! The end of a log, kept outside its folder: which file is the newest. Without it no one could tell that the last files of
 //! a log, or all of it, are gone.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of the file beside a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
+/// The name of the file next to a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
 pub const END: &str = "log-end.jd";
 
 const FIRST_LINE: &str = "jindou-log-end 1\n";

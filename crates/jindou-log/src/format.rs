@@ -324,7 +324,7 @@ fn has_gap(bytes: &[u8], at: usize) -> bool {
     bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
 }
 
-/// Whole groups behind a place where reading stopped.
+/// Whole groups after a place where reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Behind {
     /// Groups.

@@ -128,7 +128,7 @@ impl Ticket {
     /// # Errors
     /// [`Error::Io`] when the disk refuses (its kind says why: `StorageFull`, `ReadOnlyFilesystem`, `PermissionDenied`,
     /// …), [`Error::Store`] when trying again is of no use. The record is not in the log then; only if the process dies
-    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that nobody was
+    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that no one was
     /// told about.
     pub fn wait(&self) -> Result<()> {
         let mut outcome = lock(&self.slot.outcome);
@@ -152,12 +152,12 @@ impl Log {
     /// Opens the log of an id epoch, or begins one. Records after `after`, the last that the base holds, are given to
     /// `record` in order.
     ///
-    /// Nobody else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
+    /// No one else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
     /// names in an object store.
     ///
     /// # Errors
     /// [`Error::Store`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
-    /// `record` gives. That the log cannot be written is no error here ([`Recovery::read_only`]) but that of the
+    /// `record` gives. That the log cannot be written is not an error here ([`Recovery::read_only`]) but that of the
     /// first record.
     pub fn open(
         files: Arc<dyn Files>,
@@ -394,7 +394,7 @@ enum Work {
 
 impl Shared {
     fn run(&self) {
-        // Whatever happens to this thread, nobody waits for ever.
+        // Whatever happens to this thread, nothing waits for ever.
         struct Fail<'a>(&'a Shared);
         impl Drop for Fail<'_> {
             fn drop(&mut self) {

@@ -267,7 +267,7 @@ pub fn replay(
     Ok(found)
 }
 
-/// True if a file names a successor that was made after the files were listed: it is then no damage that nobody saw it.
+/// True if a file names a successor that was made after the files were listed: it is then no damage that nothing saw it.
 fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)

@@ -227,7 +227,7 @@ pub struct Cut {
     pub offset: u64,
     /// How many are, to the file's end.
     pub bytes: u64,
-    /// Whole records behind the first one that is missing; none of them was durable.
+    /// Whole records after the first one that is missing; none of them was durable.
     pub records: u64,
 }
 
@@ -393,7 +393,7 @@ impl Report {
 /// newest file is there. Changes nothing; the log may be in use, and then its newest groups may show as a torn tail.
 ///
 /// # Errors
-/// If the folder or a file cannot be read. Damage is no error but in the report.
+/// If the folder or a file cannot be read. Damage is not an error but in the report.
 pub fn check(files: &dyn Files) -> Result<Report> {
     check_all(files, None)
 }

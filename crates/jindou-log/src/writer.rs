@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A record and its number.
 pub(crate) type Record = (u32, Vec<u8>);
 
-/// Why the log does not take records; given to everybody who waits.
+/// Why the log does not take records; given to everyone who waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub path: PathBuf,
@@ -92,7 +92,7 @@ pub(crate) struct Writer {
     pub next: u32,
     /// The names of files that recovery found could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
-    /// Records behind this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
+    /// Records after this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
     pub end_unsaid_after: Option<u32>,
     pub broken: Option<Failure>,
     /// The next group begins a new file.
@@ -294,7 +294,7 @@ impl Writer {
         }
     }
 
-    /// Never writes to the current file again, but to cut off what nobody was told to be there: it takes room, and
+    /// Never writes to the current file again, but to cut off what no caller was told to be there: it takes room, and
     /// would come back if the process died now.
     fn give_up_current(&mut self, keep: Option<u64>) {
         if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
@@ -343,7 +343,7 @@ impl Writer {
                     return Ok(());
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // Our own put, whose answer was lost, is passed over: nobody was told that it had succeeded.
+                    // Our own put, whose answer was lost, is passed over: no caller was told that it had succeeded.
                     self.ours(&name)?;
                     self.next_sequence += 1;
                 }
@@ -358,7 +358,7 @@ impl Writer {
         }
     }
 
-    /// Writes down that this file is the newest. After an error nobody was told of anything in it; it goes, unless it may be
+    /// Writes down that this file is the newest. After an error no caller was told of anything in it; it goes, unless it may be
     /// what is written down.
     fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
         let end = End {

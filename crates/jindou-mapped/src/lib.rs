@@ -59,7 +59,7 @@ impl MappedFile {
         let io = |e| Error::io(path, e);
         let file = private::open(path).map_err(io)?;
         // SAFETY: the mapping is read-only, and the files of a store are never changed in place by its own programs: they are
-        // complete before they are mapped, and replaced by rename. Where somebody else cuts one, or the disk fails, the
+        // complete before they are mapped, and replaced by rename. Where something else cuts one, or the disk fails, the
         // bytes change to zeros under their readers. That those are plain integers, and that each access is
         // bounds-checked against lengths that lie outside the mapping, is what keeps this defined in practice.
         let map = unsafe { Mmap::map(&file) }.map_err(io)?;

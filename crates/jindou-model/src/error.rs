@@ -137,7 +137,7 @@ pub enum Error {
     /// A query for which a GPU was demanded did not run there, for this reason.
     #[error("not supported on a GPU: {0}")]
     Gpu(String),
-    /// The format of an RDF document is not known: its name does not say it, and nobody else did.
+    /// The format of an RDF document is not known: its name does not say it, and nothing else did.
     #[error("{name}: cannot tell the RDF format from the name, and no format was given")]
     UnknownFormat {
         /// Name of the document.
@@ -180,7 +180,7 @@ pub enum Error {
         /// Whether it may be asked at all.
         allowed: bool,
     },
-    /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
+    /// A document that a LOAD names may not be read, cannot be reached, or is not RDF.
     #[error("LOAD <{iri}>: {message}")]
     Document {
         /// Its IRI.
@@ -198,7 +198,7 @@ pub enum Error {
         /// Description of the failure.
         message: String,
     },
-    /// Somebody cancelled.
+    /// Someone cancelled.
     #[error("cancelled")]
     Cancelled,
     /// The receiving end went away (a closed pipe).

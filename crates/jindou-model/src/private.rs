@@ -24,7 +24,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with [`options`], and says what is wrong with what is no file.
+/// Opens a file with [`options`], and says what is wrong with what is not a file.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |what: &str| {
         let why =
@@ -46,7 +46,7 @@ fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
 /// Opens a file for reading. A symbolic link is followed.
 ///
 /// # Errors
-/// As the file system says; also if it is no regular file: nothing is waited for then.
+/// As the file system says; also if it is not a regular file: nothing is waited for then.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

@@ -5,7 +5,7 @@
 //! what does not fit is charged all the same, and remembered: every loop of such work asks [`is_over`] or [`look`], and gives up. Between
 //! two looks it allocates little, or large pieces that it has not written to yet.
 //!
-//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [beside these charges](Scope::beside_charges): what it
+//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [alongside these charges](Scope::beside_charges): what it
 //! charges to the same budget stands against what it allocates, so that the scope charges what was forgotten.
 
 use crate::budget::Full;
@@ -22,7 +22,7 @@ const CLOCK: usize = 1 << 20;
 
 /// Bytes that reading and planning a text take for each of its bytes, where nothing is measured: more than nearly all texts do.
 const FACTOR: u64 = 256;
-/// Bytes that any text takes beside.
+/// Bytes that any text takes besides.
 const LEAST: u64 = 16 << 10;
 /// Of what was charged by length, the share that is kept for what was made.
 const KEPT_SHARE: u64 = 8;
@@ -113,7 +113,7 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     });
 }
 
-/// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about everybody's.
+/// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about every client's.
 #[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
@@ -199,7 +199,7 @@ fn inside<T>(scope: *const Shared, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs something whose allocations are nobody's: what is charged otherwise, or outlives the query.
+/// Runs something whose allocations are charged to no scope: what is charged otherwise, or outlives the query.
 pub fn outside<T>(run: impl FnOnce() -> T) -> T {
     inside(ptr::null(), run)
 }
@@ -213,7 +213,7 @@ pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// Runs something that takes so many bytes beside those that it allocates, such as a thread's stack.
+/// Runs something that takes so many bytes alongside those that it allocates, such as a thread's stack.
 pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let Some(scope) = Scope::current() else {
         return run();
@@ -242,7 +242,7 @@ fn with_current<T>(ask: impl FnOnce(&Shared) -> T) -> Option<T> {
     shared.map(ask)
 }
 
-/// True once the scope that the thread is inside has no memory or no time left, or nobody wants its result. Reads the clock (about 25 ns).
+/// True once the scope that the thread is inside has no memory or no time left, or its result is no longer wanted. Reads the clock (about 25 ns).
 /// Whoever sees it leaves out what is still to do; the work ends with [`look`], which says why.
 #[must_use]
 pub fn is_over() -> bool {
@@ -269,7 +269,7 @@ pub fn look() -> Result<()> {
 /// Asks for room before a large piece is allocated and written to.
 ///
 /// # Errors
-/// As [`look`], also when there is no room for so many bytes more.
+/// As [`look`], also when there is no room for this many bytes more.
 pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
@@ -301,7 +301,7 @@ pub fn is_measured() -> bool {
             &MemoryBudget::unlimited(),
             &CancelToken::new(),
         );
-        // The compiler must not see that nobody uses it.
+        // The compiler must not see that nothing uses it.
         let piece = probe.run(|| std::hint::black_box(Box::new(std::hint::black_box(0u64))));
         let seen = probe.bytes() > 0;
         drop(piece);
@@ -337,7 +337,7 @@ impl Scope {
         scope
     }
 
-    /// A scope for reading and planning a text of so many bytes. Where nothing is measured, it charges 256 times as much, which is more than
+    /// A scope for reading and planning a text of this many bytes. Where nothing is measured, it charges 256 times as much, which is more than
     /// nearly all texts take, and an eighth of that for what [`make`](Self::make) gives.
     ///
     /// # Errors
@@ -502,7 +502,7 @@ impl Shared {
         if self.budget.has_room(bytes) {
             return Ok(());
         }
-        // Charged and given back: the refusal is the one that anybody gets.
+        // Charged and given back: the refusal is the one that anyone gets.
         self.budget.charge_for(self.holder, bytes)?;
         self.budget.release_for(self.holder, bytes);
         Ok(())

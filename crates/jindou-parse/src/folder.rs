@@ -77,7 +77,7 @@ pub(crate) fn folder(
 const SNIFFED: usize = 64 << 10;
 
 /// True for a file called `.xml`, which may be anything, whose beginning does not mention RDF's namespace. What cannot be
-/// read, or is no UTF-8, is not judged.
+/// read, or is not UTF-8, is not judged.
 fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = match compression {

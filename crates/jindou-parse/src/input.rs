@@ -172,7 +172,7 @@ pub(crate) fn open(
 /// The mark that some editors put in front of UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions behind it stay.
+/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions after it stay.
 pub(crate) fn blank_mark(start: &mut [u8]) {
     if start.starts_with(MARK) {
         start[..MARK.len()].fill(b' ');

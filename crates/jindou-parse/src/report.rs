@@ -105,7 +105,7 @@ impl std::fmt::Display for BadStatement {
 pub struct Rest {
     /// Documents.
     pub documents: u64,
-    /// Bytes behind the error, decompressed.
+    /// Bytes after the error, decompressed.
     pub bytes: u64,
     /// XML elements that begin in those, of documents in RDF/XML: each is a vertex or a statement.
     pub elements: u64,

@@ -723,7 +723,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     assert_eq!(sources.skipped(), 2 + 1000);
     let rest = sources.rest();
     assert_eq!(rest.documents, 1);
-    // The error is in an attribute of the 41st property: 59 descriptions of two elements are behind it, and `<broken`.
+    // The error is in an attribute of the 41st property: 59 descriptions of two elements are after it, and `<broken`.
     assert_eq!(rest.elements, 1 + 2 * 59, "{rest:?}");
     let behind = xml.len() - xml.find("<broken").unwrap();
     assert!(

@@ -17,7 +17,7 @@ const TRIPLES: &str = "application/n-triples, text/turtle;q=0.5";
 pub struct Endpoint {
     agent: ureq::Agent,
     url: String,
-    /// Form fields sent beside the query.
+    /// Form fields sent alongside the query.
     fields: Vec<(String, String)>,
     piece: Vec<u8>,
 }

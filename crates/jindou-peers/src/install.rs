@@ -25,7 +25,7 @@ enum Registry {
         package: &'static str,
         program: &'static str,
     },
-    /// Packages of Debian, unpacked beside the system and not installed into it. Those before the bar have the pinned version.
+    /// Packages of Debian, unpacked next to the system and not installed into it. Those before the bar have the pinned version.
     Debian {
         packages: &'static [&'static str],
         libraries: &'static [&'static str],

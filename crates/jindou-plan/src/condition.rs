@@ -16,7 +16,7 @@ pub(crate) enum Compiled {
     True,
     /// No row passes, and why.
     False(String),
-    /// The slot is one of these ids, sorted by nobody.
+    /// The slot is one of these ids, sorted by nothing else.
     OneOf(Slot, Vec<u32>),
     /// Test it when its slots are bound.
     Test(Condition),

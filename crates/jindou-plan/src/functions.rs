@@ -136,7 +136,7 @@ impl Functions {
     /// Adds a function under an IRI.
     ///
     /// # Errors
-    /// [`Error::Query`] for what is no IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
+    /// [`Error::Query`] for what is not an IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
     pub fn register(&mut self, iri: &str, function: Arc<dyn Function>) -> Result<()> {
         NamedNode::new(iri)
             .map_err(|e| Error::Query(format!("a function's name, <{iri}>, is not an IRI: {e}")))?;
@@ -194,7 +194,7 @@ impl Functions {
         Some(Found::Registered(Arc::clone(&self.entry(iri)?.function)))
     }
 
-    /// Why a call with so many arguments cannot be; `None` if it can.
+    /// Why a call with this many arguments cannot be; `None` if it can.
     pub(crate) fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
         let takes = match self.find(iri) {
             None => {

@@ -60,7 +60,7 @@ impl Pattern {
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
     pub filters: Vec<Arc<Expr>>,
-    /// Places of patterns by their hashes, as far as somebody had to find them among many.
+    /// Places of patterns by their hashes, as far as someone had to find them among many.
     places: FxHashMap<u64, usize>,
     /// Patterns that are in `places`.
     placed: usize,

@@ -10,7 +10,7 @@ const MAX_TEXT: usize = 60;
 /// Bytes of a term that is read as a whole.
 const LONGEST: usize = 4 << 10;
 
-/// A term's canonical bytes, shortened: of an IRI the part behind the last `#` or `/`.
+/// A term's canonical bytes, shortened: of an IRI the part after the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {
     if bytes.len() > LONGEST {
         // Of a long one no more is looked at than what is shown.

@@ -56,7 +56,7 @@ impl Solutions {
         }
     }
 
-    /// A batch of rows by its number; `None` behind the last. Signals are handled while it is not there yet.
+    /// A batch of rows by its number; `None` after the last. Signals are handled while it is not there yet.
     fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
         let mut state = self
             .state

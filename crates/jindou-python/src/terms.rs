@@ -55,7 +55,7 @@ impl Iri {
     }
 }
 
-/// A blank node. Without a label it gets a random one, which nobody else has.
+/// A blank node. Without a label it gets a random one, which is unique.
 #[pyclass(frozen, eq, hash, name = "BlankNode", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct Blank(pub BlankNode);

@@ -72,7 +72,7 @@ pub fn batch(quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Batch> {
     Ok(batch)
 }
 
-/// A transaction of several calls: what they change is seen by its own queries, and by everybody after `commit`, at once. In a
+/// A transaction of several calls: what they change is seen by its own queries, and by everyone after `commit`, at once. In a
 /// `with` statement it is committed at the end, and rolled back if an exception leaves it.
 ///
 /// While it is open, other updates of the database wait.

@@ -39,7 +39,7 @@ struct Help {
 struct State {
     wanted: usize,
     running: usize,
-    /// Nobody may come any more.
+    /// No one may come any more.
     withdrawn: bool,
 }
 
@@ -94,7 +94,7 @@ impl Heavy {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call for so many helpers in the queue, if it is not withdrawn.
+    /// Puts a call for this many helpers in the queue, if it is not withdrawn.
     fn ask(&self, help: &Arc<Help>, helpers: usize) {
         let mut all = self.lock();
         let mut state = help.lock();
@@ -189,7 +189,7 @@ impl WorkerPool for Heavy {
                 return;
             }
             self.ask(&asked.help, helpers);
-            // Workers that lie down look at `wanted` behind a fence of theirs: one of the two sees the other.
+            // Workers that lie down look at `wanted` after a fence of theirs: one of the two sees the other.
             fence(Ordering::SeqCst);
             if let Some(wake) = self.wake.get() {
                 wake(helpers);

@@ -197,7 +197,7 @@ impl<T> Queue<T> {
         Some(job)
     }
 
-    /// How long after `now` it is till somebody else may take what waits here.
+    /// How long after `now` it is till something else may take what waits here.
     pub(crate) fn stuck_in(&self, now: Instant, t: Duration) -> Duration {
         let end = self.end.load(Ordering::Relaxed);
         Duration::from_nanos(end.saturating_sub(self.at(now))).min(t)

@@ -1,7 +1,7 @@
 //! Threads that compute for heavy work, for programs that do not hand their queries to a [`Scheduler`](crate::Scheduler): each
 //! query has a thread of its caller's, and gets the help of others while there are cores to spare.
 //!
-//! A thread computes in one of so many *places* as there are cores. Threads of callers wait for one, first come first served;
+//! A thread computes in one of this many *places* as there are cores. Threads of callers wait for one, first come first served;
 //! helpers take what is free, and leave at the end of a morsel when a caller waits. Who waits for something else than a core,
 //! such as the reader of its answer, gives its place back meanwhile.
 
@@ -188,7 +188,7 @@ impl Shared {
 }
 
 impl Workers {
-    /// Makes a number of places, at least one. Helpers, one fewer than places, are started when somebody first wants one.
+    /// Makes a number of places, at least one. Helpers, one fewer than places, are started on first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
         let shared = Arc::new(Shared {

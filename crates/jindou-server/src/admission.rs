@@ -89,7 +89,7 @@ impl Drop for Admitted {
 }
 
 impl Queries {
-    /// At most so many at once, and so many of one client.
+    /// At most this many at once, and this many of one client.
     pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Advice beside errors: the library says what is wrong, whoever runs it in which words of its own that can be mended.
+//! Advice alongside errors: the library says what is wrong, whoever runs it in which words of its own that can be mended.
 
 use jindou::{Error, Resource};
 

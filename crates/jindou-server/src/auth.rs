@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// Rights that a token gives. Writers may read, and look after the server: see and end everybody's queries, merge, back up.
+/// Rights that a token gives. Writers may read, and look after the server: see and end every client's queries, merge, back up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<Tokens, ServeError> {
     Ok(tokens)
 }
 
-/// A sentence about a secret file that others than its owner may read; `None` if nobody else may.
+/// A sentence about a secret file that others than its owner may read; `None` if nothing else may.
 pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
     #[cfg(unix)]
     {

@@ -1,6 +1,6 @@
 //! Many queries in one request: an array or lines of JSON in, a line of SPARQL Results JSON for each out, in their order.
 //!
-//! A batch is one query to everybody else: one place, one time limit, one memory budget. Its queries run one after the
+//! A batch is one query to everyone else: one place, one time limit, one memory budget. Its queries run one after the
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
 use crate::admission::{Admitted, Asked};
@@ -220,7 +220,7 @@ impl Runner<'_> {
         let ran = run(session, &values, &self.options, room);
         let ran = match ran {
             Err(Error::Timeout(_)) if !self.heavy => {
-                // It is no light one: it begins again, at the expense of the heavy ones.
+                // It is not a light one: it begins again, at the expense of the heavy ones.
                 out.truncate(from);
                 self.swap(true).map_err(|e| Problem::of(&e))?;
                 self.options.timeout = Some(self.query.left());
@@ -323,7 +323,7 @@ impl<'o> Room<'o> {
             ));
         }
         if want > *self.charged {
-            // As the vector grows: twice the size at once, the old one beside the new one.
+            // As the vector grows: twice the size at once, the old one alongside the new one.
             let step = want.next_power_of_two().max(1 << 16) * 2 - *self.charged;
             self.memory.charge(step)?;
             *self.charged += step;

@@ -1,4 +1,4 @@
-//! Work on the whole store that somebody asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
+//! Work on the whole store that something asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
 
 use crate::paths;
 use crate::shared::Shared;

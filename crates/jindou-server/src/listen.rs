@@ -409,7 +409,7 @@ async fn converse<S>(
                 // Those that are not known are refused by the guard.
                 let coded = codings::of(request.headers()).unwrap_or_default();
                 if !coded.is_empty() {
-                    // Nobody undoes them again.
+                    // No one undoes them again.
                     request.headers_mut().remove(CONTENT_ENCODING);
                 }
                 let request = request.map(|body| {

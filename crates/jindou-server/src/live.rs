@@ -38,7 +38,7 @@ impl State {
 pub(crate) enum Cause {
     /// The client closed its connection.
     ClientGone,
-    /// Somebody asked for it at the admin route.
+    /// Someone asked for it at the admin route.
     Admin,
     /// The server shuts down.
     Shutdown,

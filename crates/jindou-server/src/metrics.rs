@@ -7,7 +7,7 @@ use prometheus::{
     Registry, TextEncoder, exponential_buckets,
 };
 
-/// Counters that are kept while requests run, and gauges of the moment, which are set when somebody looks.
+/// Counters that are kept while requests run, and gauges of the moment, which are set when read.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) seconds: HistogramVec,
@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     resident: IntGauge,
 }
 
-/// Gauges of the log's status, set when somebody looks.
+/// Gauges of the log's status, set when read.
 struct LogGauges {
     acknowledged: IntGauge,
     durable: IntGauge,
@@ -53,7 +53,7 @@ struct LogGauges {
     failing: IntGauge,
 }
 
-/// Gauges of the merges since the store was opened, set when somebody looks.
+/// Gauges of the merges since the store was opened, set when read.
 struct MergeGauges {
     running: IntGauge,
     done: IntGauge,

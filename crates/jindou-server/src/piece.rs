@@ -75,7 +75,7 @@ pub(crate) fn slot(shared: &Shared, query: &LiveQuery, class: Class) -> Result<S
 }
 
 /// Plans a text in turn. Few texts are planned at a time, each for a moment; one that takes longer begins again in a slot of a
-/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nobody else
+/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nothing else
 /// waits for them. `plan` is called with the options that it has to keep to, twice at most.
 pub(crate) fn planned<T>(
     shared: &Shared,

@@ -148,7 +148,7 @@ impl Problem {
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
-            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before somebody
+            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before someone
             // looked at it.
             Error::Io { .. }
             | Error::Store(_)

@@ -229,7 +229,7 @@ impl ResponseWriter {
     fn begin(&mut self) {
         if let Some(head) = self.head.take() {
             let coding = self.coder.coding();
-            // Nobody there: the next send will tell.
+            // No one there: the next send will tell.
             let _ = head.send(Head {
                 content_type: self.content_type,
                 coding,
@@ -257,7 +257,7 @@ impl ResponseWriter {
                     break;
                 }
                 Ok(Err(_)) => return Err(Error::SinkClosed),
-                // Nobody may keep others out by not reading.
+                // No one may keep others out by not reading.
                 Err(_) if is_short(&self.all) => {
                     return Err(Error::limit(
                         Resource::Answer,

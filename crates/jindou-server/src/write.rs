@@ -34,7 +34,7 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
             "this server is read-only: it was started without --token-file (and without --writable)".into(),
         );
     }
-    // Damage is no setting of the server: it is answered as it is to queries.
+    // Damage is not a setting of the server: it is answered as it is to queries.
     if let Err(damage) = shared.upkeep.check_trust() {
         return Some(Problem::of(&damage));
     }

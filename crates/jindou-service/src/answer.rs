@@ -134,7 +134,7 @@ impl<'r> XmlAnswer<'r> {
         self.boolean
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` behind the last one, when the document ended as it must.
+    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document ended as it must.
     ///
     /// # Errors
     /// If the document is not well-formed, is cut off, or has a term that is not valid.

@@ -31,7 +31,7 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
 /// How often a query that waits looks at its own limits.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for a connection, and for the next bytes: a thread nobody waits for any more must not live for ever.
+/// Longest wait for a connection, and for the next bytes: a thread nothing waits for any more must not live for ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
 /// A limit that is none: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
@@ -312,7 +312,7 @@ impl HttpCaller {
             .name("service".into())
             .spawn(move || {
                 if let Err(failure) = caller.talk(url, &ask, limit, &send) {
-                    // Nobody listens any more: nobody needs to know.
+                    // No one listens any more: nothing needs to know.
                     let _ = send.send(Part::Failed(failure));
                 }
             })
@@ -330,7 +330,7 @@ impl HttpCaller {
         })
     }
 
-    /// Asks, and sends on what comes, until it ends or nobody listens.
+    /// Asks, and sends on what comes, until it ends or nothing listens.
     fn talk(
         &self,
         mut url: Uri,

@@ -216,7 +216,7 @@ mod tests {
         nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
     }
 
-    /// An answer that names so many variables, with one row.
+    /// An answer that names this many variables, with one row.
     fn naming(format: QueryResultsFormat, variables: usize) -> String {
         let each = |open: &str, close: &str, between: &str| {
             let all: Vec<String> = (0..variables)

@@ -90,7 +90,7 @@ impl Snapshot {
     /// One shard's base with the way to the others: the whole store, to be read.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) if the base is no shard.
+    /// [`Error::Store`](jindou_model::Error::Store) if the base is not a shard.
     pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
         let session = Session::new(Arc::clone(&base), far)
             .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
@@ -220,7 +220,7 @@ impl Snapshot {
         self.version
     }
 
-    /// Goes on when plans should be made anew: when a predicate is touched first, when a predicate, a graph or a
+    /// Goes on when plans should be made again: when a predicate is touched first, when a predicate, a graph or a
     /// vertex' set of predicates comes that was not there, or when counts change much. Two snapshots of a base with the
     /// same one lie on one line of transactions.
     #[must_use]

@@ -8,7 +8,7 @@
 //!   of those is read to see whether it does.
 //!
 //! ```text
-//! index-words.jd   1  words      their bytes, one behind the other, ascending
+//! index-words.jd   1  words      their bytes, one after the other, ascending
 //!                  2  ends       u64 a word: where it ends
 //!                  3  list ends  u64 a word: where its list ends
 //!                  4  lists      u32: ids of the texts that have the word, ascending

@@ -229,7 +229,7 @@ fn output_error(e: std::io::Error) -> Error {
 /// of statements. Memory: one batch and its text.
 ///
 /// # Errors
-/// The source's; [`Error::SinkClosed`] when `out` is a pipe nobody reads any more; [`Error::Io`] when
+/// The source's; [`Error::SinkClosed`] when `out` is a pipe whose reader is gone; [`Error::Io`] when
 /// it cannot be written.
 pub fn write_source(source: &dyn QuadSource, tags: TagCase, out: &mut dyn Write) -> Result<u64> {
     let progress = Progress::default();

@@ -55,7 +55,7 @@ pub(crate) enum Unfit {
 pub(crate) struct Decoded {
     /// Bytes that were taken; the others wait for what follows.
     pub(crate) taken: usize,
-    /// True when the bytes behind them are no text in this encoding.
+    /// True when the bytes after them are not text in this encoding.
     pub(crate) malformed: bool,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Input<'r> {
     /// True once a carriage return came: line ends must be looked at.
     pub(crate) has_returns: bool,
     source: Option<Source<'r>>,
-    /// The fault right behind the text, if there is one.
+    /// The fault right after the text, if there is one.
     fault: Option<String>,
     /// The place of the text's first byte.
     place: Place,
@@ -286,7 +286,7 @@ impl<'r> Input<'r> {
 }
 
 impl Source<'_> {
-    /// Reads a chunk behind what is not decoded yet; `false` at the end.
+    /// Reads a chunk after what is not decoded yet; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);

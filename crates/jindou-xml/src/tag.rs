@@ -27,7 +27,7 @@ pub(crate) struct Attr {
 /// Parts of a tag besides its attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
-    /// Length of the name, which begins behind `<`.
+    /// Length of the name, which begins after `<`.
     pub(crate) name: usize,
     /// Length of its prefix; 0 for none.
     pub(crate) prefix: usize,
@@ -128,7 +128,7 @@ pub(crate) fn too_many(most: usize) -> String {
     format!("an element has more than {most} attributes, the maximum")
 }
 
-/// Reads an attribute at a byte; the byte behind it, or `None` if the text ends in it.
+/// Reads an attribute at a byte; the byte after it, or `None` if the text ends in it.
 #[inline]
 fn attribute(
     text: &str,

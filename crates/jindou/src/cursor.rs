@@ -92,7 +92,7 @@ impl Queue {
     fn take(&self) -> Result<Option<Columns>> {
         let mut state = self.lock();
         loop {
-            // An error is told at once: what was read before it is no whole answer in any case.
+            // An error is told at once: what was read before it is not a whole answer in any case.
             if let Some(Err(_)) = &state.ended {
                 state.batches.clear();
                 if let Some(Err(e)) = state.ended.replace(Ok(())) {

@@ -320,7 +320,7 @@ impl Database {
     /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]); all of it ends
     /// with the last clone.
     ///
-    /// Its quads lie where those of updates do, beside segments and not in them: about 100 bytes a quad, and the planner knows
+    /// Its quads lie where those of updates do, alongside segments and not in them: about 100 bytes a quad, and the planner knows
     /// counts of predicates but no characteristic sets. For many millions of quads load a store.
     ///
     /// ```
@@ -359,7 +359,7 @@ impl Database {
         Ok(db)
     }
 
-    /// A database over one snapshot, whose type is no part of the library's promise, in memory: changes end with the process.
+    /// A database over one snapshot, whose type is not part of the library's promise, in memory: changes end with the process.
     #[doc(hidden)]
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
@@ -380,7 +380,7 @@ impl Database {
     }
 
     /// Verifies every byte of a store directory, and every record of its log. The log's newest records, if a process is
-    /// writing them, and a tail that a crash tore, are no damage.
+    /// writing them, and a tail that a crash tore, are not damage.
     ///
     /// # Errors
     /// [`Error::Store`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
@@ -401,7 +401,7 @@ impl Database {
     /// Counts of a store as it is now, the log's transactions included, and sizes of its segments. O(bytes of the log).
     ///
     /// # Errors
-    /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
+    /// As [`Database::open`]; damage of the log is not an error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
         Self::info_with(dir, &Indexes::new())
     }
@@ -423,7 +423,7 @@ impl Database {
         Ok(report)
     }
 
-    /// The current snapshot, whose type is no part of the library's promise.
+    /// The current snapshot, whose type is not part of the library's promise.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -561,7 +561,7 @@ impl Database {
         let start = Instant::now();
         // A plan may be run again after a run that failed.
         let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.afresh());
-        // Only DESCRIBE reads edges beside the plan.
+        // Only DESCRIBE reads edges alongside the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);

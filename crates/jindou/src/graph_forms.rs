@@ -79,7 +79,7 @@ pub(crate) struct Construct<'a> {
     blanks: Vec<Option<BlankNode>>,
     given: Given,
     cancel: &'a CancelToken,
-    /// Triples since somebody looked at the clock.
+    /// Triples since someone looked at the clock.
     made: usize,
     pub sink: &'a mut dyn AnswerSink,
     pub triples: u64,

@@ -222,7 +222,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Charges room for so many quads, and the list of subjects.
+    /// Charges room for this many quads, and the list of subjects.
     fn charged(&mut self, quads: usize) -> Result<()> {
         let (quads, keys) = (quads as u64, self.keys as u64);
         let bytes = quads * size_of::<[u32; 4]>() as u64 + keys * size_of::<u32>() as u64;

@@ -83,7 +83,7 @@ impl Database {
     /// dataset and default graph hold for all runs.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, or names that are no variables of the query or get a value in it; those of
+    /// [`Error::Query`] for bad SPARQL, or names that are not variables of the query or get a value in it; those of
     /// [`Self::plan`].
     pub fn prepare(
         &self,
@@ -209,7 +209,7 @@ impl PreparedQuery {
     }
 
     /// True if neither planning for all terms is under way nor due, as things are: a plan for a run is at hand, or made for its
-    /// terms alone. Waits for nobody.
+    /// terms alone. Waits for no one.
     #[must_use]
     pub fn is_current(&self) -> bool {
         match self.shared.planned.try_lock() {
@@ -295,7 +295,7 @@ impl Session {
             let inner = &shared.db.inner;
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 let own = match &plan.form {
-                    // Only DESCRIBE reads edges beside the plan.
+                    // Only DESCRIBE reads edges alongside the plan.
                     Form::Describe(dataset) => {
                         let union = shared
                             .union_default

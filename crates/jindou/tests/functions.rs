@@ -1,4 +1,4 @@
-//! Functions that a program registers under IRIs, and IRIs that nobody registered. `docs/adding.md` is followed here: the
+//! Functions that a program registers under IRIs, and IRIs that are not registered. `docs/adding.md` is followed here: the
 //! function is `ex:soundex`, whose codes are those of the United States' National Archives.
 
 #[path = "common/quads.rs"]
@@ -152,7 +152,7 @@ fn registered_functions_have_values_everywhere() {
     );
     let grouped = "SELECT (COUNT(*) AS ?n) { ?p :name ?x } GROUP BY (STRLEN(ex:soundex(?x)))";
     assert_eq!(rows(&db, grouped, &with), [[Some(Literal::from(7).into())]]);
-    // An IRI has no code, and an error is no value; COALESCE and unbound arguments go on.
+    // An IRI has no code, and an error is not a value; COALESCE and unbound arguments go on.
     let failed = "SELECT ?c { BIND(ex:soundex(:p1) AS ?c) }";
     assert_eq!(rows(&db, failed, &with), [[None]]);
     let second = "SELECT ?c { BIND(ex:second(?nowhere, COALESCE(ex:soundex(1), \"else\")) AS ?c) }";

@@ -93,7 +93,7 @@ impl Away {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// True if it was away at any time since it had made so many moves.
+    /// True if it was away at any time since it had made this many moves.
     fn was_since(&self, moves: u64) -> bool {
         !moves.is_multiple_of(2) || self.moves() != moves
     }
@@ -283,7 +283,7 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
     whole_again(servers)
 }
 
-/// Waits until every server answers a query to all shards: nobody has to help.
+/// Waits until every server answers a query to all shards: nothing has to help.
 fn whole_again(servers: &Servers) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     for (name, _, url) in &servers.known {

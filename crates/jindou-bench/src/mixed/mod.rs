@@ -1,4 +1,4 @@
-//! `jindou bench mixed`: many light queries at once, alone and beside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
+//! `jindou bench mixed`: many light queries at once, alone and alongside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
 
 mod alone;
 pub mod arrivals;

@@ -152,7 +152,7 @@ pub fn print_stalls(s: &Stalls, (one, two): (f64, f64)) {
     );
 }
 
-/// Light queries beside something against those of one core in `than`: medians over the rounds.
+/// Light queries alongside something against those of one core in `than`: medians over the rounds.
 pub fn print_ratios(
     title: &str,
     than: &str,

@@ -217,7 +217,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     Ok(out)
 }
 
-/// Lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows` behind a line of titles.
+/// Lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows` after a line of titles.
 fn read_counts(file: &Path) -> Result<BTreeMap<String, u64>> {
     let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
     let mut out = BTreeMap::new();

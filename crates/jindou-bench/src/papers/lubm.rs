@@ -128,7 +128,7 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
         let plan = db.plan(q.text, &options(1))?;
         let first = run(&db, &plan, &options(1))?;
         checked(&mut sheet, q, universities, first.rows);
-        // Light queries' runs are as long as a clock's tick, so many of them are taken.
+        // Light queries' runs are as long as a clock's tick, this many of them are taken.
         let repeat = repeat.max(1) * if is_heavy(q.name) { 1 } else { 20 };
         let mut times = vec![Vec::new(); counts.len()];
         for _ in 0..repeat {

@@ -1,4 +1,4 @@
-//! `jindou bench papers`: the single-server tables and figures of Wukong's paper (OSDI '16), ours beside the
+//! `jindou bench papers`: the single-server tables and figures of Wukong's paper (OSDI '16), ours next to the
 //! printed ones, answers checked.
 
 mod cost;

@@ -231,7 +231,7 @@ fn select<'a>(
         let _ = write!(text, " {core} <{OWNED}> <{OWNED}> .");
     }
     if marked {
-        // What says who owns a vertex is no part of the graph.
+        // What says who owns a vertex is not part of the graph.
         for v in open {
             let _ = write!(text, " FILTER(?{v} != <{OWNED}>)");
         }

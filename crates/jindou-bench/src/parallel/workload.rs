@@ -15,7 +15,7 @@ pub struct Query {
     pub name: String,
     /// One, or each with other constants. Data parallelism asks the first.
     pub texts: Vec<String>,
-    /// How many rows the first has, if somebody else knows.
+    /// How many rows the first has, if something else knows.
     pub rows: Option<u64>,
 }
 

@@ -92,7 +92,7 @@ pub enum Command {
     /// Generate a benchmark's data as N-Triples or N-Quads.
     #[command(subcommand)]
     Generate(Generate),
-    /// Measure (by the program `jindou-bench`, which lies beside this one).
+    /// Measure (by the program `jindou-bench`, which lies next to this one).
     #[command(disable_help_flag = true)]
     Bench(Laboratory),
     /// Install other engines to compare with, and show comparisons (by `jindou-bench`, too).
@@ -158,7 +158,7 @@ pub struct Load {
     /// The store directory to make [env: JINDOU_STORE].
     #[arg(long, visible_alias = "to", value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Cut the store into so many shards, each a folder of its own, for as many servers at most.
+    /// Cut the store into this many shards, each a folder of its own, for as many servers at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), conflicts_with = "into")]
     pub shards: Option<u32>,
     /// With --shards: which shard gets what, range (an even part of every class) or hash.
@@ -366,7 +366,7 @@ pub struct VerifyArg {
 #[derive(ClapArgs, Debug, Clone, Copy)]
 pub struct DurabilityArg {
     /// When an update is acknowledged: `batch`, once it is on the disk, together with those that came at the same time;
-    /// `interval=MS`, once the system has it, which writes it within so many milliseconds (a power failure loses that much);
+    /// `interval=MS`, once the system has it, which writes it within this many milliseconds (a power failure loses that much);
     /// `none`, once the system has it (a power failure loses what it had not written yet). The end of the process loses
     /// nothing in any case.
     #[arg(long, value_parser = parse_durability, default_value = "batch", value_name = "WHEN")]

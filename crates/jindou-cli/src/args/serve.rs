@@ -109,7 +109,7 @@ pub struct Serve {
     /// Whether changes are merged into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
-    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
+    /// Merge with this many edits (default: a million, and at least a twentieth of all quads).
     #[arg(long, value_name = "EDITS")]
     pub merge_at: Option<u64>,
     #[command(flatten)]
@@ -124,7 +124,7 @@ pub struct Serve {
     /// The default graph is the union of all graphs.
     #[arg(long)]
     pub union_default_graph: bool,
-    /// Some sixty prefixes that everybody uses (foaf:, skos:) are known where a text does not declare them.
+    /// Some sixty common prefixes (foaf:, skos:) are known where a text does not declare them.
     #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
     pub common_prefixes: bool,
     /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).

@@ -1,10 +1,10 @@
-//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies beside this one.
+//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies next to this one.
 
 use jindou::{Error, Result};
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
-/// Runs `jindou-bench` with the arguments, behind `first` if there is one, and ends as it does.
+/// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends as it does.
 pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));

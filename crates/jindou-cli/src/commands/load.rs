@@ -154,7 +154,7 @@ fn fetched(
     Ok(builder.stream(found.url, found.reader, found.size, found.format, graph))
 }
 
-/// New quads from which a load folds them into the segments itself: reading so many from the log takes a third of a second at each opening.
+/// New quads from which a load folds them into the segments itself: reading this many from the log takes a third of a second at each opening.
 const MANY: u64 = 100_000;
 /// New quads from which it does so where they are more than a tenth of the store.
 const MANY_OF_FEW: u64 = 10_000;
@@ -304,7 +304,7 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
 }
 
 /// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
-/// up behind itself.
+/// up after itself.
 struct Cancellable<'a> {
     source: Box<dyn QuadSource + 'a>,
     cancel: CancelToken,

@@ -195,7 +195,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     })
 }
 
-/// Waits for a thread's message, as long as nobody cancels.
+/// Waits for a thread's message, as long as nothing cancels.
 fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     loop {
         cancel.check()?;
@@ -216,7 +216,7 @@ fn answered(
 ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
     let (send, receive) = sync_channel(1);
     spawn(move || {
-        // Nobody may wait any more.
+        // No one may wait any more.
         let _ = send.send(ask());
     })?;
     wait(&receive, cancel)
@@ -238,7 +238,7 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     }
 }
 
-/// The error behind one of reading: an interrupt passes through readers as one of theirs.
+/// The error after one of reading: an interrupt passes through readers as one of theirs.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast::<Error>()
 }

@@ -104,7 +104,7 @@ pub enum Outcome {
 /// end, if it is complete there. Statements after one that fails are run as well.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] if nobody reads the answers any more, and what reading the text fails with; a statement longer than
+/// [`Error::SinkClosed`] if the reader is gone, and what reading the text fails with; a statement longer than
 /// [`LONGEST`] among that.
 fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<Outcome> {
     let mut pending = String::new();

@@ -1,6 +1,6 @@
 //! The gate before the handshakes: who may wait there, and who has to go when it is full.
 //!
-//! Anybody can open connections and say nothing. So newcomers are always let in, and somebody else is sent away for them: at first one
+//! Anyone can open connections and say nothing. So newcomers are always let in, and another connection is closed for them: at first one
 //! that comes from no server's address and has said nothing yet, and of those the one that came first. A server says its first word as
 //! soon as it is connected, and is through with its handshake some milliseconds later.
 

@@ -331,7 +331,7 @@ impl Message {
             return;
         }
         if self.length > self.bytes.capacity() {
-            // Doubled, the old one beside the new one, and read into requests afterwards.
+            // Doubled, the old one alongside the new one, and read into requests afterwards.
             let room = self.length.next_power_of_two();
             if let Err(e) = self.charge.set(2 * room as u64) {
                 self.bytes = Vec::new();

@@ -259,7 +259,7 @@ impl Peer {
         }
     }
 
-    /// True if somebody waits for the reply of a request.
+    /// True if something waits for the reply of a request.
     pub fn waits_for(&self, number: u64) -> bool {
         match &*lock(&self.state) {
             State::Up { waiting, .. } => waiting.contains_key(&number),
@@ -274,7 +274,7 @@ impl Peer {
         }
     }
 
-    /// Takes a frame of a reply; those for requests that nobody waits for any more are thrown away.
+    /// Takes a frame of a reply; those for requests that nothing waits for any more are thrown away.
     fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match (frame.kind, frame.number) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// ([`Self::Closed`]), report a bug or a wrong setting ([`Self::Refused`], [`Self::Unavailable`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// No answer in time. The peer may be dead, stopped, cut off or slow: nobody can tell.
+    /// No answer in time. The peer may be dead, stopped, cut off or slow: no one can tell.
     #[error("{peer} did not answer in {waited:?}")]
     Deadline {
         /// Its address.

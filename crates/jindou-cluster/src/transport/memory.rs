@@ -22,7 +22,7 @@ pub struct Faults {
     pub delay_min: Duration,
     /// Longest time one way.
     pub delay_max: Duration,
-    /// Of 1,000 packets one way, so many are lost.
+    /// Of 1,000 packets one way, this many are lost.
     pub drop_permille: u32,
     /// Time after a crash in which connected peers learn of it; `None`: never (a silent partition).
     pub notice: Option<Duration>,
@@ -125,7 +125,7 @@ impl Network {
         s.each(name, |n| n.crashed = Some(now));
     }
 
-    /// The end stops (or goes on): it answers nothing, and nobody is told.
+    /// The end stops (or goes on): it answers nothing, and nothing is told.
     pub fn stop(&self, name: &str, stopped: bool) {
         self.lock().each(name, |n| n.stopped = stopped);
     }

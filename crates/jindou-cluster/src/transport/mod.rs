@@ -68,13 +68,13 @@ pub unsafe trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The file that all of it is mapped from; `None` if it is no file. Readers on the same machine may map it themselves.
+    /// The file that all of it is mapped from; `None` if it is not a file. Readers on the same machine may map it themselves.
     fn file(&self) -> Option<&Path> {
         None
     }
 }
 
-// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it behind a shared `Arc`, through
+// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it after a shared `Arc`, through
 // which it cannot be changed.
 unsafe impl Memory for Vec<u8> {
     fn bytes(&self) -> &[u8] {
@@ -250,7 +250,7 @@ pub trait Peer: Send + Sync {
     /// Makes a region readable. Once a region, not once a read.
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion>;
 
-    /// Reads `ranges` of `region` into `into`, one behind the other, in one round trip where the transport
+    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip where the transport
     /// can. `into` must be as long as all ranges together, and the ranges must lie in the region. When it
     /// fails, `into` holds anything, but is not written to later. What needs no waiting at all may succeed
     /// although the deadline has passed.

@@ -17,7 +17,7 @@ use std::path::Path;
 /// Terms whose buckets are prefetched together.
 const GROUP: usize = 32;
 
-/// Writes `dictionary.jd` beside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
+/// Writes `dictionary.jd` alongside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
 /// that clustering gave the term: a permutation of `1..=n`. With two threads or more the hash table
 /// and the value columns are made at the same time.
 ///

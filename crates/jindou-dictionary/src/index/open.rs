@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Builds every kind that has a file, beside a complete `strings.jd` (not synced), within so much memory each. Gives the
+/// Builds every kind that has a file, alongside a complete `strings.jd` (not synced), within this much memory each. Gives the
 /// names of the files. `id_of_lex` as in [`crate::write_dictionary`].
 ///
 /// # Errors

@@ -102,7 +102,7 @@ impl<'a> Source<'a> {
         matches!(self.form, Form::Unit)
     }
 
-    /// Writes the values numbered `from .. from + out.len()` (as far as there are so many); returns how many
+    /// Writes the values numbered `from .. from + out.len()` (as far as there are this many); returns how many
     /// were written, which for keys may be fewer.
     pub fn read(&self, from: u64, out: &mut [u32], scratch: &mut Vec<u32>) -> usize {
         let want = out

@@ -370,7 +370,7 @@ impl<'a> Filters<'a> {
         })
     }
 
-    /// Makes room for the values of so many rows; all of them are wanted.
+    /// Makes room for the values of this many rows; all of them are wanted.
     fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.charged {
             self.charge.set(rows.saturating_mul(self.all_of_a_row))?;

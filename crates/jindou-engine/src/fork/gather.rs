@@ -58,7 +58,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// For parts that have so many steps each, so many columns after the last of them, give rows so often, and begin with messages of
+    /// For parts that have this many steps each, this many columns after the last of them, give rows so often, and begin with messages of
     /// these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<Inner>),
@@ -282,7 +282,7 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`], for the engine; the parts end when nobody wants more of them, and when it is dropped.
+/// The rows of [`Gathering`], for the engine; the parts end when no more of them is wanted, and when it is dropped.
 pub(crate) struct Gathered {
     gathering: Arc<Gathering>,
     /// The parts were told.

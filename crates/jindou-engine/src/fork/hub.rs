@@ -136,7 +136,7 @@ impl Inner {
         Ok((answer, bytes))
     }
 
-    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is no message to send.
+    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is not a message to send.
     pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
@@ -149,7 +149,7 @@ impl Inner {
             .iter()
             .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
             .collect();
-        // What takes its time at the other side is no measure of the way there.
+        // What takes its time at the other side is not a measure of the way there.
         let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + requests.len());

@@ -25,7 +25,7 @@ pub(crate) struct HeldRows {
 }
 
 impl HeldRows {
-    /// No rows, of so many columns.
+    /// No rows, of this many columns.
     pub fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
             width,

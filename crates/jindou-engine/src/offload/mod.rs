@@ -47,7 +47,7 @@ pub fn execute_on(
 enum Share {
     /// A number of steps of its exploration, from the start on, which may be none; and which of the rows are needed.
     Steps(usize, Needs),
-    /// All, with all below it; so many rows are wanted at most.
+    /// All, with all below it; this many rows are wanted at most.
     All(Option<u64>),
 }
 

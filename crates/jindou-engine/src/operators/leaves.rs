@@ -167,7 +167,7 @@ impl Builder<'_, '_> {
         };
         match call() {
             Ok(held) => Ok((held, slots)),
-            // The query's own limits are no failure of the endpoint.
+            // The query's own limits are not a failure of the endpoint.
             Err(
                 e @ (Error::Cancelled
                 | Error::Timeout(_)

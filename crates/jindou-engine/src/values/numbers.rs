@@ -1,7 +1,7 @@
 //! Arithmetic on numbers and their comparison, many rows at a time.
 //!
 //! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, else of numbers of any type.
-//! Rows in which something is no number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
+//! Rows in which something is not a number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
 //! only it decides what those are.
 
 use super::code::Code;
@@ -168,7 +168,7 @@ impl Numbers {
         })
     }
 
-    /// Charges for so many rows.
+    /// Charges for this many rows.
     fn room(&mut self, rows: usize) -> Result<()> {
         let each = self.parts * size_of::<Num>() + size_of::<u32>() + size_of::<bool>();
         let bytes = rows.min(CHUNK) * each;
@@ -184,7 +184,7 @@ impl Numbers {
     }
 
     /// The truth of a comparison in the rows `from ..` where `out` says `TRUE`; of those that it does not know, `TRUE` stays and
-    /// the place in `out` goes into `rest`. Gives false for what is no comparison.
+    /// the place in `out` goes into `rest`. Gives false for what is not a comparison.
     ///
     /// # Errors
     /// `Limit` without room for the columns.

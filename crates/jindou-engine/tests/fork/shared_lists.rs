@@ -157,7 +157,7 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     let degrees = bytes("?z :part ?y . ?x :degree ?y");
     assert_eq!(members.0, 100 * MEMBERS);
     assert!(members.1 < 10_000, "{members:?}");
-    // Every seventh student is no run.
+    // Every seventh student is not a run.
     assert!(degrees.1 > 10_000, "{degrees:?}");
 }
 

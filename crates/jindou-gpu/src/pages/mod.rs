@@ -7,7 +7,7 @@
 //! pages                    mapped before a step that reads the segment, unmapped when others need the room
 //! ```
 //!
-//! Blocks come on a queue of their own beside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
+//! Blocks come on a queue of their own alongside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
 //! the steps after it come, as far as there is room that no step in between wants.
 //!
 //! A plan comes here only where its segments do not fit whole. Before each step, the blocks of the segments that it reads are
@@ -409,7 +409,7 @@ impl Pager {
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // Nobody could wait for them.
+                    // No one could wait for them.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -493,7 +493,7 @@ impl Pager {
             // Copies to the pages before it may be under way; a device that does not finish them is lost.
             let _ = self.device.wait_for_all(&CancelToken::new());
             for at in mapped {
-                // SAFETY: just mapped, and nobody reads there.
+                // SAFETY: just mapped, and nothing reads there.
                 unsafe { self.device.unmap_page(at, self.page) };
             }
             return Err(e);
@@ -557,7 +557,7 @@ pub(crate) struct Paging<'a> {
 }
 
 impl Paging<'_> {
-    /// After how many steps behind `step` a segment is read again.
+    /// After how many steps after `step` a segment is read again.
     fn next(&self, step: usize, of: &PagedSegment) -> Option<usize> {
         let reads = |s: &Vec<Arc<PagedSegment>>| s.iter().any(|o| o.number == of.number);
         self.steps.get(step + 1..)?.iter().position(reads)
@@ -572,7 +572,7 @@ impl Paging<'_> {
         self.pager.page_in(segments, &next, self.snapshot, cancel)
     }
 
-    /// Brings what steps behind this one read, while its kernels run.
+    /// Brings what steps after this one read, while its kernels run.
     pub fn ahead(&self, step: usize) -> Result<Moved> {
         let mut moved = Moved::default();
         if !self.pager.options.prefetch {

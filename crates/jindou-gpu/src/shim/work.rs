@@ -35,7 +35,7 @@ pub(super) enum Work {
         at: u64,
         bytes: usize,
     },
-    /// Moment of the other queue after which what comes behind it in its own begins.
+    /// Moment of the other queue after which what comes after it in its own begins.
     After {
         moment: u64,
     },
@@ -72,7 +72,7 @@ struct Queue {
     taken: u64,
 }
 
-/// Work that waits for somebody who must know that it is done.
+/// Work that waits for someone who must know that it is done.
 #[derive(Default)]
 pub(super) struct Delayed {
     queues: [Queue; 2],

@@ -202,7 +202,7 @@ impl<'a> Run<'a, '_, '_> {
         }
     }
 
-    /// The rows whose bit is as wanted, with columns of unbound values behind their own.
+    /// The rows whose bit is as wanted, with columns of unbound values after their own.
     fn marked(
         &mut self,
         outer: &Table,
@@ -357,7 +357,7 @@ impl<'a> Run<'a, '_, '_> {
     }
 }
 
-/// A bit for each of so many rows.
+/// A bit for each of this many rows.
 fn rows_of(words: u64, rows: u32) -> params::Bits {
     params::Bits {
         words,

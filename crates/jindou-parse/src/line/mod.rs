@@ -24,7 +24,7 @@ pub(crate) struct LineParser<'a> {
     labels: &'a LabelScope,
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     graph: &'a [u8],
-    /// Terms that are not in the block's text; moved behind it at the end.
+    /// Terms that are not in the block's text; moved after it at the end.
     extra: Vec<u8>,
     scratch: Vec<u8>,
     datatypes: DatatypeCache,

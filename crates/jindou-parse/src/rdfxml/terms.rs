@@ -74,7 +74,7 @@ pub(super) mod word {
     }
 }
 
-/// Values of `rdf:ID` so far, as 128 bits of each that nobody outside can choose.
+/// Values of `rdf:ID` so far, as 128 bits of each that no one outside can choose.
 #[derive(Default)]
 pub(super) struct Ids {
     seen: HashSet<(u64, u64)>,

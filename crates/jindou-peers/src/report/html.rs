@@ -38,7 +38,7 @@ fn own(r: &Report) -> &str {
     r.engines.first().map_or("", |e| &e.about.name)
 }
 
-/// Engines that took part, beside the first.
+/// Engines that took part, alongside the first.
 fn peers(r: &Report) -> usize {
     r.engines
         .iter()

@@ -81,7 +81,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-/// Bytes of a thread's stack for so many levels, about.
+/// Bytes of a thread's stack for this many levels, about.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
@@ -140,7 +140,7 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     Ok(parsed)
 }
 
-/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the
+/// Runs something that recurses into this many levels of algebra or operators, on a stack that holds them and is charged to the
 /// [scope](jindou_model::scope).
 ///
 /// # Errors

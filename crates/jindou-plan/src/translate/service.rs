@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Longest query that is sent to another endpoint, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The variable of a SERVICE that asks whom the rows beside it name.
+/// The variable of a SERVICE that asks whom the rows alongside it name.
 pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
     match p {
         GraphPattern::Service {
@@ -87,7 +87,7 @@ impl Translator {
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
             return if *silent {
-                // It asks nobody: a failure, and SILENT makes one solution without bindings of it.
+                // It asks no one: a failure, and SILENT makes one solution without bindings of it.
                 Ok(rows)
             } else {
                 Err(unbound_endpoint(v))

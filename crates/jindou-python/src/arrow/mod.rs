@@ -70,7 +70,7 @@ impl How {
     }
 }
 
-/// Text of terms, one behind the other, and what they are.
+/// Text of terms, one after the other, and what they are.
 #[derive(Default)]
 struct Texts {
     text: Vec<u8>,

@@ -148,7 +148,7 @@ trait Decode {
     fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<Step>;
 }
 
-/// Reads one stream to its end, and refuses what is behind it.
+/// Reads one stream to its end, and refuses what is after it.
 struct Stepwise<R, D> {
     source: R,
     decoder: D,

@@ -190,7 +190,7 @@ impl Reading {
             Self::Multipart(boundary) => boundary,
         };
         let body = update.body(body, headers).await?;
-        // Long bodies are taken apart where that keeps nobody waiting.
+        // Long bodies are taken apart where that keeps no one waiting.
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
             for part in Parts::of(&body, boundary)? {

@@ -36,7 +36,7 @@ fn bad(what: &str) -> Problem {
 /// The parts of a body, in order, each read when it is asked for.
 pub(super) struct Parts<'b> {
     rest: &'b [u8],
-    /// The boundary as it stands before a part, and the same behind a line's end.
+    /// The boundary as it stands before a part, and the same after a line's end.
     delimiter: Finder<'static>,
     inner: Finder<'static>,
     over: bool,

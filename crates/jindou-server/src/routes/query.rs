@@ -19,7 +19,7 @@ use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A longer form is decoded where that keeps nobody waiting.
+/// A longer form is decoded where that keeps no one waiting.
 const LONG_FORM: usize = 64 << 10;
 
 /// Longest time that a query is planned for when only its plan is asked for.
@@ -88,7 +88,7 @@ pub(super) async fn answer(
     run(shared, &parameters, headers, connection, work, at).await
 }
 
-/// The plan of a query that is not run, as JSON. Editors ask for it while somebody writes: it says whether the text can be read, too.
+/// The plan of a query that is not run, as JSON. Editors ask for it while someone writes: it says whether the text can be read, too.
 async fn explained(
     shared: &Arc<Shared>,
     connection: &Connection,

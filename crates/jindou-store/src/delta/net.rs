@@ -31,7 +31,7 @@ const ALONE: usize = 4096;
 /// Changes between two looks at the clock.
 const LOOK: usize = 1 << 16;
 
-/// Calls `f` for consecutive parts of `0 .. len`, on so many threads; results in order.
+/// Calls `f` for consecutive parts of `0 .. len`, on this many threads; results in order.
 fn in_parts<T: Send>(
     len: usize,
     threads: usize,

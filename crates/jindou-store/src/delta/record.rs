@@ -1,6 +1,6 @@
 //! A transaction as bytes for the log.
 //!
-//! A record is one part or several, one behind the other: the operations of one transaction each give one.
+//! A record is one part or several, one after the other: the operations of one transaction each give one.
 //!
 //! ```text
 //! part    version u8 = 1, length of the rest
@@ -129,7 +129,7 @@ pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     record.extend_from_slice(&body);
 }
 
-/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nobody did. O(parts).
+/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nothing did. O(parts).
 #[must_use]
 pub fn committed_at(record: &[u8]) -> Option<u64> {
     let mut rest = record;
@@ -288,7 +288,7 @@ mod tests {
                 prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
             }
             prop_assert!(from.is_empty());
-            // A time behind them is read, and is no part.
+            // A time after them is read, and is not part.
             prop_assert_eq!(committed_at(&twice), None);
             stamp(&mut twice, u64::from(number) << 21);
             prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));

@@ -98,7 +98,7 @@ impl CheckReport {
 ///
 /// # Errors
 /// [`Error::Store`] when there is no store or one of another version, [`Error::Io`] when a file cannot be
-/// read. Damage is no error but in the report.
+/// read. Damage is not an error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
 }

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The file that names the folder.
 pub const CURRENT: &str = "current.jd";
-/// The folder of the log, beside a base's files.
+/// The folder of the log, next to a base's files.
 pub const LOG: &str = "log";
 
 const FIRST_LINE: &str = "jindou-current 1\n";
@@ -150,7 +150,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
         .map_err(|e| Error::io(folder, e))
 }
 
-/// True for names beside a base in a store directory that belong to it: of other bases, and who they are.
+/// True for names alongside a base in a store directory that belong to it: of other bases, and who they are.
 pub(super) fn is_part(name: &str) -> bool {
     name == CURRENT || name == NEW || base_number(name).is_some()
 }

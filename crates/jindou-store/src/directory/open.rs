@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`Error::Store`] with one sentence: there is none, it is of another version, a file is missing, too
-/// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
+/// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
     open_at(dir, &Indexes::new()).map(|(base, _)| base)

@@ -37,7 +37,7 @@ pub struct WriteLock {
 }
 
 impl WriteLock {
-    /// Takes the lock `DIR.lock` beside the folder, or says who has it.
+    /// Takes the lock `DIR.lock` alongside the folder, or says who has it.
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
@@ -62,7 +62,7 @@ impl WriteLock {
 
 impl Drop for WriteLock {
     fn drop(&mut self) {
-        // Removed while still held, so that nobody locks a name that is about to go unnoticed.
+        // Removed while still held, so that no one locks a name that is about to go unnoticed.
         let _ = std::fs::remove_file(&self.path);
         // SAFETY: the descriptor is open.
         unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
@@ -255,7 +255,7 @@ fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
     std::fs::rename(&aside, a)
 }
 
-/// Removes folders of loads that were killed. Only the holder of the lock may: nobody else is loading.
+/// Removes folders of loads that were killed. Only the holder of the lock may: nothing else is loading.
 fn remove_leftovers(target: &Path, prefix: &Path) -> Result<()> {
     let folder = parent(target);
     let Some(prefix) = prefix.file_name() else {

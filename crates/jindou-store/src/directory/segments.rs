@@ -1,4 +1,4 @@
-//! A file of segments: section 1 holds all arrays one behind the other (small segments share pages and
+//! A file of segments: section 1 holds all arrays one after the other (small segments share pages and
 //! blocks), section 2 one fixed-size record a predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
@@ -181,7 +181,7 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
-    /// Memory behind all segments, for devices and transports that register it.
+    /// Memory after all segments, for devices and transports that register it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.file.bytes().as_slice()

@@ -283,7 +283,7 @@ impl<'a> Load<'a> {
         self.report.terms = terms.into();
         self.ended(1);
 
-        // Beside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
+        // Alongside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
         // four arrays of 4 bytes a term.
         let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
         let place = partition::Place {
@@ -472,7 +472,7 @@ fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(St
         .collect()
 }
 
-/// Building an index may take so much whatever a load's memory is.
+/// Building an index may take this much whatever a load's memory is.
 const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
 /// A larger table of terms makes fewer runs to merge, but its random reads leave the caches.
 const MAX_INTERNER: u64 = 256 << 20;

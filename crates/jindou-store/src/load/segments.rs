@@ -228,7 +228,7 @@ impl Turnstile<'_> {
     }
 
     /// Waits until few enough segments wait. The thread whose segment is next never comes here before
-    /// it has handed that in, so somebody always moves.
+    /// it has handed that in, so something always moves.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
@@ -295,7 +295,7 @@ enum Work {
 
 /// How much memory and how many threads the phase may use, and what it reports to.
 pub(super) struct Resources<'a> {
-    /// Bytes beside the edges themselves.
+    /// Bytes besides the edges themselves.
     pub memory: u64,
     pub threads: usize,
     /// Thousandths done.

@@ -110,7 +110,7 @@ impl Load<'_> {
     }
 
     /// Cuts `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their ids, those
-    /// that all have come behind them.
+    /// that all have come after them.
     fn write_terms(&self, blocks: &Blocks, ids: &[u32], folders: &[PathBuf]) -> Result<()> {
         // Who has a term besides its owner, and as what number.
         let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();

@@ -47,7 +47,7 @@ pub struct MergeOptions {
     pub bytes_per_second: Option<u64>,
     /// Threads, at least 1; more than 4 are not used.
     pub threads: usize,
-    /// With so many generations of files all are merged into one.
+    /// With this many generations of files all are merged into one.
     pub generations: usize,
     /// Ends the merge; the store stays as it was.
     pub cancel: CancelToken,
@@ -90,7 +90,7 @@ pub struct MergeReport {
     pub edges: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Generations beside the load's files now.
+    /// Generations alongside the load's files now.
     pub generations: usize,
     /// How long it took until the manifest named the new files.
     pub time: Duration,
@@ -432,7 +432,7 @@ impl Written<'_> {
         Ok((files, written.into_inner()))
     }
 
-    /// Writes what is known beside segments.
+    /// Writes what is known alongside segments.
     fn state(&self, base: &Base) -> Result<FileGroup> {
         let name = format!("s{}", self.generation);
         let statistics = file_of(&name, STATISTICS);

@@ -102,7 +102,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Room for so many edges.
+    /// Room for this many edges.
     pub fn reserve(&mut self, edges: usize) {
         self.neighbours.reserve_exact(edges);
         if self.named {

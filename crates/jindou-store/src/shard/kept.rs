@@ -15,7 +15,7 @@ const KEPT_DEGREES: usize = 1 << 16;
 /// Bytes of the name and the place of a list.
 const NAME: usize = 96;
 
-/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is no copy of a set.
+/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is not a copy of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum GraphsName {
     Default,

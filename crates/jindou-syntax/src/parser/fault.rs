@@ -29,7 +29,7 @@ impl<'t> Parser<'t, '_> {
     // --- writing down ---
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
-        // Those behind the last that is reported are not worth a look at the text.
+        // Those after the last that is reported are not worth a look at the text.
         let (text, range) = if self.faults.len() < self.options.most_faults {
             (self.source.original, self.source.range(range))
         } else {

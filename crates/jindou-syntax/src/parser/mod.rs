@@ -38,7 +38,7 @@ use scope::Scopes;
 /// Why a rule did not end. What is wrong is written down in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// A fault in the text: reading may go on behind it.
+    /// A fault in the text: reading may go on after it.
     Fault,
     /// A limit, or too many faults.
     Stop,
@@ -63,10 +63,10 @@ pub(crate) struct Parser<'t, 'o> {
     source: &'t Source<'t>,
     options: &'o Options,
     lexer: Lexer<'t>,
-    /// The next token to read, and the one behind it where somebody looked.
+    /// The next token to read, and the one after it where someone looked.
     token: Token,
     ahead: Option<Token>,
-    /// Behind the last token that was read.
+    /// After the last token that was read.
     behind: usize,
     /// Brackets that are open, with their places.
     open: Open,
@@ -96,7 +96,7 @@ pub(crate) struct Parser<'t, 'o> {
 
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
-    /// Where reading went on behind the last fault.
+    /// Where reading went on after the last fault.
     recovered: Option<usize>,
     stopped: Option<Error>,
 }
@@ -202,7 +202,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         &self.text[token.start..token.end]
     }
 
-    /// The token behind the next one.
+    /// The token after the next one.
     fn ahead(&mut self) -> Token {
         if let Some(t) = self.ahead {
             return t;
@@ -409,7 +409,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();
-    // Numbers behind the stem in the text, with `_` behind them.
+    // Numbers after the stem in the text, with `_` after them.
     let mut taken = FxHashSet::default();
     let mut any = false;
     for at in memchr::memmem::find_iter(text, STEM) {

@@ -169,7 +169,7 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// Writes down a call of a function that is not there. Behind other faults nobody knows whether its IRI is the one that was
+    /// Writes down a call of a function that is not there. After other faults it is unknown whether its IRI is the one that was
     /// meant.
     pub(super) fn check_call(&mut self, name: Token, iri: &str, arguments: usize) {
         let Some(calls) = &self.options.calls else {

@@ -167,7 +167,7 @@ impl<'t> Parser<'t, '_> {
         out
     }
 
-    /// True at a sign with a number directly behind it.
+    /// True at a sign with a number directly after it.
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
@@ -179,7 +179,7 @@ impl<'t> Parser<'t, '_> {
         self.number(Some(sign))
     }
 
-    /// Reads a number, behind its sign.
+    /// Reads a number, after its sign.
     pub(super) fn number(&mut self, sign: Option<Token>) -> Parse<Literal> {
         let token = self.bump()?;
         let from = sign.map_or(token.start, |s| s.start);

@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         let text = self.slice(token);
         let new =
             |p: &Self, kind, message: &str| p.diagnostic(token.range(), kind, message.to_owned());
-        // A # directly behind a name begins a comment.
+        // A # directly after a name begins a comment.
         if self.text.as_bytes().get(self.behind) == Some(&b'#')
             && self.behind > 0
             && !self.text.as_bytes()[self.behind - 1].is_ascii_whitespace()

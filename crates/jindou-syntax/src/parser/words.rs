@@ -1,4 +1,4 @@
-//! Words and characters that are no part of SPARQL.
+//! Words and characters that are not part of SPARQL.
 
 use super::fault::shortened;
 use super::{Halt, Parser};

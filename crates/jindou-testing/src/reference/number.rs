@@ -262,7 +262,7 @@ pub(crate) fn places(d: &BigRational) -> Option<usize> {
     rest.is_one().then(|| twos.max(fives))
 }
 
-/// The number cut to so many fractional digits, nearest.
+/// The number cut to this many fractional digits, nearest.
 pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     let scale = BigInt::from(10).pow(digits as u32);
     BigRational::new(
@@ -271,7 +271,7 @@ pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     )
 }
 
-/// XPath's lexical form: no point in a whole number, no zeros behind.
+/// XPath's lexical form: no point in a whole number, no zeros after.
 pub(crate) fn decimal_text(d: &BigRational) -> String {
     let n = places(d).expect("a decimal has an end");
     let scaled = (d.abs() * BigRational::from(BigInt::from(10).pow(n as u32))).to_integer();

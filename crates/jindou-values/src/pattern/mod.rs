@@ -37,9 +37,9 @@ const PLACES: usize = 24 << 20;
 /// The reason why a pattern is none, by F&O's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A letter that is no flag (FORX0001).
+    /// A letter that is not a flag (FORX0001).
     Flags,
-    /// A pattern that is no regular expression (FORX0002).
+    /// A pattern that is not a regular expression (FORX0002).
     Pattern,
     /// A pattern that is one, but too large.
     Size,
@@ -281,7 +281,7 @@ impl Pattern {
         }
     }
 
-    /// The first match that begins at a place or behind it.
+    /// The first match that begins at a place or after it.
     ///
     /// # Errors
     /// As of [`Pattern::is_match`].

@@ -334,7 +334,7 @@ impl Parser {
         })
     }
 
-    /// Behind a `\` outside of square brackets.
+    /// After a `\` outside of square brackets.
     fn escape_or_reference(&mut self) -> Result<Node, Error> {
         if let Some(first @ '1'..='9') = self.peek() {
             let begin = self.at;
@@ -368,7 +368,7 @@ impl Parser {
         })
     }
 
-    /// Behind a `\`: the escapes that may stand anywhere.
+    /// After a `\`: the escapes that may stand anywhere.
     fn escape(&mut self) -> Result<Escape, Error> {
         let Some(c) = self.peek() else {
             return Err(self.wrong_before("`\\` at the end; write `\\\\` for the character"));
@@ -396,7 +396,7 @@ impl Parser {
         })
     }
 
-    /// Behind `\p` or `\P`.
+    /// After `\p` or `\P`.
     fn property(&mut self, complement: bool) -> Result<Set, Error> {
         if !self.eat('{') {
             return Err(self.wrong("expected `{` and the name of a category or block, as in `\\p{Lu}` and `\\p{IsGreek}`"));
@@ -430,7 +430,7 @@ impl Parser {
         Ok(found)
     }
 
-    /// Behind a `[`, up to its `]`.
+    /// After a `[`, up to its `]`.
     fn class(&mut self) -> Result<ClassUnicode, Error> {
         let begin = self.at;
         self.deeper()?;
@@ -509,7 +509,7 @@ impl Parser {
         Ok(set)
     }
 
-    /// Behind a character between square brackets: the end of its range, which is itself where none follows.
+    /// After a character between square brackets: the end of its range, which is itself where none follows.
     fn range(&mut self, hyphen: bool, from: char) -> Result<char, Error> {
         let after = self.text.get(self.at + 2).map(|(c, _)| *c);
         match (self.peek(), self.second()) {

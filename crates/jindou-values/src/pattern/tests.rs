@@ -141,7 +141,7 @@ fn what_other_dialects_read_otherwise() {
         ("é", "^\\p{IsBasicLatin}$", "", false),
         ("é", "^\\P{IsBasicLatin}$", "", true),
         ("a", "^\\p{ I s Basic Latin }$", "x", true),
-        // `^` and `$` stand for themselves between brackets, and `-` at the ends and behind ranges and escapes.
+        // `^` and `$` stand for themselves between brackets, and `-` at the ends and after ranges and escapes.
         ("^", "^[$^]$", "", true),
         ("-", "^[-a]$", "", true),
         ("-", "^[a-]$", "", true),
@@ -155,7 +155,7 @@ fn what_other_dialects_read_otherwise() {
         ("a", "^[^^]$", "", true),
         ("b", "^[^a-c-[b]]$", "", false),
         ("z", "^[^a-c-[b]]$", "", true),
-        // A text that ends with a line end has no line behind it.
+        // A text that ends with a line end has no line after it.
         ("a\n", "^$", "m", false),
         ("a\n\n", "^$", "m", true),
         ("\n", "^$", "m", true),

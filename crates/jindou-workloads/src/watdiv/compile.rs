@@ -10,7 +10,7 @@ use jindou_model::{Error, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How often an object is drawn anew when it has been used; the original gives up at its 50th draw.
+/// How often an object is drawn again when it has been used; the original gives up at its 50th draw.
 const DRAWS: u32 = 49;
 /// The most places of a Zipfian distribution of literals, each 8 bytes.
 const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;

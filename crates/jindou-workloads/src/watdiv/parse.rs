@@ -36,7 +36,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::Syntax`] with the line for whatever is not as this module's documentation says, for names
-    /// whose prefix is not declared, and for classes that are no entity of the model.
+    /// whose prefix is not declared, and for classes that are not an entity of the model.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
@@ -53,7 +53,7 @@ impl Model {
                 "the file ends inside of a <type>".into(),
             ));
         }
-        // Kinds may be declared behind the associations and classes that use them.
+        // Kinds may be declared after the associations and classes that use them.
         let mut model = reader.model;
         for (line, text, pending) in reader.pending {
             let association = pending

@@ -447,7 +447,7 @@ fn attribute_type(text: &mut Text<'_>) -> Result<bool> {
     }
 }
 
-/// A declaration of an element, behind its keyword. Its content is only checked for its form.
+/// A declaration of an element, after its keyword. Its content is only checked for its form.
 fn element(text: &mut Text<'_>) -> Result<()> {
     text.need_spaces()?;
     text.name()?;

@@ -136,7 +136,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// Steps over a comment behind its `<!--`.
+    /// Steps over a comment after its `<!--`.
     pub(super) fn comment(&mut self) -> Result<()> {
         match self.rest().find("--") {
             Some(end) => {
@@ -150,7 +150,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// A processing instruction behind its `<?`: its target and the rest of it.
+    /// A processing instruction after its `<?`: its target and the rest of it.
     pub(super) fn instruction(&mut self) -> Result<(&'t str, &'t str)> {
         let start = self.at;
         let target = self.simple_name()?;

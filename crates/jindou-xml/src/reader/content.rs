@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.piece(end)
     }
 
-    /// Gives out so many bytes of text.
+    /// Gives out this many bytes of text.
     fn piece(&mut self, length: usize) -> Result<Option<Token>> {
         let from = self.input.at;
         let mut to = from + length;
@@ -224,7 +224,7 @@ impl Reader<'_> {
         Ok(Some(Token::Made))
     }
 
-    /// Begins the text of an entity, whose reference has so many bytes.
+    /// Begins the text of an entity, whose reference has this many bytes.
     fn enter(&mut self, name: &str, length: usize) -> Result<Option<Token>> {
         let start = self.input.start;
         let from = self.input.at + 1;

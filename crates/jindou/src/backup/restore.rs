@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where log files lie until their records are written anew.
+/// Where log files lie until their records are written again.
 const FROM: &str = "log-of-backup";
 
 /// Up to when a store is restored.
@@ -74,7 +74,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
             None => "there are no backups".into(),
         }));
     }
-    // The damaged ones behind the last one that is whole: what they have may be what is wanted.
+    // The damaged ones after the last one that is whole: what they have may be what is wanted.
     let mut damaged = None;
     let mut newest = None;
     while newest.is_none() {

@@ -92,7 +92,7 @@ impl Database {
 struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
-    /// The last snapshot that somebody was told of.
+    /// The last snapshot that a caller was told of.
     acknowledged: &'a dyn Fn() -> Option<u32>,
     cancel: &'a CancelToken,
     progress: &'a Progress,

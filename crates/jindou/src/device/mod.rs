@@ -111,7 +111,7 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices of whose memory at most so many bytes are used, each.
+    /// Devices of whose memory at most this many bytes are used, each.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn limited(memory: u64) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Devices {
         }
     }
 
-    /// The executor for this plan, which would have so many threads of the CPU.
+    /// The executor for this plan, which would have this many threads of the CPU.
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.

@@ -1,5 +1,5 @@
 //! Limits of RDF formats: JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and literals are text
-//! of XML 1.0. Labels mean nothing outside their document, so those that are no names become names.
+//! of XML 1.0. Labels mean nothing outside their document, so those that are not names become names.
 
 use jindou_model::{Error, Result};
 use oxrdf::vocab::rdf;
@@ -49,7 +49,7 @@ fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     Error::Unsupported(format!("{why}; {instead}: {text}"))
 }
 
-/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are no predicates.
+/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are not predicates.
 const SYNTAX: [&str; 12] = [
     "Description",
     "RDF",

@@ -149,7 +149,7 @@ impl Disk {
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
-    /// Puts a base and its log, both durable, in place of those in use. Nobody may hand over records meanwhile.
+    /// Puts a base and its log, both durable, in place of those in use. No one may hand over records meanwhile.
     ///
     /// # Errors
     /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
@@ -279,7 +279,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     Ok(())
 }
 
-/// Transactions in the log of a store directory behind number `after`, and bytes of its files.
+/// Transactions in the log of a store directory after number `after`, and bytes of its files.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -429,7 +429,7 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
 /// [`Error::Store`] when there is no store, when the log is damaged, and for [`Access::Write`] when another process has the
 /// store; [`Error::Io`].
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
-    // Nothing is written to a folder that is no store.
+    // Nothing is written to a folder that is not a store.
     current(dir)?;
     let lock = match options.access {
         Access::Read => Err("the database was opened read-only".to_owned()),
@@ -437,7 +437,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
     match lock {
-        // Nobody changes files now but this process.
+        // No one changes files now but this process.
         Ok(lock) => write(dir, lock, options),
         Err(why) => read(dir, why, options),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! every 100 ms: current.jd, manifest.jd, the newest log file ─► as they were: nothing to do
 //!   the same base ─► the log's records after the last one are replayed ─► published
-//!   another base, or another history ─► the store is opened anew ─► published
+//!   another base, or another history ─► the store is opened again ─► published
 //! ```
 
 use super::durable::{Reader, log_in, read_whole};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// A look that found work takes at most one part in so many of a core.
+/// A look that found work takes at most one part in this many of a core.
 const SHARE: u32 = 4;
 /// Clocks of file systems are that coarse: a file that changed so recently may change again without showing it.
 const COARSE: Duration = Duration::from_millis(100);
@@ -109,7 +109,7 @@ impl Follower {
             self.reader.last = last;
             return Ok(());
         }
-        // Merged, reclustered or loaded anew; or what was read before was never acknowledged, and something else was.
+        // Merged, reclustered or loaded again; or what was read before was never acknowledged, and something else was.
         let verify = match self.reader.verify {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,

@@ -26,8 +26,8 @@ const LOOK_BYTES: usize = 8 << 20;
 /// Documents of LOADs, by the numbers of their operations.
 pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
 
-/// Reads the documents of a request's LOADs: before the turn to write, so that nobody waits for a parser or another server. What
-/// fails is said when the operation's turn comes; unless it is SILENT, those behind it are not read.
+/// Reads the documents of a request's LOADs: before the turn to write, so that nothing waits for a parser or another server. What
+/// fails is said when the operation's turn comes; unless it is SILENT, those after it are not read.
 pub(super) fn read_documents(
     request: &Request,
     options: &Settled<'_, UpdateOptions>,
@@ -159,7 +159,7 @@ impl Evaluation<'_> {
                 pattern,
             } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
             Op::Load { silent, .. } => load(*silent, loaded, tx),
-            // The store keeps no empty graphs: one without quads is not there, and clearing it is no error (§3.1.3).
+            // The store keeps no empty graphs: one without quads is not there, and clearing it is not an error (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
                 if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
@@ -247,7 +247,7 @@ fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
     }
 }
 
-/// Canonical bytes of a quad's four terms, one behind the other; none for the default graph.
+/// Canonical bytes of a quad's four terms, one after the other; none for the default graph.
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,

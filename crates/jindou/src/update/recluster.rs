@@ -1,4 +1,4 @@
-//! Numbering a whole store anew, in a new id epoch, also while it is read and changed.
+//! Numbering a whole store again, in a new id epoch, also while it is read and changed.
 //!
 //! ```text
 //! snapshot S ─► load ─► base-N ─► what was committed since, from the log, by terms ─► turn held: the rest ─► current.jd
@@ -97,7 +97,7 @@ const ROUNDS: usize = 16;
 const HIGH: u32 = 1 << 31;
 
 impl Database {
-    /// Numbers the store anew, so that the order of ids suits the data as it is now, and nothing lies over the base any more.
+    /// Numbers the store again, so that the order of ids suits the data as it is now, and nothing lies over the base any more.
     /// Queries and updates go on meanwhile; updates wait while the last few transactions are brought over. Needs the room
     /// of a second store on the disk until the last reader of the old base is gone.
     ///
@@ -206,7 +206,7 @@ impl Database {
             if new.behind(&present) <= FEW {
                 break;
             }
-            // The log is being written: what cannot be read now can be when nobody writes.
+            // The log is being written: what cannot be read now can be when nothing writes.
             if new.catch_up(&present).is_err() {
                 break;
             }
@@ -270,7 +270,7 @@ impl Successive<'_> {
             present.base().epoch(),
             from,
             &mut |number, record| {
-                // Nobody was told of what comes later, and it may still fail.
+                // No one was told of what comes later, and it may still fail.
                 if number > present.number() {
                     return Ok(());
                 }

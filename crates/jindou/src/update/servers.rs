@@ -16,7 +16,7 @@ const WHY: &str = "a store on several servers cannot be updated yet: load its da
 /// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and dials them.
 ///
 /// # Errors
-/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is no store of shards, a shard that is missing, damaged or
+/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is not a store of shards, a shard that is missing, damaged or
 /// of another load, and a cluster file that does not fit.
 pub(crate) fn open_server(
     dir: &Path,

@@ -19,7 +19,7 @@ pub enum GraphName {
 
 impl GraphName {
     /// # Errors
-    /// [`Error::Query`] when the name is no IRI.
+    /// [`Error::Query`] when the name is not an IRI.
     pub(super) fn target(&self) -> Result<Target> {
         Ok(match self {
             Self::Default => Target::Default,

@@ -319,7 +319,7 @@ enum Made {
 }
 
 impl Maker<'_> {
-    /// Looks at clock and memory after every so many quads.
+    /// Looks at clock and memory after every this many quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1;
         if self.quads < QUADS {

@@ -1,7 +1,7 @@
 //! One writer at a time; snapshots wait for the journal and are published in order.
 //!
 //! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to the disk
-//! the next transaction is evaluated over it already, so many share one write. If a record fails, every snapshot behind it
+//! the next transaction is evaluated over it already, this many share one write. If a record fails, every snapshot after it
 //! falls with it, and head goes back to the last that lasts.
 
 use super::journal::{Journal, Ticket};

@@ -61,7 +61,7 @@ impl Joined {
         }
     }
 
-    /// A request for so many bytes of ids: subjects of the predicate that has most.
+    /// A request for this many bytes of ids: subjects of the predicate that has most.
     fn keys(&self, bytes: u32) -> Request {
         let known = &self.base.statistics().predicates;
         let predicate = (0..).zip(known).max_by_key(|p| p.1.subjects);
@@ -126,7 +126,7 @@ impl Joined {
     }
 }
 
-/// A request of so many bytes, to which the answer is short: for the id of one term that nobody has.
+/// A request of this many bytes, to which the answer is short: for the id of one term that does not exist.
 fn long(bytes: u32) -> Request {
     Request::Lookup {
         ends: vec![bytes],

@@ -232,7 +232,7 @@ impl Recorder {
         let id = std::thread::current().id();
         let mut state = lock(&self.state);
         let out = f(&mut state, id);
-        // What recording took is nobody's work.
+        // What recording took counts as work of no server.
         if let Some(thread) = state.threads.get_mut(&id) {
             thread.since = thread_time();
         }

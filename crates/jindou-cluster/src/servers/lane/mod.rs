@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Requests of a lane that are read and not yet answered.
 const IN_WORK: usize = 16;
-/// Of so many parts of a message the last one waits until the other side has taken it.
+/// Of this many parts of a message the last one waits until the other side has taken it.
 const WINDOW: u32 = 4;
 /// The transport's kinds of messages.
 const REQUESTS: u16 = 1;
@@ -57,7 +57,7 @@ struct Tables {
 }
 
 impl End {
-    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has so many
+    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has this many
     /// predicates.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ fn whole<'m>(m: &Message<'m>) -> Result<parts::Part<'m>, &'static str> {
     })
 }
 
-/// A number that nobody can guess, and not 0.
+/// A number that no one can guess, and not 0.
 fn secret() -> Option<u64> {
     let mut bytes = [0; 8];
     let random = rustls::crypto::ring::default_provider().secure_random;

@@ -1,4 +1,4 @@
-//! The progress thread: drives UCX while nobody else does, and answers what other ends ask.
+//! The progress thread: drives UCX while nothing else does, and answers what other ends ask.
 
 use super::core::Core;
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
@@ -22,7 +22,7 @@ const KEEP_OUT: Duration = Duration::from_micros(500);
 const LINGER: Duration = Duration::from_micros(20);
 /// Longest sleep on UCX's events: lets UCX look after its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets nobody sleep while a message
+/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets no one sleep while a message
 /// waits for room at the other end, and over shared memory that is for ever if the other end is dead.
 const STUCK: Duration = Duration::from_millis(1);
 /// Sleeps after that: the first and the longest.

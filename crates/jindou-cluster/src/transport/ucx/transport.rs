@@ -396,7 +396,7 @@ impl Transport for UcxTransport {
         for link in links.iter().flatten() {
             link.close();
         }
-        // The accepting thread sees the flag when somebody connects.
+        // The accepting thread sees the flag when someone connects.
         let _ = TcpStream::connect_timeout(
             &self
                 .address
