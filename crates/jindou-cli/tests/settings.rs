@@ -223,7 +223,7 @@ fn files_of_settings_end_and_names_are_bytes() {
     let at = t.path();
     let e = err(&run(at, &[], &["--config", "/dev/zero", "settings"]));
     assert!(e.contains("/dev/zero: too long"), "{e}");
-    // An argument that is not UTF-8 hides no --config behind it.
+    // An argument that is not UTF-8 does not hide a --config that follows it.
     let odd = OsStr::from_bytes(b"odd-\xff.toml");
     fs::write(at.join(odd), "memory = '2G'\n").unwrap();
     for config in [b"--config=odd-\xff.toml".as_slice(), b"--config"] {

@@ -52,7 +52,7 @@ pub(crate) fn intersect_inside(
     intersect_clipped(short, long, start, width, out)
 }
 
-/// A list, and the array that it lies in: what lies behind it may be read (and is thrown away).
+/// A list, and the array that it lies in: what lies after it may be read (and is discarded).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'l> {
     pub array: &'l [u32],

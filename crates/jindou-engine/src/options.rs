@@ -142,7 +142,7 @@ pub struct ExecOptions {
 }
 
 impl ExecOptions {
-    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. Who waits for it gives
+    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. A thread that waits for it gives
     /// its place to compute in back meanwhile.
     ///
     /// # Errors

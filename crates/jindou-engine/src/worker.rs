@@ -469,7 +469,7 @@ fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> 
             stopped();
             Ok(())
         }
-        // Said because of the stop flag, which then is no failure's.
+        // Reported because of the stop flag, which was not set by a failure.
         Err(Halt::Failed(e)) if is_because_of_enough(shared, &e) => Ok(()),
         Err(Halt::Failed(e)) => Err(e),
     }

@@ -85,7 +85,7 @@ pub struct GpuExecutor {
     pub(crate) turns: Arc<Turns>,
     /// The speeds of the device, once they are known, and what runs tell.
     pub(crate) model: OnceLock<Model>,
-    /// Held by who measures them.
+    /// Held by the caller that measures them.
     pub(crate) measuring: AtomicBool,
 }
 

@@ -1,6 +1,6 @@
 //! The machine's GPU, opened when a query first wants it.
 //!
-//! A GPU can go at any time: its context is lost, it hangs, someone pulls it. Who runs a query there hears of it from
+//! A GPU can go at any time: its context is lost, it hangs, someone pulls it. A query that runs there learns of it from
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
 use crate::backend::Backend;
@@ -27,7 +27,7 @@ enum State {
 /// The machine's GPU, looked for when the first query wants it.
 pub struct LazyGpu {
     state: Mutex<State>,
-    /// Held by who opens it.
+    /// Held by the thread that opens it.
     opening: Mutex<()>,
     open: Opener,
     retry: Duration,

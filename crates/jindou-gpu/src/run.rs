@@ -89,7 +89,7 @@ impl From<Error> for Stop {
 }
 
 impl Run<'_, '_, '_> {
-    /// Brings what step `k` reads, where segments come and go. Whoever launches kernels of a step calls it first, under the same turn.
+    /// Brings what step `k` reads, where segments come and go. It must be called before kernels of a step are launched, under the same turn.
     pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
         if let Some(paging) = self.paging {
             let moved = paging.page_in(k, self.cancel)?;

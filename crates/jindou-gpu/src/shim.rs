@@ -164,7 +164,7 @@ pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
     state: Mutex<State>,
-    /// Held by who does delayed work.
+    /// Held by the thread that does delayed work.
     working: Mutex<()>,
     lost: OnceLock<String>,
     began: Instant,
@@ -372,7 +372,7 @@ impl Shim {
         Ok(())
     }
 
-    /// The same, by who does delayed work already.
+    /// The same, by a thread that already does delayed work.
     fn catch_up_with(&self, moment: u64) -> Result<()> {
         let lane = work::lane_of(moment);
         loop {

@@ -117,7 +117,7 @@ impl Turn {
         }
     }
 
-    /// Waits at the end of the line, if there is one. Who holds the turn (`anew` is false) gives it up for that.
+    /// Waits at the end of the line, if there is one. A holder of the turn (`anew` is false) gives it up for that.
     fn take(&mut self, anew: bool) -> Result<()> {
         let turns = Arc::clone(&self.turns);
         let mut state = turns.state();

@@ -3,7 +3,7 @@
 //! A read of a mapped page that its file no longer has, or that the disk cannot give, raises SIGBUS, which ends the process.
 //! Here the first file that is mapped installs a handler for it ([`leave_signal_alone`] says otherwise). The handler looks the
 //! address up in a table of mapped files, marks the file as failed, and puts zero pages in its place, so that the read goes on.
-//! Whoever reads such a file must therefore tolerate any content, and ask [`MappedFile::check`] before anything that was read
+//! Readers of such a file must therefore tolerate any content, and ask [`MappedFile::check`] before anything that was read
 //! counts: before an answer is complete, before a change is written. A fault elsewhere goes to the handler that was there
 //! before.
 //!

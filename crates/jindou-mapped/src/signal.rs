@@ -120,7 +120,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     errno.restore();
 }
 
-/// Hands the signal to who had it before. Where that is the system, the signal's default is set again; the read that faulted then
+/// Hands the signal to the previous handler. Where that is the system, the signal's default is set again; the read that faulted then
 /// ends the process, as it would have.
 fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if let Some(Ok(action)) = BEFORE.get() {

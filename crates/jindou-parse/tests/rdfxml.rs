@@ -1,5 +1,5 @@
 //! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with what it says in `NAME.nt`, or with a piece of the error in `NAME.error`.
-//! The base is `http://b/d/f`. Who adds a document adds two files.
+//! The base is `http://b/d/f`. A new document is two files.
 
 mod common;
 

@@ -299,10 +299,7 @@ mod tests {
             "{fault}"
         );
         let fault = f.fault("http://e/g", 1).unwrap();
-        assert!(
-            fault.contains("unknown function <http://e/g>"),
-            "{fault}"
-        );
+        assert!(fault.contains("unknown function <http://e/g>"), "{fault}");
         let integer = oxrdf::vocab::xsd::INTEGER.as_str();
         assert_eq!(f.fault(integer, 1), None);
         assert!(

@@ -236,7 +236,7 @@ impl Size {
 }
 
 impl Node {
-    /// A node with the size of its inputs; a join's or a union's is set by whoever makes it.
+    /// A node with the size of its inputs; a join's or a union's is set by its creator.
     fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
         let inside = match &kind {
             Kind::Join(_)

@@ -79,7 +79,7 @@ impl Heavy {
             .is_ok()
     }
 
-    /// Gives the place back. Who then looks for work sees what was pushed by who found no place.
+    /// Gives the place back. A thread that then looks for work sees what was pushed by one that found no place.
     pub(crate) fn leave(&self) {
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -2,7 +2,7 @@
 //! query has a thread of its caller's, and gets the help of others while there are cores to spare.
 //!
 //! A thread computes in one of this many *places* as there are cores. Threads of callers wait for one, first come first served;
-//! helpers take what is free, and leave at the end of a morsel when a caller waits. Who waits for something else than a core,
+//! helpers take what is free, and leave at the end of a morsel when a caller waits. A thread that waits for something other than a core,
 //! such as the reader of its answer, gives its place back meanwhile.
 
 use crate::pool::Heavy;
@@ -75,7 +75,7 @@ struct State {
     closed: bool,
 }
 
-/// A caller that waits. Who gives it a place does so under the lock of the state.
+/// A caller that waits. It is given a place under the lock of the state.
 struct Waiter {
     thread: Thread,
     given: AtomicBool,
@@ -94,7 +94,7 @@ impl Shared {
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// Gives this thread's place to who waits longest, or leaves it free.
+    /// Gives this thread's place to the caller that has waited longest, or leaves it free.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Work in `units`, taken by whoever comes; gives the units that helpers did.
+    /// Work in `units`, taken by any free thread; gives the units that helpers did.
     fn run(workers: &Workers, inside: &Inside, units: usize, ask: usize) -> usize {
         let (next, by_helpers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |is_helper: bool| {

@@ -57,7 +57,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// The database. Whoever uses it for this query passes on the query's token, time and memory.
+    /// The database. Code that uses it for this query passes on the query's token, time and memory.
     pub(crate) fn db(&self) -> &Database {
         &self.all.db
     }

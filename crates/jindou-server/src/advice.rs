@@ -2,7 +2,7 @@
 
 use jindou::{Error, Resource};
 
-/// The remedy for who sends requests, or asks who runs the server.
+/// The remedy for the client, or what to ask the server's administrator.
 pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
     match error {
         Error::Timeout(_) => Some("narrow the query"),

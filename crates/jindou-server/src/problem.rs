@@ -1,4 +1,4 @@
-//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
+//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text where the client asks for it.
 
 use crate::advice;
 use crate::codings;

@@ -100,7 +100,7 @@ impl Snapshot {
         })
     }
 
-    /// The same snapshot for another query: what one query could not read of other shards is no matter to the next. A store of one
+    /// The same snapshot for another query: what one query could not read of other shards does not concern the next. A store of one
     /// shard has nothing to renew, and its snapshot is lent.
     #[inline]
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! It answers two conditions on a variable `?t`:
 //!
-//! - the function [`HAS_WORD`]`(?t, "word")` exactly. Who uses the index registers the function as well, as [`has_word`]: it
+//! - the function [`HAS_WORD`]`(?t, "word")` exactly. A program that uses the index registers the function as well, as [`has_word`]: it
 //!   decides for texts that no index has.
 //! - `CONTAINS(?t, "… word …")` where a whole word stands inside the constant: only texts with that word can contain it, and each
 //!   of those is read to see whether it does.

@@ -1,4 +1,4 @@
-//! Stores on a disk that fails: reads of one file give EIO, for who has it mapped and for who reads it. Answers are right or an
+//! Stores on a disk that fails: reads of one file give EIO, for mapped and for ordinary reads. Answers are right or an
 //! error that names the file, the process lives, and all is there once the disk is well again.
 //!
 //! The disk is a loop device over an image that is cut short: reads beyond its end fail, as the kernel passes on what a broken

@@ -234,7 +234,7 @@ pub async fn write_all(
 pub struct Hello {
     /// The cluster's secret.
     pub token: String,
-    /// Identity of its store; 0 for who only wants to know the state.
+    /// Identity of its store; 0 if it only asks for the state.
     pub identity: u64,
     /// Id epoch of its store.
     pub epoch: u64,

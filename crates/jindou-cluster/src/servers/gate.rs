@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 const WAITING: usize = 512;
 /// Of those, handshakes that are under way.
 const GREETING: usize = 64;
-/// Connections and handshakes from one address that is no server's.
+/// Connections and handshakes from one address that belongs to no server.
 const FROM_ONE: usize = 16;
 /// Time between looks at what the servers' names lead to.
 const LOOK: Duration = Duration::from_secs(30);

@@ -319,7 +319,7 @@ impl Peer {
         self.finish(frame.number, frame.kind, done).or_else(invalid)
     }
 
-    /// Gives a whole reply to who waits for it.
+    /// Hands a complete reply to its waiting caller.
     ///
     /// # Errors
     /// For a message that is none.

@@ -11,7 +11,7 @@
 //!   region. That is harmless because registered memory never changes: the reader sees the old epoch's
 //!   immutable base, as its query's snapshot promises. So a server must keep an old epoch's regions
 //!   registered until the longest deadline given out under it has passed.
-//! - **Trust**: there is neither authentication nor encryption. Who can connect can read all registered
+//! - **Trust**: there is neither authentication nor encryption. A client that can connect can read all registered
 //!   memory and call all handlers, and with UCX's emulated reads any address of the process. Transports are
 //!   for one administrative domain on a network that strangers cannot reach; they bind to loopback unless
 //!   told otherwise.

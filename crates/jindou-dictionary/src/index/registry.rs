@@ -35,7 +35,7 @@ impl Indexes {
     /// Adds a kind.
     ///
     /// # Errors
-    /// [`Error::Query`] for a name that is no index's or is there already, and for more than 64 kinds.
+    /// [`Error::Query`] for a name that is not valid or is already taken, and for more than 64 kinds.
     pub fn register(&mut self, index: Arc<dyn Index>) -> Result<()> {
         let name = index.name();
         if !is_name(name) {

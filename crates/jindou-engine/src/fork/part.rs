@@ -237,7 +237,7 @@ impl Part {
     /// Sees to it that someone does what there is to do now.
     ///
     /// # Errors
-    /// `Internal` if there is no thread for it: for who sent it, since who takes a message asks no one.
+    /// `Internal` if there is no thread for it: for the sender, since a receiver of messages asks no one.
     fn wake_one(self: &Arc<Self>, state: &mut State) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {

@@ -244,7 +244,7 @@ impl<'a> Offload<'a> {
         self.begin(snapshot, e, node, needs)
     }
 
-    /// As [`Self::pull`], for who takes rows that say how many they are; `None` also where the rows do not come so.
+    /// As [`Self::pull`], for callers that take rows with a count; `None` also where the rows do not come so.
     pub fn pull_counted(
         &self,
         snapshot: &dyn Graph,

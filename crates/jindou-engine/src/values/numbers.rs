@@ -122,7 +122,7 @@ impl Known {
         }
         if len != self.ids.len() {
             if self.charge.set(len * Self::EACH).is_ok() {
-                // 0 is no term's id.
+                // 0 is not the id of a term.
                 (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
             } else {
                 // Where there is no room for more, less is remembered, or nothing: the budget is not asked for each row.

@@ -339,7 +339,7 @@ impl Pager {
         let mut moved = Moved::default();
         let mut waited = Ok(());
         if !change.gone.is_empty() {
-            // Kernels that read them may still run. Whoever is cancelled waits for them too: the blocks are to go.
+            // Kernels that read them may still run. A cancelled query waits for them too, as the blocks are released.
             let all = || self.device.wait_for_all(&CancelToken::new());
             waited = self
                 .device

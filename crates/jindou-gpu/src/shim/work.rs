@@ -41,7 +41,7 @@ pub(super) enum Work {
     },
 }
 
-// SAFETY: the pointers are for who does the work, one at a time.
+// SAFETY: the pointers are used by one worker at a time.
 unsafe impl Send for Work {}
 
 /// A queue of the device.

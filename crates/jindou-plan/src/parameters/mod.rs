@@ -50,7 +50,7 @@ impl Prepared {
     /// Of a query and its parameters' names, without `?` and `$`.
     ///
     /// # Errors
-    /// [`Error::Query`] for a name that is no variable's or comes twice, a parameter that the query does not have, or one that
+    /// [`Error::Query`] for a name that is not a variable or occurs twice, a parameter that the query does not have, or one that
     /// the query gives a value itself (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than [`MAX_PARAMETERS`].
     pub fn new(query: Query, names: &[impl AsRef<str>]) -> Result<Self> {
         if names.len() > MAX_PARAMETERS {

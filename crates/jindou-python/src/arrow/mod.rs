@@ -164,7 +164,7 @@ pub fn of_rows(
     batch(variables.iter().map(String::as_str), columns, rows)
 }
 
-/// The table of columns of terms that are no cursor's.
+/// The table of columns of terms that do not come from a cursor.
 ///
 /// # Errors
 /// As [`of_rows`].

@@ -1,4 +1,4 @@
-//! `/admin/queries`: the queries that run, and a way to end them. Who has a token for reading sees those of this token only.
+//! `/admin/queries`: the queries that run, and a way to end them. A client with a read token sees the queries of that token only.
 
 use super::input::Parameters;
 use super::{answered, reading, text};

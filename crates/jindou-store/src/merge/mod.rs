@@ -184,7 +184,7 @@ impl Merging {
         &self.report
     }
 
-    /// Removes the files that the new ones replaced. Whoever reads them has them mapped. What cannot be removed now is when the
+    /// Removes the files that the new ones replaced. Readers have them mapped. What cannot be removed now is when the
     /// store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
         for name in &self.replaced {

@@ -106,7 +106,7 @@ impl Kept {
         known.or_else(|| self.counted.contains(&name.3).then_some([0, 0]))
     }
 
-    /// Charges the terms to whoever pays. Where there is no memory for them, they are asked for when they are needed.
+    /// Charges the terms to the current budget. Where there is no memory for them, they are asked for when they are needed.
     fn charge_terms(&mut self) {
         let Some(charge) = &self.charge else {
             return;

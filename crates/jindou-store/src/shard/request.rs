@@ -147,7 +147,7 @@ pub enum Request {
         /// Dense predicate id.
         predicate: u32,
     },
-    /// A message to whoever runs parts of queries at the shard ([`Posts`]): [`Reply::Post`].
+    /// A message to the part of the shard that runs queries ([`Posts`]): [`Reply::Post`].
     Post(Vec<u8>),
 }
 

@@ -85,7 +85,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An element of a group, with what must stand behind it.
+    /// An element of a group, with what must follow it.
     fn element(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let small = self.small();

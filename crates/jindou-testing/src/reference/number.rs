@@ -74,7 +74,7 @@ pub(crate) fn decimal(text: &str) -> Option<BigRational> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// `None` where the text is no float's or double's; those of XML Schema 1.1 have `+INF`.
+/// `None` where the text is not that of a float or double; those of XML Schema 1.1 have `+INF`.
 fn floating<T: std::str::FromStr>(text: &str) -> Option<T> {
     match text {
         "INF" | "+INF" => return "inf".parse().ok(),

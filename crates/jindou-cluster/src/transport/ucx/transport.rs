@@ -96,7 +96,7 @@ impl Shared {
         let wait = wait.max(Duration::from_millis(1));
         let began = self.core.now();
         stream.set_nodelay(true).map_err(io)?;
-        // Short, as closing waits for whoever reads.
+        // Short, as closing waits for readers.
         let turn = wait.min(HELLO_TURN);
         stream.set_read_timeout(Some(turn)).map_err(io)?;
         stream.set_write_timeout(Some(wait)).map_err(io)?;
