@@ -99,7 +99,7 @@ fn write_nested(canonical: &[u8], tags: TagCase, deeper: u32, out: &mut Vec<u8>)
 }
 
 fn damaged() -> Error {
-    Error::Internal("a batch holds bytes that are no term".into())
+    Error::Internal("a batch holds bytes that are not a term".into())
 }
 
 /// Splits at the first 0 byte.

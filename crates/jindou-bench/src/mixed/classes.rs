@@ -108,7 +108,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
             let weight = weight
                 .parse()
-                .map_err(|_| bad(&format!("'{weight}' is no weight")))?;
+                .map_err(|_| bad(&format!("'{weight}' is not a weight")))?;
             named.push((name, weight));
         }
     } else {

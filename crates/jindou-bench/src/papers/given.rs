@@ -150,7 +150,7 @@ fn measured(
             .into(),
     );
     sheet.notes.push(format!(
-        "the paper's data: {}; where yours has another size or version, its columns are no comparison",
+        "the paper's data: {}; where yours has another size or version, its columns are not a comparison",
         table.data
     ));
     Ok(sheet)

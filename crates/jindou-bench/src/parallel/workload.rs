@@ -67,7 +67,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
             load(&Watdiv::new(&Model::standard(), n, a.seed)?)?;
         } else {
             return Err(Error::Store(format!(
-                "{} is no store; give --files to load",
+                "{} is not a store; give --files to load",
                 store.display()
             )));
         }

@@ -91,7 +91,7 @@ fn found() -> impl Iterator<Item = Attack> {
         let language = match language {
             "query" => Language::Query,
             "update" => Language::Update,
-            other => panic!("{other} is no language"),
+            other => panic!("{other} is not a language"),
         };
         Attack::of(language, recipe.parse().expect(recipe))
     })

@@ -26,7 +26,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| wrong(path, format!("not a PEM certificate: {e}")))?;
     if all.is_empty() {
-        return Err(wrong(path, "there is no certificate in it"));
+        return Err(wrong(path, "it has no certificate"));
     }
     Ok(all)
 }

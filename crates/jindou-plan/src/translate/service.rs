@@ -82,7 +82,7 @@ impl Translator {
             silent,
         } = service
         else {
-            return Err("a part that is no SERVICE asks for rows".into());
+            return Err("a part that is not a SERVICE asks for rows".into());
         };
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {

@@ -61,7 +61,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             None
         }
         Function::Adjust => {
-            free.note("ADJUST is no function of SPARQL 1.1");
+            free.note("ADJUST is not a function of SPARQL 1.1");
             None
         }
         Function::Abs => number(Number::abs),

@@ -35,7 +35,7 @@ fn whole(value: &Value, free: &Free) -> Option<i128> {
             None
         }),
         Kind::Number(_) => {
-            free.note("SUBSTR with a place that is no integer");
+            free.note("SUBSTR with a place that is not an integer");
             None
         }
         _ => None,

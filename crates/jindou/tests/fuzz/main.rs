@@ -76,7 +76,7 @@ const MORE_MEMORY: usize = 192 << 20;
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |v| {
         v.parse()
-            .unwrap_or_else(|_| panic!("{name}={v} is no number"))
+            .unwrap_or_else(|_| panic!("{name}={v} is not a number"))
     })
 }
 

@@ -379,7 +379,7 @@ fn class(v: Option<&Value>) -> u8 {
 fn index(t: Option<&Term>) -> usize {
     match t {
         Some(Term::Literal(l)) => l.value().parse().expect("a row"),
-        other => panic!("{other:?} is no row"),
+        other => panic!("{other:?} is not a row"),
     }
 }
 
