@@ -43,7 +43,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     if !a.peers.peers.is_empty() {
         return beside_peers(a, &wanted, threads);
     }
-    let place = Place::new(a.store.as_deref())?;
+    let place = StoreFolder::new(a.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
     let info = Database::info(&place.dir)?;
     if let Some(t) = known::totals(a.universities)
@@ -157,12 +157,12 @@ fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<Exit
 }
 
 /// The store's folder; a temporary one goes when this does.
-struct Place {
+struct StoreFolder {
     dir: PathBuf,
     temporary: Option<PathBuf>,
 }
 
-impl Place {
+impl StoreFolder {
     fn new(given: Option<&Path>) -> Result<Self> {
         if let Some(dir) = given {
             return Ok(Self {
@@ -179,7 +179,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StoreFolder {
     fn drop(&mut self) {
         if let Some(t) = &self.temporary {
             let _ = std::fs::remove_dir_all(t);

@@ -157,7 +157,7 @@ impl Shards {
     }
 
     fn plan(&self, text: &str) -> Plan {
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         let options = PlanOptions::default();
         let query = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         jindou_plan::plan(&query, &*snapshot, &options).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -170,7 +170,7 @@ impl Shards {
         options: &ExecOptions,
         sink: &mut dyn Sink,
     ) -> Result<Ran> {
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         snapshot.begin(&options.cancel);
         let options = ExecOptions {
             cancel: options.cancel.clone().watching(snapshot.watch()),
@@ -191,7 +191,7 @@ impl Shards {
     fn answer(&self, text: &str, mode: ShardMode, options: &ExecOptions) -> Result<(Answer, Ran)> {
         let plan = self.plan(text);
         let mut sink = CollectSink::default();
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         snapshot.begin(&options.cancel);
         let watched = ExecOptions {
             cancel: options.cancel.clone().watching(snapshot.watch()),

@@ -122,19 +122,19 @@ pub(crate) struct Packer<'a> {
 
 impl<'a> Packer<'a> {
     /// Room for an array; its place in the buffer.
-    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> Place {
+    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> ArrayOffset {
         self.add_bytes(bytemuck::cast_slice(content))
     }
 
     /// As [`Self::add`].
-    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> Place {
+    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> ArrayOffset {
         if bytes.is_empty() {
-            return Place(None);
+            return ArrayOffset(None);
         }
         let at = self.bytes;
         self.slices.push((at, bytes));
         self.bytes = (at + bytes.len()).next_multiple_of(ALIGN);
-        Place(Some(at))
+        ArrayOffset(Some(at))
     }
 
     /// The buffer; `None` when there is nothing to hold.
@@ -150,9 +150,9 @@ impl<'a> Packer<'a> {
 
 /// Where an array lies in a packed buffer; nowhere if it is empty.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
+pub(crate) struct ArrayOffset(Option<usize>);
 
-impl Place {
+impl ArrayOffset {
     /// The address of the array; 0 for an empty one.
     pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
         match (self.0, buffer) {

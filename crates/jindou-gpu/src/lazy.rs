@@ -16,7 +16,7 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Opens a device, or says in a sentence why there is none.
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
-enum State {
+enum DeviceState {
     /// No one asked yet.
     Unknown,
     Ready(Arc<GpuExecutor>),
@@ -26,7 +26,7 @@ enum State {
 
 /// The machine's GPU, looked for when the first query wants it.
 pub struct LazyGpu {
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
     /// Held by the thread that opens it.
     opening: Mutex<()>,
     open: Opener,
@@ -54,7 +54,7 @@ impl LazyGpu {
     #[must_use]
     pub fn of(open: Opener, retry: Duration) -> Self {
         Self {
-            state: Mutex::new(State::Unknown),
+            state: Mutex::new(DeviceState::Unknown),
             opening: Mutex::default(),
             open,
             retry,
@@ -77,17 +77,17 @@ impl LazyGpu {
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DeviceState> {
         sync::lock(&self.state)
     }
 
     /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
-        if let State::Ready(gpu) = &*state
+        if let DeviceState::Ready(gpu) = &*state
             && let Some(why) = gpu.failure()
         {
-            let lost = State::Absent(format!("the GPU is lost: {why}"), Instant::now());
+            let lost = DeviceState::Absent(format!("the GPU is lost: {why}"), Instant::now());
             let gone = std::mem::replace(&mut *state, lost);
             drop(state);
             // The last holder's drop closes it, which may take a while.
@@ -95,9 +95,11 @@ impl LazyGpu {
             state = self.state();
         }
         match &*state {
-            State::Ready(gpu) => Some(Ok(Arc::clone(gpu))),
-            State::Absent(why, since) if since.elapsed() < self.retry => Some(Err(why.clone())),
-            State::Absent(..) | State::Unknown => None,
+            DeviceState::Ready(gpu) => Some(Ok(Arc::clone(gpu))),
+            DeviceState::Absent(why, since) if since.elapsed() < self.retry => {
+                Some(Err(why.clone()))
+            }
+            DeviceState::Absent(..) | DeviceState::Unknown => None,
         }
     }
 
@@ -126,8 +128,8 @@ impl LazyGpu {
             })
         });
         *self.state() = match &opened {
-            Ok(gpu) => State::Ready(Arc::clone(gpu)),
-            Err(why) => State::Absent(why.clone(), Instant::now()),
+            Ok(gpu) => DeviceState::Ready(Arc::clone(gpu)),
+            Err(why) => DeviceState::Absent(why.clone(), Instant::now()),
         };
         opened.map(Some)
     }

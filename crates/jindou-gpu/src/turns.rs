@@ -14,12 +14,12 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
     handed_on: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TurnState {
     running: u64,
     /// Someone may queue work.
     held: bool,
@@ -52,7 +52,7 @@ impl Turns {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TurnState> {
         sync::lock(&self.state)
     }
 

@@ -93,7 +93,7 @@ pub(crate) struct Writer {
     /// The names of files that recovery found could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
     /// Records after this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
-    pub end_unsaid_after: Option<u32>,
+    pub end_unrecorded_after: Option<u32>,
     pub broken: Option<Failure>,
     /// The next group begins a new file.
     pub roll: bool,
@@ -118,7 +118,7 @@ impl Writer {
             unsynced_bytes: 0,
             next: 0,
             names_unsynced_after: None,
-            end_unsaid_after: None,
+            end_unrecorded_after: None,
             broken: None,
             roll: false,
             current: None,
@@ -181,7 +181,7 @@ impl Writer {
                 .map_err(|e| self.failure("", &e))?;
             self.names_unsynced_after = None;
         }
-        if self.end_unsaid_after.is_some() {
+        if self.end_unrecorded_after.is_some() {
             self.know_end()?;
         }
         if self.unsynced.is_empty() || self.sync_current(None) {
@@ -195,7 +195,7 @@ impl Writer {
     pub fn durable_upto(&self) -> u32 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
-        let limits = [self.names_unsynced_after, self.end_unsaid_after];
+        let limits = [self.names_unsynced_after, self.end_unrecorded_after];
         limits.into_iter().flatten().fold(known, u32::min)
     }
 
@@ -395,7 +395,7 @@ impl Writer {
     /// that died between making a file and saying so. Until it succeeds, the loss of that file would go unnoticed; the next record
     /// goes to a new file, which says so again.
     pub fn know_end(&mut self) -> Result<(), Failure> {
-        if let Some(newest) = self.note_unsaid_end() {
+        if let Some(newest) = self.note_unrecorded_end() {
             // A file whose name may still go must not be said to be there.
             if self.names_unsynced_after.is_some() {
                 return Ok(());
@@ -413,17 +413,17 @@ impl Writer {
                 })?;
             self.end = newest;
         }
-        self.end_unsaid_after = None;
+        self.end_unrecorded_after = None;
         Ok(())
     }
 
     /// Counts the records of the newest file as not durable if its loss would go unnoticed; then gives its sequence number.
-    pub fn note_unsaid_end(&mut self) -> Option<u64> {
+    pub fn note_unrecorded_end(&mut self) -> Option<u64> {
         let newest = self.kept.last()?.sequence;
         if self.end >= newest {
             return None;
         }
-        self.end_unsaid_after = Some(self.newest_first.saturating_sub(1));
+        self.end_unrecorded_after = Some(self.newest_first.saturating_sub(1));
         Some(newest)
     }
 
@@ -444,7 +444,7 @@ impl Writer {
             bytes: length,
         });
         self.next_sequence = head.sequence + 1;
-        self.end_unsaid_after = None;
+        self.end_unrecorded_after = None;
         self.names_unsynced_after = None;
         if self.files.appends() {
             // Without it the next group begins another file.

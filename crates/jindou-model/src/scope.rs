@@ -27,7 +27,7 @@ const LEAST: u64 = 16 << 10;
 /// Of what was charged by length, the share that is kept for what was made.
 const KEPT_SHARE: u64 = 8;
 
-/// Reasons why a scope is over, in [`Shared::over`].
+/// Reasons why a scope is over, in [`ScopeShared::over`].
 const GOING: u8 = 0;
 const ENDED: u8 = 1;
 const FULL: u8 = 2;
@@ -36,11 +36,11 @@ const WHOLE_FULL: u8 = 3;
 /// Work for one query, on one thread or several, whose memory is measured and whose time is limited. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    shared: Arc<Shared>,
+    shared: Arc<ScopeShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ScopeShared {
     budget: MemoryBudget,
     holder: Holder,
     cancel: CancelToken,
@@ -59,7 +59,7 @@ struct Shared {
 /// Place of a thread.
 struct Local {
     /// The scope that the thread is inside; null outside of all. Points into an [`Arc`] that lives until the thread has left.
-    scope: Cell<*const Shared>,
+    scope: Cell<*const ScopeShared>,
     /// Bytes that the scope does not know of.
     pending: Cell<isize>,
     /// Bytes allocated since the last look at the clock.
@@ -165,13 +165,13 @@ impl Local {
 
 /// Stay of a thread in a scope, or outside of all. Dropped on the thread that made it, in the reverse order: it never leaves [`inside`].
 struct Stay {
-    scope: *const Shared,
+    scope: *const ScopeShared,
     pending: isize,
     work: usize,
 }
 
 impl Stay {
-    fn begin(scope: *const Shared) -> Self {
+    fn begin(scope: *const ScopeShared) -> Self {
         LOCAL.with(|local| Self {
             scope: local.scope.replace(scope),
             pending: local.pending.take(),
@@ -191,7 +191,7 @@ impl Drop for Stay {
     }
 }
 
-fn inside<T>(scope: *const Shared, run: impl FnOnce() -> T) -> T {
+fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     if LOCAL.with(|local| local.scope.get()) == scope {
         return run();
     }
@@ -235,7 +235,7 @@ fn clamped(bytes: u64) -> isize {
     bytes.min(1 << 50) as isize
 }
 
-fn with_current<T>(ask: impl FnOnce(&Shared) -> T) -> Option<T> {
+fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     let scope = LOCAL.with(|local| local.scope.get());
     // SAFETY: as in `Local::tell`.
     let shared = unsafe { scope.as_ref() };
@@ -246,7 +246,7 @@ fn with_current<T>(ask: impl FnOnce(&Shared) -> T) -> Option<T> {
 /// Whoever sees it leaves out what is still to do; the work ends with [`look`], which says why.
 #[must_use]
 pub fn is_over() -> bool {
-    with_current(Shared::is_over).unwrap_or(false)
+    with_current(ScopeShared::is_over).unwrap_or(false)
 }
 
 /// [`is_over`] without a look at the clock, which the allocator takes every mebibyte. For loops whose every round may allocate much, and seldom
@@ -263,7 +263,7 @@ pub fn was_over() -> bool {
 /// [`Error::Limit`] and [`Error::Busy`] when there is no memory left, of the query's or of all queries', and those of
 /// [`CancelToken::check`].
 pub fn look() -> Result<()> {
-    with_current(Shared::look).unwrap_or(Ok(()))
+    with_current(ScopeShared::look).unwrap_or(Ok(()))
 }
 
 /// Asks for room before a large piece is allocated and written to.
@@ -315,7 +315,7 @@ impl Scope {
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ScopeShared {
                 budget: budget.clone(),
                 holder,
                 cancel: cancel.clone(),
@@ -432,7 +432,7 @@ impl Scope {
     }
 }
 
-impl Shared {
+impl ScopeShared {
     /// Takes or gives back bytes. Called inside the allocator.
     fn add(&self, bytes: isize) {
         if bytes == 0 {
@@ -509,7 +509,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for ScopeShared {
     fn drop(&mut self) {
         let held = u64::try_from(*self.net.get_mut()).unwrap_or(0);
         self.budget.return_measured(self.holder, held);

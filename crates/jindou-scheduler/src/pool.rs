@@ -31,12 +31,12 @@ impl std::fmt::Debug for Heavy {
 struct Help {
     /// Valid while `running > 0 || wanted > 0`: see [`Asked::drop`].
     call: *const (dyn Fn() + Sync),
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     over: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     wanted: usize,
     running: usize,
     /// No one may come any more.
@@ -50,7 +50,7 @@ unsafe impl Send for Help {}
 unsafe impl Sync for Help {}
 
 impl Help {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ thread_local! {
 /// last clone.
 #[derive(Clone)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
     /// Ends the helpers, which hold `shared` themselves.
     _helpers: Arc<Helpers>,
 }
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Workers {
 }
 
 /// The helpers' end.
-struct Helpers(Arc<Shared>);
+struct Helpers(Arc<WorkersShared>);
 
 impl Drop for Helpers {
     fn drop(&mut self) {
@@ -52,9 +52,9 @@ impl Drop for Helpers {
     }
 }
 
-struct Shared {
+struct WorkersShared {
     places: usize,
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     /// Helpers sleep on it.
     work: Condvar,
     heavy: Heavy,
@@ -65,7 +65,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     /// Threads in places.
     taken: usize,
     /// Callers that wait for one.
@@ -81,13 +81,13 @@ struct Waiter {
     given: AtomicBool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WorkersShared {
+    fn lock(&self) -> MutexGuard<'_, WorkersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Publishes how many places too many are taken, and who waits; called after each change of the state.
-    fn count(&self, state: &State) {
+    fn count(&self, state: &WorkersState) {
         let over = state.taken.saturating_sub(self.places);
         self.over.store(over, Ordering::Relaxed);
         self.pressed
@@ -191,7 +191,7 @@ impl Workers {
     /// Makes a number of places, at least one. Helpers, one fewer than places, are started on first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkersShared {
             places: places.max(1),
             state: Mutex::default(),
             work: Condvar::new(),

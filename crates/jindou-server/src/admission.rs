@@ -7,7 +7,7 @@
 use crate::live::{Cause, LiveQuery, Newcomer};
 use crate::problem::Problem;
 use crate::run::{Connection, client_of};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use jindou::{
     BackupReport, BackupTarget, CancelToken, Database, MergeOptions, MergeReport, Progress,
     ReclusterOptions, ReclusterReport, Result, WORTH_TRIMMING,
@@ -184,7 +184,7 @@ impl<'a> Asked<'a> {
 /// # Errors
 /// 503 when too many queries exist, of all or of this client.
 pub(crate) fn admit(
-    shared: &Shared,
+    shared: &AppState,
     connection: &Connection,
     asked: &Asked<'_>,
 ) -> Result<Admitted, Problem> {

@@ -4,12 +4,12 @@
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
 use crate::admission::{Admitted, Asked};
-use crate::live::{LiveQuery, State};
+use crate::live::{LiveQuery, QueryState};
 use crate::piece;
 use crate::problem::Problem;
 use crate::registry::Prepared;
 use crate::run::{Connection, Failure};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::slots::Slot;
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
@@ -45,7 +45,7 @@ pub(crate) fn unknown(id: &str) -> Problem {
 
 /// Answers a batch.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     text: Vec<u8>,
     timeout: Option<Duration>,
     tag: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
 }
 
 struct Runner<'a> {
-    shared: &'a Shared,
+    shared: &'a AppState,
     admitted: &'a Admitted,
     query: &'a LiveQuery,
     options: QueryOptions,
@@ -78,10 +78,10 @@ struct Runner<'a> {
 }
 
 /// The lines of all answers.
-fn run_all(shared: &Shared, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
+fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let query = &*admitted.query;
     let slot = piece::light_slot(shared, query)?;
-    query.set_state(State::Running);
+    query.set_state(QueryState::Running);
     let computing = Instant::now();
     let mut options = QueryOptions::default()
         .with_threads(1)
@@ -255,12 +255,12 @@ impl Runner<'_> {
     /// Goes to a slot of the other class.
     fn swap(&mut self, heavy: bool) -> Result<(), Error> {
         self.slot.give_back();
-        self.query.set_state(State::Queued);
+        self.query.set_state(QueryState::Queued);
         self.slot = self.shared.slots.slot(!heavy);
         self.heavy = heavy;
         self.moved = true;
         self.slot.take(self.query)?;
-        self.query.set_state(State::Running);
+        self.query.set_state(QueryState::Running);
         Ok(())
     }
 }
@@ -301,7 +301,12 @@ struct Room<'o> {
 }
 
 impl<'o> Room<'o> {
-    fn of(shared: &Shared, query: &LiveQuery, charged: &'o mut u64, out: &'o mut Vec<u8>) -> Self {
+    fn of(
+        shared: &AppState,
+        query: &LiveQuery,
+        charged: &'o mut u64,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
         Self {
             out,
             charged,

@@ -1,7 +1,7 @@
 //! Work on the whole store that something asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
 
 use crate::paths;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use jindou::{CancelToken, Error, Progress, Resource, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -79,10 +79,10 @@ impl Jobs {
 /// # Errors
 /// [`Error::Conflict`] while another one runs, [`Error::Limit`] without a thread for it.
 pub(crate) fn begin(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     name: &'static str,
     phases: &'static [&'static str],
-    work: impl FnOnce(&Shared, &Job) -> Result<Value> + Send + 'static,
+    work: impl FnOnce(&AppState, &Job) -> Result<Value> + Send + 'static,
 ) -> Result<()> {
     let job = Arc::new(Job {
         name,

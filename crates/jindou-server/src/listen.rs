@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::slots::Slots;
 use crate::stalled::Stalling;
 use crate::{routes, tls};
@@ -64,7 +64,7 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     finished: watch::Receiver<bool>,
     live: Arc<Queries>,
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
 }
 
 impl Server {
@@ -107,7 +107,7 @@ impl Server {
         let metrics = Metrics::new()
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
         let (phase, on_phase) = watch::channel(Phase::Serving);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AppState {
             tokens,
             tls: tls.map(|config| RwLock::new(TlsAcceptor::from(config))),
             phase: on_phase.clone(),
@@ -292,7 +292,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
+async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
     let router = routes::router(Arc::clone(&shared));
     let room = Arc::new(Semaphore::new(shared.options.max_connections.max(1)));
     let mut connections = JoinSet::new();

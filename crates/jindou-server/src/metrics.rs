@@ -1,7 +1,7 @@
 //! Counters for `/metrics`.
 
-use crate::live::State;
-use crate::shared::Shared;
+use crate::live::QueryState;
+use crate::shared::AppState;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
     Registry, TextEncoder, exponential_buckets,
@@ -237,13 +237,13 @@ impl Metrics {
     }
 
     /// Prometheus text.
-    pub(crate) fn text(&self, shared: &Shared) -> prometheus::Result<Vec<u8>> {
+    pub(crate) fn text(&self, shared: &AppState) -> prometheus::Result<Vec<u8>> {
         let mut states = [0i64; 3];
         for q in shared.live.list() {
             states[match q.state() {
-                State::Running => 0,
-                State::Queued => 1,
-                State::Sending => 2,
+                QueryState::Running => 0,
+                QueryState::Queued => 1,
+                QueryState::Sending => 2,
             }] += 1;
         }
         self.jobs_running.set(i64::from(shared.jobs.is_running()));

@@ -3,11 +3,11 @@
 
 use crate::admission::{self, Admitted, Asked, Watch};
 use crate::codings::{self, Content};
-use crate::live::{Cause, LiveQuery, State, shown};
+use crate::live::{Cause, LiveQuery, QueryState, shown};
 use crate::paths;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -21,13 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An update that exists: it is listed, has its limits, and is cancelled if its client goes away before it is done.
 pub(crate) struct Update {
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
 }
 
 /// Why nothing may be written here, if so.
-pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
+pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
     if shared.tokens.is_none() && !shared.options.writable {
         return read_only(
@@ -47,7 +47,7 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
 impl Update {
     /// Admits an update; `shown` is what lists and logs show of it.
     pub(crate) fn admit(
-        shared: &Arc<Shared>,
+        shared: &Arc<AppState>,
         connection: &Connection,
         shown: &str,
         timeout: Option<Duration>,
@@ -161,7 +161,7 @@ impl Update {
                 begun,
             } = self;
             let query = &admitted.query;
-            query.set_state(State::Running);
+            query.set_state(QueryState::Running);
             let mut options = UpdateOptions::default()
                 .with_threads(shared.options.threads)
                 .with_timeout(query.left())
@@ -205,7 +205,7 @@ impl Update {
     }
 }
 
-fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took: Duration) {
+fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, took: Duration) {
     let m = &shared.metrics;
     let outcome = match done {
         Ok(report) => {

@@ -39,12 +39,12 @@ pub struct XmlAnswer<'r> {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     boolean: Option<bool>,
-    state: State,
+    state: ReaderState,
 }
 
 /// State between two events.
 #[derive(Default)]
-struct State {
+struct ReaderState {
     /// Open elements.
     open: Vec<Element>,
     /// Text before the label of each blank node.
@@ -106,9 +106,9 @@ impl<'r> XmlAnswer<'r> {
             names: Vec::new(),
             numbers: HashMap::new(),
             boolean: None,
-            state: State {
+            state: ReaderState {
                 own: own.to_owned(),
-                ..State::default()
+                ..ReaderState::default()
             },
         };
         while !this.state.has_results && this.step()?.is_some() {}
@@ -181,7 +181,7 @@ impl<'r> XmlAnswer<'r> {
     }
 }
 
-impl State {
+impl ReaderState {
     fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> Step {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
@@ -272,7 +272,7 @@ impl State {
     }
 
     fn literal_attributes(&mut self, start: &Start<'_>) -> std::result::Result<(), String> {
-        let State {
+        let ReaderState {
             language, datatype, ..
         } = self;
         language.clear();

@@ -104,18 +104,18 @@ impl Snapshot {
     /// shard has nothing to renew, and its snapshot is lent.
     #[inline]
     #[must_use]
-    pub fn afresh(&self) -> Cow<'_, Self> {
+    pub fn for_new_query(&self) -> Cow<'_, Self> {
         match &self.far {
             None => Cow::Borrowed(self),
             Some(session) => Cow::Owned(Self {
-                far: session.afresh().map(Arc::new),
+                far: session.for_new_query().map(Arc::new),
                 ..self.clone()
             }),
         }
     }
 
     /// Ties reading of other shards to a query's token: no wait for them is longer than it allows. For a snapshot that no other query
-    /// reads ([`Self::afresh`]).
+    /// reads ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
         if let Some(session) = &self.far {

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// State of the two sides, under the lock.
 #[derive(Default)]
-struct State {
+struct CursorState {
     batches: VecDeque<Columns>,
     /// The query is over, with this outcome until the reader took it.
     ended: Option<Result<()>>,
@@ -36,7 +36,7 @@ struct State {
 
 /// A queue between the query and its reader.
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<CursorState>,
     /// Told when a batch was put or taken, or one side ended.
     changed: Condvar,
     /// Of the query: ended by the reader's going, too.
@@ -46,11 +46,11 @@ struct Queue {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CursorState> {
         sync::lock(&self.state)
     }
 
-    fn wait<'q>(&self, state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {
+    fn wait<'q>(&self, state: MutexGuard<'q, CursorState>) -> MutexGuard<'q, CursorState> {
         self.changed
             .wait_timeout(state, LOOK)
             .map_or_else(|e| e.into_inner().0, |(state, _)| state)
@@ -257,7 +257,7 @@ impl Database {
         }
         let meaning = Arc::new(Meaning {
             variables: plan.columns.clone(),
-            snapshot: planned.snapshot().afresh().into_owned(),
+            snapshot: planned.snapshot().for_new_query().into_owned(),
             terms: QueryTerms::new(),
         });
         let queue = Arc::new(Queue {
@@ -302,7 +302,7 @@ fn run(
     queue: &Arc<Queue>,
 ) {
     // Rows may be decoded after the query was cancelled or its time was over, so they have a session of their own.
-    let snapshot = &*meaning.snapshot.afresh();
+    let snapshot = &*meaning.snapshot.for_new_query();
     let outcome = guarded(|| {
         queue.check()?;
         let options = db.settle(options);

@@ -427,7 +427,7 @@ impl Database {
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.writer.published().afresh().into_owned()
+        self.inner.writer.published().for_new_query().into_owned()
     }
 
     /// The current snapshot for a query with this token.
@@ -490,7 +490,7 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let (plan, snapshot) = (&query.plan, &*query.snapshot.afresh());
+        let (plan, snapshot) = (&query.plan, &*query.snapshot.for_new_query());
         let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), cancel)
@@ -560,7 +560,7 @@ impl Database {
     ) -> Result<QueryReport> {
         let start = Instant::now();
         // A plan may be run again after a run that failed.
-        let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.afresh());
+        let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.for_new_query());
         // Only DESCRIBE reads edges alongside the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {

@@ -95,7 +95,7 @@ impl Database {
         Ok(QuadMatches {
             ids,
             // The terms may be asked for after the time is over.
-            snapshot: snapshot.afresh().into_owned(),
+            snapshot: snapshot.for_new_query().into_owned(),
             _charge: charge,
         })
     }

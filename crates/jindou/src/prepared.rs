@@ -47,10 +47,10 @@ pub enum Value<'a> {
 /// ```
 #[derive(Clone)]
 pub struct PreparedQuery {
-    shared: Arc<Shared>,
+    shared: Arc<PreparedShared>,
 }
 
-struct Shared {
+struct PreparedShared {
     db: Database,
     text: String,
     query: jindou_plan::Prepared,
@@ -102,7 +102,7 @@ impl Database {
             let names = query.names().map(str::to_owned).collect();
             Ok((query, depth, names, text.to_owned()))
         })?;
-        let shared = Shared {
+        let shared = PreparedShared {
             db: self.clone(),
             text,
             query,
@@ -130,7 +130,7 @@ impl Database {
     }
 }
 
-impl Shared {
+impl PreparedShared {
     /// The options, with the graphs that the query was prepared for.
     fn over(&self, options: &QueryOptions) -> QueryOptions {
         options
@@ -258,7 +258,7 @@ impl PreparedQuery {
 
 /// One thread's prepared query: a plan of its own, into which terms are written.
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<PreparedShared>,
     /// The result of planning that `plan` was made from.
     planned: Option<Arc<Planned>>,
     plan: Option<Parametric>,

@@ -5,7 +5,7 @@ use super::{answered, reading, text};
 use crate::live::{Cause, LiveQuery};
 use crate::problem::Problem;
 use crate::run::{Connection, so_far};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -38,7 +38,7 @@ fn page(value: &Value) -> Response<Body> {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     method: Method,
     uri: Uri,
@@ -58,7 +58,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn one(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     Path(id): Path<String>,
     method: Method,

@@ -6,7 +6,7 @@ use super::multipart::{self, Part, Parts};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::{Update, refusal};
 use axum::body::Body;
 use axum::extract::Request;
@@ -27,7 +27,7 @@ type Documents = Vec<(Vec<u8>, Format)>;
 /// Changes a graph; without one (POST to the store itself) the body's statements make a new one, or, in a format of
 /// datasets, go where they say. `base` is the address of the request, under which relative IRIs stand.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     parameters: &Parameters,
     graph: Option<GraphName>,

@@ -7,7 +7,7 @@ use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
 use crate::run::{Connection, Failure};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use http::{Response, StatusCode};
 use jindou::{Error, ResultFormat, Summary};
@@ -24,7 +24,7 @@ const FORMATS: &str = "http://www.w3.org/ns/formats/";
 const LISTED: usize = 1000;
 
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: &http::request::Parts,
 ) -> Result<Response<Body>, Problem> {

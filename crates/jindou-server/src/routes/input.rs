@@ -4,7 +4,7 @@ use super::form;
 use crate::codings;
 use crate::negotiate;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, StatusCode, Uri};
@@ -154,7 +154,7 @@ impl Parameters {
 }
 
 /// The address that the client used for this path, as an IRI.
-pub(super) fn address(shared: &Shared, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
+pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
     let scheme = if shared.options.tls.is_some() {
         "https"
     } else {

@@ -20,7 +20,7 @@ use crate::guard;
 use crate::listen::Phase;
 use crate::paths;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::refusal;
 use axum::Router;
 use axum::body::Body;
@@ -84,7 +84,7 @@ macro_rules! routes {
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
         /// All routes behind the guard.
-        pub(crate) fn router(shared: Arc<Shared>) -> Router {
+        pub(crate) fn router(shared: Arc<AppState>) -> Router {
             Router::new()
                 $(.route($path, any($handler)))*
                 .fallback(nothing)
@@ -157,7 +157,7 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
 
 /// 200 while requests are answered as they should be: not while the server shuts down, nor while its log takes no updates.
 async fn ready(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
@@ -188,7 +188,7 @@ async fn ready(
 }
 
 async fn metrics(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {

@@ -9,8 +9,8 @@ use crate::live::shown;
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{self, Binding, Connection, Valued, Work};
-use crate::shared::Shared;
+use crate::run::{self, Binding, Connection, QueryTask, Valued};
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -26,7 +26,7 @@ const LONG_FORM: usize = 64 << 10;
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -36,7 +36,7 @@ pub(super) async fn handle(
 
 /// Answers a query, at whatever address it was sent to. A browser that brings none gets the page.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -72,13 +72,13 @@ pub(super) async fn answer(
         return explained(shared, &connection, &parameters, text, base).await;
     }
     let work = if profile && values.is_empty() {
-        Work::Profile(text)
+        QueryTask::Profile(text)
     } else if profile {
         return Err(Problem::bad_request(
             "a query with values ($name=term) cannot be profiled; write the terms into the query's text",
         ));
     } else if values.is_empty() {
-        Work::Query(text)
+        QueryTask::Query(text)
     } else {
         let base = address(shared, headers, parts.uri.path());
         let base = base.as_ref().map(NamedNode::as_str);
@@ -90,7 +90,7 @@ pub(super) async fn answer(
 
 /// The plan of a query that is not run, as JSON. Editors ask for it while someone writes: it says whether the text can be read, too.
 async fn explained(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     parameters: &Parameters,
     query: String,
@@ -118,12 +118,12 @@ async fn explained(
 
 /// The query with values for its variables. If it was prepared before, nothing is read again.
 fn bound(
-    shared: &Shared,
+    shared: &AppState,
     has_dataset: bool,
     text: String,
     mut values: Vec<(String, Term)>,
     base: Option<&str>,
-) -> Work {
+) -> QueryTask {
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
@@ -132,8 +132,8 @@ fn bound(
         false => known(&text, base, |text| shared.prepared.find(text, &names).1),
     };
     match found {
-        Some(prepared) => Work::Bound(Binding { prepared, values }),
-        None => Work::Values(Valued {
+        Some(prepared) => QueryTask::Bound(Binding { prepared, values }),
+        None => QueryTask::Values(Valued {
             text,
             names,
             values,
@@ -143,11 +143,11 @@ fn bound(
 
 /// Answers what was asked for at this path as the request's parameters and headers say.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     parameters: &Parameters,
     headers: &HeaderMap,
     connection: Arc<Connection>,
-    work: Work,
+    work: QueryTask,
     at: &str,
 ) -> Result<Response<Body>, Problem> {
     let (tables, graphs) = match parameters.format()? {

@@ -5,7 +5,7 @@ use super::input::{body, media_type};
 use super::{answered, form, page, query, text, update};
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Everything in one place.
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -24,7 +24,7 @@ pub(super) async fn handle(
 
 /// The same at `/`, where a request without a query gets the list of routes.
 pub(super) async fn home(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -39,7 +39,7 @@ pub(super) async fn home(
 }
 
 async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {

@@ -6,7 +6,7 @@ use crate::base::unmarked;
 use crate::guard;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::Update;
 use axum::Extension;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -27,7 +27,7 @@ pub(super) async fn handle(
 
 /// Runs an update, at whatever address it was sent to.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
 ) -> Result<Response<Body>, Problem> {

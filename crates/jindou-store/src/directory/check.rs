@@ -2,7 +2,7 @@
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
 use super::{
-    CURRENT, INDEX, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    BaseLocation, CURRENT, INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
     SegmentRecord,
 };
 use crate::Base;
@@ -121,7 +121,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         }
         Err(e) => return Err(e),
     }
-    let folder = match Place::of(dir) {
+    let folder = match BaseLocation::of(dir) {
         Ok(place) => place.folder(),
         Err(Error::Store(_)) => {
             report.add(

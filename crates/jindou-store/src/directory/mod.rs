@@ -21,7 +21,7 @@ mod verify;
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check, check_with};
 pub(crate) use current::sync_folder;
-pub use current::{CURRENT, LOG, Place};
+pub use current::{BaseLocation, CURRENT, LOG};
 pub(crate) use groups::file_of;
 pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub use index::{IndexBuilder, IndexParts};

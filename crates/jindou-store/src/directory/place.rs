@@ -3,7 +3,7 @@
 use super::current::is_part;
 use super::manifest::{Kind, Manifest};
 use super::{
-    CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT,
+    BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
     STATISTICS,
 };
 use crate::shard::{CLUSTER, Cluster, shard_folder};
@@ -98,7 +98,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
-        Ok(m) if m.is_dir() => match Place::of(dir) {
+        Ok(m) if m.is_dir() => match BaseLocation::of(dir) {
             Ok(place) => Manifest::read(&place.folder())?,
             Err(Error::Store(_)) => Kind::Damaged,
             Err(e) => return Err(e),

@@ -286,7 +286,7 @@ impl<'a> Load<'a> {
         // Alongside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
         // four arrays of 4 bytes a term.
         let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
-        let place = partition::Place {
+        let place = partition::EdgeRoom {
             memory: self.memory.saturating_sub(beside) / 2,
             folder: self.dir,
         };

@@ -38,7 +38,7 @@ impl<'a> EdgeView<'a> {
         match self.far {
             None => self.default,
             Some(_) => {
-                forgotten();
+                taken_for_ids();
                 Segment::EMPTY
             }
         }
@@ -50,7 +50,7 @@ impl<'a> EdgeView<'a> {
         match self.far {
             None => self.named,
             Some(_) => {
-                forgotten();
+                taken_for_ids();
                 NamedSegment::EMPTY
             }
         }
@@ -197,7 +197,7 @@ fn first_number(
 }
 
 /// A reader asked a shard's view for a segment.
-fn forgotten() {
+fn taken_for_ids() {
     #[cfg(feature = "guard")]
     panic!("a reader takes a shard's keys for ids");
 }

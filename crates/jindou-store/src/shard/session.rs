@@ -102,7 +102,7 @@ impl Session {
 
     /// A session for another query over the same shards.
     #[must_use]
-    pub fn afresh(&self) -> Option<Self> {
+    pub fn for_new_query(&self) -> Option<Self> {
         Self::new(Arc::clone(&self.base), Arc::clone(&self.far))
     }
 

@@ -7,7 +7,9 @@ use crate::update::{log_in, micros};
 use jindou_log::{Files, Part, is_part, record_after};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
-use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
+use jindou_store::directory::{
+    BaseLocation, CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, current,
+};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -131,7 +133,7 @@ impl Copy<'_> {
         }
     }
 
-    fn once(&self, place: &Place, manifest: &Manifest) -> Result<BackupReport> {
+    fn once(&self, place: &BaseLocation, manifest: &Manifest) -> Result<BackupReport> {
         let begun = Instant::now();
         let target = &*self.target.files;
         let there = target.list().map_err(|e| Error::io(target.path(""), e))?;

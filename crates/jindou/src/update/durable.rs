@@ -11,7 +11,7 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
-    CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
+    BaseLocation, CURRENT, Kind, LOG, Manifest, current, open_after, open_at, remove_leftovers,
 };
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
@@ -79,16 +79,16 @@ pub(crate) struct Disk {
 
 /// The base that is in use, and its log.
 struct Open {
-    place: Place,
+    place: BaseLocation,
     log: Arc<Log>,
     /// Why no updates are taken any more.
     refused: Option<String>,
 }
 
 /// The right to write or remove whole files of a store, until dropped: one at a time has it.
-pub(crate) struct Work<'d>(&'d Disk);
+pub(crate) struct FilesPermit<'d>(&'d Disk);
 
-impl Drop for Work<'_> {
+impl Drop for FilesPermit<'_> {
     fn drop(&mut self) {
         *sync::lock(&self.0.work) = None;
     }
@@ -99,7 +99,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Conflict`] if something else is being done.
-    pub(crate) fn begin(&self, what: &'static str) -> Result<Work<'_>> {
+    pub(crate) fn begin(&self, what: &'static str) -> Result<FilesPermit<'_>> {
         let mut work = sync::lock(&self.work);
         if let Some(other) = *work {
             return Err(Error::Conflict(format!(
@@ -107,7 +107,7 @@ impl Disk {
             )));
         }
         *work = Some(what);
-        Ok(Work(self))
+        Ok(FilesPermit(self))
     }
 
     /// The store directory.
@@ -116,7 +116,7 @@ impl Disk {
     }
 
     /// Where the base lies that is in use.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> BaseLocation {
         self.open().place.clone()
     }
 
@@ -141,7 +141,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn new_log(&self, place: &Place, base: &Snapshot) -> Result<Log> {
+    pub(crate) fn new_log(&self, place: &BaseLocation, base: &Snapshot) -> Result<Log> {
         let folder = place.folder().join(LOG);
         let files = Directory::create(&folder).map_err(|e| Error::io(&folder, e))?;
         let (epoch, after) = (base.base().epoch(), base.number());
@@ -154,7 +154,7 @@ impl Disk {
     /// # Errors
     /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
     /// leave: then no updates are taken any more, and both bases stay.
-    pub(crate) fn switch(&self, place: Place, log: Log) -> Result<(), Switching> {
+    pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
             let why = "the store has a new base, but it might not survive a power failure; updates are \
@@ -308,7 +308,7 @@ fn found_in_log(dir: &Path) -> Result<Found> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let place = match Place::of(dir) {
+        let place = match BaseLocation::of(dir) {
             Ok(place) => place,
             // Said already.
             Err(Error::Store(_)) => return Ok(Found::None),
@@ -318,7 +318,9 @@ fn found_in_log(dir: &Path) -> Result<Found> {
         let found = found_at(&place.folder().join(LOG), &manifest);
         // Another process may merge or recluster meanwhile, and remove what was needed before.
         let moved = || {
-            Ok::<_, Error>(Place::of(dir)? != place || Manifest::read(&place.folder())? != manifest)
+            Ok::<_, Error>(
+                BaseLocation::of(dir)? != place || Manifest::read(&place.folder())? != manifest,
+            )
         };
         match found {
             Ok(Found::Read(ref report)) if report.is_sound() => return found,

@@ -13,7 +13,7 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use jindou_store::Snapshot;
 use jindou_store::delta::committed_at;
-use jindou_store::directory::{CURRENT, LOG, MANIFEST, Place, current};
+use jindou_store::directory::{BaseLocation, CURRENT, LOG, MANIFEST, current};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -50,7 +50,7 @@ struct Seen {
 
 impl Seen {
     fn of(dir: &Path) -> Result<Self> {
-        let folder = Place::of(dir)?.folder();
+        let folder = BaseLocation::of(dir)?.folder();
         let log = folder.join(LOG);
         let names = std::fs::read_dir(&log).into_iter().flatten().flatten();
         let newest = names
@@ -126,7 +126,11 @@ impl Follower {
     }
 
     /// The records after the last one, replayed; and the time of the last. `None` if the last one is not in the log as it was.
-    fn replay(&self, place: &Place, head: &Snapshot) -> Result<Option<(Snapshot, Option<u64>)>> {
+    fn replay(
+        &self,
+        place: &BaseLocation,
+        head: &Snapshot,
+    ) -> Result<Option<(Snapshot, Option<u64>)>> {
         let (base, number) = (head.base().number(), head.number());
         let Some(files) = log_in(&place.folder().join(LOG), head.base().epoch())? else {
             return Ok((number == base).then(|| (head.clone(), None)));

@@ -14,7 +14,7 @@ use jindou_model::{
     CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
 };
 use jindou_store::delta::{committed_at, stamp};
-use jindou_store::directory::{Place, open_at};
+use jindou_store::directory::{BaseLocation, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -180,7 +180,7 @@ impl Database {
     fn take_over(
         &self,
         disk: &Disk,
-        next: Place,
+        next: BaseLocation,
         back: u32,
         options: &ReclusterOptions,
         report: &mut ReclusterReport,

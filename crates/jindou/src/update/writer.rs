@@ -21,14 +21,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Writer {
     /// Readers take it at every query: none waits for another, nor for a writer.
     published: ArcSwap<Snapshot>,
-    state: Mutex<State>,
+    state: Mutex<CommitState>,
     /// Told when a turn ends.
     free: Condvar,
     /// `None`: the database is read-only, for this reason.
     journal: Result<Box<dyn Journal>, String>,
 }
 
-struct State {
+struct CommitState {
     busy: bool,
     head: Snapshot,
     /// Prepared and not known to last, ascending.
@@ -64,7 +64,7 @@ impl Writer {
     pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
-            state: Mutex::new(State {
+            state: Mutex::new(CommitState {
                 busy: false,
                 head: snapshot,
                 waiting: VecDeque::new(),
@@ -131,7 +131,7 @@ impl Writer {
         self.journal.as_ref().ok()?.status()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CommitState> {
         sync::lock(&self.state)
     }
 
