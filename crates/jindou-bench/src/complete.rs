@@ -108,7 +108,7 @@ fn texts(name: &str, a: &BenchComplete) -> Result<Vec<String>> {
         "ted" => ted::QUERIES.iter().map(|q| q.text.to_owned()).collect(),
         other => {
             return Err(Error::Query(format!(
-                "there are no queries for '{other}'; there are lubm, watdiv, bsbm and ted"
+                "no queries for '{other}'; use lubm, watdiv, bsbm or ted"
             )));
         }
     })

@@ -36,7 +36,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
             return Err(Error::limit(
                 Resource::Other,
-                format!("there is no LUBM query '{w}': L1 to L7, q8 to q12"),
+                format!("unknown LUBM query '{w}': use L1 to L7 or q8 to q12"),
             ));
         }
     }
@@ -50,7 +50,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         && info.quads != t.distinct
     {
         return Err(Error::Store(format!(
-            "{} holds {} triples, LUBM({}) has {}; give another --store or remove it",
+            "{} has {} triples, but LUBM({}) has {}; choose another --store or remove it",
             place.dir.display(),
             info.quads,
             a.universities,
@@ -272,7 +272,7 @@ fn print_table(
             println!("  {phase:<24} {s:>8.2} s");
         }
     } else {
-        println!("load: the store was there already");
+        println!("load: reusing the existing store");
     }
     println!(
         "store: {} bytes, {:.2} a triple; opened in {open_ms:.2} ms",

@@ -86,7 +86,7 @@ fn jindou_program() -> Result<PathBuf> {
         .find(|p| p.is_file())
         .ok_or_else(|| {
             Error::Store(format!(
-                "there is no command jindou beside {}: build or install both",
+                "no command jindou next to {}: build or install both",
                 own.display()
             ))
         })

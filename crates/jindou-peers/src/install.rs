@@ -107,7 +107,7 @@ impl Peer {
             .find(|p| p.name == plain.unwrap_or(name))
             .ok_or_else(|| {
                 Error::Engine(format!(
-                    "there is no peer '{name}'; there are {}, duckdb-text",
+                    "unknown engine '{name}'; use one of {}, duckdb-text",
                     PEERS.map(|p| p.name).join(", ")
                 ))
             })

@@ -28,7 +28,7 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
         } else {
             Rate::Absolute(n)
         }),
-        _ => Err("a rate is queries a second (50000) or a part of the peak (0.8x)".into()),
+        _ => Err("a rate is queries per second (50000) or a fraction of the peak (0.8x)".into()),
     }
 }
 

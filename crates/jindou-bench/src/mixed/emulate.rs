@@ -384,7 +384,7 @@ pub fn run(
     let mut scheduler = Scheduler::start(emulator, options.clone()).map_err(|e| {
         Error::limit(
             Resource::Threads,
-            format!("no threads for {workers} workers: {e}"),
+            format!("cannot start threads for {workers} workers: {e}"),
         )
     })?;
     let _ = scheduler.work().again.set(scheduler.submitter());

@@ -170,7 +170,7 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
     if classes.is_empty() && heavy.is_empty() {
         return Err(Error::limit(
             Resource::Other,
-            "nothing to ask: the mix has no queries",
+            "nothing to run: the mix has no queries",
         ));
     }
     Ok(Setup {

@@ -211,7 +211,7 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     if out.is_empty() {
         return Err(Error::limit(
             Resource::Other,
-            format!("{} holds no query", folder.display()),
+            format!("{} has no query", folder.display()),
         ));
     }
     Ok(out)

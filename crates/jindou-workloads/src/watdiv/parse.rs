@@ -102,7 +102,7 @@ impl Pending {
         let find = |iri: &str| {
             model
                 .kind(iri)
-                .ok_or_else(|| format!("there is no <type> for <{iri}>"))
+                .ok_or_else(|| format!("no <type> for <{iri}>"))
         };
         self.association.subject = find(&self.subject)?;
         self.association.object = find(&self.object)?;

@@ -439,7 +439,7 @@ impl Recorded {
         })?;
         let recorder = recorder.into_inner();
         let recorder =
-            recorder.ok_or_else(|| jindou::Error::Internal("a way was not taken".into()))?;
+            recorder.ok_or_else(|| jindou::Error::Internal("a mode was not used".into()))?;
         db.observe_parts(Arc::new(Listener(Arc::clone(&recorder))));
         Ok(Self { recorder, db })
     }
