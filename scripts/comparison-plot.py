@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/comparison.svg from the tables of docs/benchmarks.md: how many times as long as Jindou each other engine took,
+"""Draws docs/pictures/comparison.svg from the tables of docs/lab/benchmarks.md: how many times as long as Jindou each other engine took,
 a dot for each query and a bar at the geometric mean of each workload. Nothing is left out but queries that one of the two did not
 answer rightly, or that Jindou did not finish. `--check` compares the file with what it would draw, and prints the means."""
 import math
@@ -8,7 +8,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "docs/benchmarks.md"
+SOURCE = ROOT / "docs/lab/benchmarks.md"
 TARGET = ROOT / "docs/pictures/comparison.svg"
 # The beginning of the paragraph above each table, and what the plot calls it.
 WORKLOADS = [
@@ -106,7 +106,7 @@ def draw(data):
     notes = [
         "A dot is a query, a triangle one that the other engine had not finished at the limit (3 or 10 s), the bar the geometric mean.",
         f"Jindou lost {lost} of these {total} races, left of “as fast”. Answers that were wrong, and two queries that no engine finished, are left out.",
-        "Over HTTP, the same data in each engine (10 to 15 million triples), asked in turn, on two cores. Every number: docs/benchmarks.md.",
+        "Over HTTP, the same data in each engine (10 to 15 million triples), asked in turn, on two cores. Every number: docs/lab/benchmarks.md.",
     ]
     for i, note in enumerate(notes):
         add(f'<text class="muted" x="16" y="{height - 38 + 15 * i}" font-size="11">{note}</text>')

@@ -71,6 +71,7 @@ pack_tar() { # pack_tar TARGET BINARY
     install -m 755 "$2" "$to/jindou"
     cp LICENSE README.md CHANGELOG.md packaging/jindou.toml "$to/"
     cp docs/*.md "$to/docs/"
+    cp -r docs/lab docs/internals "$to/docs/"
     cp -r "$work/man" "$work/completions" packaging/systemd packaging/kubernetes "$to/"
     archive "$out/$name.tar.gz" "$work" "$name"
 }

@@ -24,9 +24,11 @@ cp -r docs/pictures "$source/"
 for page in docs/*.md; do
   sed -E -e 's#\]\(\.\./(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md#](\1.md#g' -e "s#\]\(\.\./#]($repository/tree/main/#g" "$page" >"$source/${page##*/}"
 done
-mkdir -p "$source/internals"
-for page in docs/internals/*.md; do
-  sed -E -e 's#\]\(\.\./\.\./(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md#](../\1.md#g' -e "s#\]\(\.\./\.\./#]($repository/tree/main/#g" "$page" >"$source/internals/${page##*/}"
+for folder in internals lab; do
+  mkdir -p "$source/$folder"
+  for page in docs/$folder/*.md; do
+    sed -E -e 's#\]\(\.\./\.\./(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md#](../\1.md#g' -e "s#\]\(\.\./\.\./#]($repository/tree/main/#g" "$page" >"$source/$folder/${page##*/}"
+  done
 done
 for page in README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md; do
   sed -E -e 's#\]\(docs/#](#g' -e "s#\]\((crates|demo|scripts|web|bench|LICENSE)#]($repository/tree/main/\1#g" "$page" >"$source/$page"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose", or with a
 # pronoun or conjunction that only makes sense behind another sentence (begin with a noun phrase, or a verb that names the
-# thing), "See the module" (say what is meant), and paths of one person's or one machine's workplace. Reads what git tracks;
+# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, and paths of one person's or one machine's workplace. Reads what git tracks;
 # prints file, line and what to do.
 set -u
 cd "$(dirname "$0")/.."
@@ -25,12 +25,46 @@ bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
   }
   { inside = 0; begun = 0 }
 ')
+# Phrases of another language in English words. They are looked for in comments of sources and in the prose of documents; a
+# comment is what follows two slashes that no quotation mark comes before.
+phrases=$(git ls-files -z -- '*.rs' 'docs/*.md' CONTRIBUTING.md | xargs -0 perl -ne '
+  BEGIN {
+    @rules = (
+      [qr/\b(?:nobody|somebody|everybody|anybody)\b/i, "name what acts, or use the passive"],
+      [qr/(?<!there )\b(?:is|are) no (?!longer|more|less|such|need|one\b|other|way|harm|worse|fewer|better|cheaper|greater|different|help|use\b|good|others)[a-z]+/i, "write \"is not a …\""],
+      [qr/\bso (?:many|much)\b(?! (?:more|less|faster|cheaper))(?![\w ,`]{1,60}\bthat\b)(?!\s+of them)/i, "write \"this many\" or name the number"],
+      [qr/(?<!scope )\bbeside\b(?! charges)/i, "write \"next to\", \"alongside\" or \"compared with\""],
+      [qr/\bbehind (?:it|them|the (?:other|point|last|text|name))\b(?! \|)/i, "write \"after\""],
+      [qr/\b(?:afresh|anew|thereof|therein|whereof)\b/i, "write \"again\" or \"of it\""],
+      [qr/\b(?:by|for|to|from) who\b|(?:^|[.:] )Who (?:[a-z]+s)\b/, "name who: a caller, a reader, a client"],
+    );
+  }
+  if ($. == 1) { $fence = 0 }
+  my $text;
+  if ($ARGV =~ /\.md$/) {
+    if (/^\s*(?:```|~~~)/) { $fence = !$fence }
+    elsif (!$fence && !/^    /) { $text = $_ }
+  } elsif (m{^(?:[^"\x27/]|/(?!/))*//[/!]?(?=\s)(.*)}) { $text = $1 }
+  if (defined $text) {
+    $text =~ s/`[^`]*`//g;
+    for my $entry (@rules) {
+      my ($rule, $instead) = @$entry;
+      next unless $text =~ /($rule)/;
+      my $found = $1;
+      printf "%s:%d: \"%s\": %s: %s\n", $ARGV, $., $found, $instead, substr($text =~ s/^\s+|\s+$//gr, 0, 110);
+    }
+  }
+  close ARGV if eof;
+')
+# Documents are wrapped.
+long=$(scripts/wrap-docs.py --check 2>&1)
+
 # Spelt so that this line is no hit itself. `/home/user` and the like are examples.
 places=$(git grep -nIE '(^|[^[:alnum:]_./$}-])/(w[o]rk|r[o]ot|h[o]me)/[[:alnum:]_.]' |
   grep -vE '/home/(user|you|me)\b' |
   sed 's/^\([^:]*:[0-9]*\):/\1: a path of a workplace: /')
 
-if [ -n "$bad$places" ]; then
-  printf '%s\n' "$bad" "$places" | sed '/^$/d' >&2
+if [ -n "$bad$phrases$long$places" ]; then
+  printf '%s\n' "$bad" "$phrases" "$long" "$places" | sed '/^$/d' >&2
   exit 1
 fi

@@ -198,7 +198,7 @@ test("a query is cancelled, here and at the server", async () => {
   const other = await visit(address, { hash: "#/server" });
   await shot(other.page, "server");
   await other.page.getByRole("button", { name: /^Cancel query/ }).click();
-  await other.page.getByText("was told to end").waitFor();
+  await other.page.getByText("is being cancelled").waitFor();
   await ended(page);
   assert.match(await page.locator(".problems").textContent(), /cancelled/);
   assert.deepEqual([...faults, ...other.faults], []);
@@ -272,7 +272,7 @@ test("a plan fills while its query runs, and the query ends when somebody cancel
   const { page, faults, close } = await visit(address);
   await write(page, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }");
   await page.getByRole("button", { name: "Plan" }).click();
-  await page.getByRole("heading", { name: "What it takes so far" }).waitFor();
+  await page.getByRole("heading", { name: "Profile (running)" }).waitFor();
   const rows = () => page.locator(".plan tbody tr").evaluateAll((all) => all.map((tr) => Number((tr.children[2].textContent ?? "").replaceAll(",", ""))));
   const first = Math.max(...(await rows()));
   assert.ok(first > 0);
@@ -370,7 +370,7 @@ test("a resource: what it says, what points at it, by pages", async () => {
   await shot(page, "resource");
   await page.locator(".values li a", { hasText: "ns:x" }).first().click();
   await page.locator("h1", { hasText: "ns:x" }).waitFor();
-  await page.getByText("Nothing: no triple has it as its object.").waitFor();
+  await page.getByText("None: no triple has this object.").waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
@@ -480,7 +480,7 @@ test("a server for reading offers no way to write", async () => {
   await page.goto(`${own}#/query`);
   await write(page, "DROP ALL");
   await page.keyboard.press("Control+Enter");
-  await page.getByText("this server takes none").waitFor();
+  await page.getByText("the server is read-only").waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
@@ -498,11 +498,11 @@ test("a token is asked for where one is wanted, and kept by the tab alone", asyn
   await page.keyboard.press("Control+Enter");
   await page.getByRole("button", { name: "Run the update" }).click();
   await page.getByRole("textbox", { name: "Token" }).fill("not-a-token-0123456789");
-  await page.getByRole("button", { name: "Use it" }).click();
-  await page.getByText("this token is not known here").waitFor();
+  await page.getByRole("button", { name: "Use token" }).click();
+  await page.getByText("unknown token").waitFor();
   await shot(page, "token");
   await page.getByRole("textbox", { name: "Token" }).fill(writer);
-  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByRole("button", { name: "Use token" }).click();
   await page.getByText("1 quad added").waitFor();
   assert.deepEqual(await page.evaluate(() => [sessionStorage.getItem("jindou-token"), JSON.stringify(localStorage).includes("writer-")]), [writer, false]);
   await page.getByRole("button", { name: "Forget token" }).click();

@@ -46,15 +46,15 @@ function askForToken(problem: Problem): Promise<boolean> {
       "form", { attrs: { method: "dialog" } },
       h("p", {}, problem.detail),
       h("p", {}, h("label", {}, "Token ", field)),
-      h("p", {}, h("button", { class: "primary", attrs: { type: "submit" } }, "Use it")),
-      h("p", { class: "soft" }, "This tab keeps it until it is closed."),
+      h("p", {}, h("button", { class: "primary", attrs: { type: "submit" } }, "Use token")),
+      h("p", { class: "soft" }, "It is kept until this tab is closed."),
     );
     let given = false;
     form.addEventListener("submit", () => {
       given = field.value !== "";
       if (given) setToken(field.value.trim());
     });
-    dialog("A token, please", form).addEventListener("close", () => {
+    dialog("Enter a token", form).addEventListener("close", () => {
       asking = undefined;
       if (given) stale();
       forget();

@@ -109,7 +109,7 @@ export function showValue(term: Term): void {
   const copied = h("span", { attrs: { role: "status" } });
   const copy = h("button", { attrs: { type: "button" } }, "Copy");
   copy.addEventListener("click", () => {
-    void copyText(written(term)).then((done) => (copied.textContent = done ? "copied" : "the browser does not allow it"));
+    void copyText(written(term)).then((done) => (copied.textContent = done ? "copied" : "the browser does not allow copying"));
   });
   const about = term.type === "literal"
     ? `${count(term.value.length)} characters${term.value.length > MOST ? `, the first ${count(MOST)} are shown; Copy takes all` : ""}${mark(term) ? `, ${mark(term)}` : ""}`

@@ -108,7 +108,7 @@ fn texts(name: &str, a: &BenchComplete) -> Result<Vec<String>> {
         "ted" => ted::QUERIES.iter().map(|q| q.text.to_owned()).collect(),
         other => {
             return Err(Error::Query(format!(
-                "there are no queries for '{other}'; there are lubm, watdiv, bsbm and ted"
+                "no queries for '{other}'; use lubm, watdiv, bsbm or ted"
             )));
         }
     })
@@ -126,7 +126,7 @@ fn draw(queries: Vec<String>, n: usize, seed: u64) -> Vec<Position> {
     drawn
 }
 
-/// The beginnings of predicates and objects: where a token begins behind white space.
+/// The beginnings of predicates and objects: where a token begins after white space.
 fn positions(query: String) -> Vec<Position> {
     let mut out = Vec::new();
     let mut space = true;
@@ -239,7 +239,7 @@ fn report(times: &mut [Duration], tallies: &BTreeMap<&str, Tally>) -> serde_json
     for (kind, t) in tallies {
         println!("  {:>4} of {:>4} {kind}", t.found, t.places);
         kinds.insert((*kind).to_owned(), json!([t.found, t.places]));
-        // Nobody can know the name of a variable that is not there yet.
+        // No one can know the name of a variable that is not there yet.
         if *kind != "new variable" && *kind != "variable predicate" {
             known.places += t.places;
             known.found += t.found;

@@ -94,7 +94,7 @@ fn data(a: &BenchFiles, work: &Work) -> Result<(PathBuf, u64)> {
         sources = sources.path(path);
     }
     let sources = sources.build()?;
-    // Always anew: the inputs may have changed. The stores beside it are recognised by its content.
+    // Always rebuilt: the inputs may have changed. The stores alongside it are recognised by its content.
     let path = work.dir.join("data.nt");
     let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
     let mut sink = Flat {

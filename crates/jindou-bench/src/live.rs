@@ -1,5 +1,5 @@
 //! `jindou bench live`: queries while the graph grows (OSDI '16 §7.5, Table 4). Parsed batches arrive at a steady rate, and
-//! L1 to L7 run meanwhile; beside their times before, on the same store merged, and on one loaded from all that came.
+//! L1 to L7 run meanwhile; compared with their times before, on the same store merged, and on one loaded from all that came.
 
 use super::measure::{Times, run as run_query};
 use super::merge;
@@ -24,7 +24,7 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let folder = tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?;
     let store = folder.path().join("live");
-    // Before it is copied: the copy's name would tell nobody which one is meant.
+    // Before it is copied: the copy's name would tell no one which one is meant.
     jindou_store::directory::current(&a.store)?;
     merge::copy(&a.store, &store)?;
     let live = merge::open(&store)?.0;
@@ -130,7 +130,7 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One query on so many threads.
+/// One query on this many threads.
 struct One {
     name: &'static str,
     threads: usize,

@@ -36,21 +36,21 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
             return Err(Error::limit(
                 Resource::Other,
-                format!("there is no LUBM query '{w}': L1 to L7, q8 to q12"),
+                format!("unknown LUBM query '{w}': use L1 to L7 or q8 to q12"),
             ));
         }
     }
     if !a.peers.peers.is_empty() {
         return beside_peers(a, &wanted, threads);
     }
-    let place = Place::new(a.store.as_deref())?;
+    let place = StoreFolder::new(a.store.as_deref())?;
     let load = load_or_reuse(&place.dir, a, threads)?;
     let info = Database::info(&place.dir)?;
     if let Some(t) = known::totals(a.universities)
         && info.quads != t.distinct
     {
         return Err(Error::Store(format!(
-            "{} holds {} triples, LUBM({}) has {}; give another --store or remove it",
+            "{} has {} triples, but LUBM({}) has {}; choose another --store or remove it",
             place.dir.display(),
             info.quads,
             a.universities,
@@ -157,12 +157,12 @@ fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<Exit
 }
 
 /// The store's folder; a temporary one goes when this does.
-struct Place {
+struct StoreFolder {
     dir: PathBuf,
     temporary: Option<PathBuf>,
 }
 
-impl Place {
+impl StoreFolder {
     fn new(given: Option<&Path>) -> Result<Self> {
         if let Some(dir) = given {
             return Ok(Self {
@@ -179,7 +179,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StoreFolder {
     fn drop(&mut self) {
         if let Some(t) = &self.temporary {
             let _ = std::fs::remove_dir_all(t);
@@ -272,7 +272,7 @@ fn print_table(
             println!("  {phase:<24} {s:>8.2} s");
         }
     } else {
-        println!("load: the store was there already");
+        println!("load: reusing the existing store");
     }
     println!(
         "store: {} bytes, {:.2} a triple; opened in {open_ms:.2} ms",

@@ -75,7 +75,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
     }
 }
 
-/// The command `jindou`, which lies beside this program (in tests, in the folder above that of the tests).
+/// The command `jindou`, which lies next to this program (in tests, in the folder above that of the tests).
 fn jindou_program() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     let name = format!("jindou{}", std::env::consts::EXE_SUFFIX);
@@ -86,7 +86,7 @@ fn jindou_program() -> Result<PathBuf> {
         .find(|p| p.is_file())
         .ok_or_else(|| {
             Error::Store(format!(
-                "there is no command jindou beside {}: build or install both",
+                "no command jindou next to {}: build or install both",
                 own.display()
             ))
         })

@@ -1,5 +1,5 @@
 //! `jindou bench bsbm`, `sp2b` and `lubm --official`: a set of queries over data that is generated, alone or
-//! beside other engines.
+//! alongside other engines.
 
 use super::measure::measure;
 use super::peers::{Work, Workload, run as run_peers};

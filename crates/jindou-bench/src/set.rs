@@ -73,7 +73,7 @@ impl Rows {
                 l.report.quads_read as f64 / 1e6 / l.seconds.max(1e-9),
                 l.report.peak_bytes >> 20
             ),
-            None => println!("load: the store was there already"),
+            None => println!("load: reusing the existing store"),
         }
         println!(
             "store: {} bytes, {:.2} a triple",

@@ -47,7 +47,7 @@ pub fn run(a: &BenchStream) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All triples, as often as makes so many rows.
+/// All triples, as often as makes this many rows.
 fn everything(quads: u64, rows: u64) -> String {
     let times = rows.div_ceil(quads.max(1)).clamp(1, 1000);
     let all = ["{ ?s ?p ?o }"; 1].repeat(times as usize).join(" UNION ");

@@ -1,6 +1,6 @@
 //! `jindou bench updates`: what changes of a live store cost, and what they cost its readers.
 //!
-//! Nothing is written: transactions make snapshots in memory, no log behind them. The edited store is measured beside
+//! Nothing is written: transactions make snapshots in memory, no log after them. The edited store is measured alongside
 //! one that was loaded from its quads, in turn, so that the machine's moods hit both alike.
 
 use super::lookup::Random;
@@ -53,7 +53,7 @@ pub fn run(a: &BenchUpdates) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keeps the batches behind the first `skip`.
+/// Keeps the batches after the first `skip`.
 struct Keep {
     skip: usize,
     batches: Vec<QuadBatch>,

@@ -52,7 +52,7 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
             return Err(Error::limit(
                 Resource::Other,
                 format!(
-                    "there is no WatDiv template '{w}': L1 to L5, S1 to S7, F1 to F5, C1 to C3"
+                    "unknown WatDiv template '{w}': use L1 to L5, S1 to S7, F1 to F5 or C1 to C3"
                 ),
             ));
         }
@@ -136,7 +136,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
     let about = 104_500.0 * f64::from(a.scale);
     if (info.quads as f64 - about).abs() > 0.1 * about {
         return Err(Error::Store(format!(
-            "{} holds {} triples, WatDiv({}) has some {about:.0}; give another --store or remove it",
+            "{} has {} triples, but WatDiv({}) has about {about:.0}; choose another --store or remove it",
             dir.display(),
             info.quads,
             a.scale

@@ -1,4 +1,4 @@
-//! Advice beside errors: the library says what is wrong, the command which of its options mends it.
+//! Advice alongside errors: the library says what is wrong, the command which of its options mends it.
 
 use jindou::{Error, Resource};
 
@@ -9,17 +9,18 @@ pub(crate) fn of(error: &Error) -> Option<String> {
         Error::Limit(limit) if limit.resource == Resource::Memory => {
             "raise --memory or narrow the query".into()
         }
-        Error::Gpu(_) => "leave out --gpu on to run it on the CPU".into(),
-        Error::UnknownFormat { .. } => "say it with --format nt|nq|ttl|trig|rdf|jsonld".into(),
-        Error::StoreExists { .. } => "--replace loads over it".into(),
+        Error::Gpu(_) => "omit --gpu on to run it on the CPU".into(),
+        Error::UnknownFormat { .. } => "name it with --format nt|nq|ttl|trig|rdf|jsonld".into(),
+        Error::StoreExists { .. } => "pass --replace to overwrite it".into(),
         Error::NoStore { path } => {
-            format!("`jindou load --store {} FILE…` makes one", path.display())
+            format!(
+                "create one with `jindou load --store {} FILE…`",
+                path.display()
+            )
         }
-        Error::Service { allowed: false, .. } => {
-            "--service-allow names those that may be asked".into()
-        }
+        Error::Service { allowed: false, .. } => "allow an endpoint with --service-allow".into(),
         Error::Document { allowed: false, .. } => {
-            "--load-from names folders and --load-allow hosts to load from".into()
+            "allow folders with --load-from and hosts with --load-allow".into()
         }
         _ => return None,
     })

@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 
 /// Writes a line to standard output, as `println!` does. Where it cannot be written (a full disk), the command ends with status 1 and says
-/// why: `println!` would panic. Where nobody reads on, it ends quietly with status 0.
+/// why: `println!` would panic. Where the reader is gone, it ends quietly with status 0.
 macro_rules! say {
     () => { $crate::say::line(format_args!("")) };
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };

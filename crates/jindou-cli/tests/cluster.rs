@@ -244,7 +244,7 @@ fn servers_answer_together_and_fail_with_a_name() {
     fs::write(folder.join("s/cluster/forged.toml"), forged).unwrap();
     let (all, said) = status("s/cluster/forged.toml");
     assert!(
-        !all && said.matches("the token is another one").count() == 2,
+        !all && said.matches("the token differs").count() == 2,
         "{said}"
     );
     fs::write(
@@ -300,7 +300,7 @@ fn servers_answer_together_and_fail_with_a_name() {
     );
     let err = String::from_utf8_lossy(&o.stderr);
     assert!(
-        !o.status.success() && err.contains("cannot be changed yet"),
+        !o.status.success() && err.contains("cannot be updated yet"),
         "{err}"
     );
 }

@@ -26,7 +26,7 @@ struct Pair {
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
-/// A server with 4 KiB that anybody may read and a handler that notes one-way messages.
+/// A server with 4 KiB that anyone may read and a handler that notes one-way messages.
 fn pair(network: &Network) -> Pair {
     let (server, client) = (network.node("s"), network.node("c"));
     let data: Vec<u8> = (0..4096).map(|i| i as u8).collect();

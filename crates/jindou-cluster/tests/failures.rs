@@ -88,7 +88,7 @@ fn child_that_serves() {
     transport.close();
 }
 
-/// Starts the serving process: this program again, behind `prefix`.
+/// Starts the serving process: this program again, after `prefix`.
 fn serve(store: &Store, transport: &str, prefix: &[&str], more: &[(&str, &str)]) -> Server {
     let program = std::env::current_exe().unwrap();
     let mut words: Vec<OsString> = prefix.iter().map(OsString::from).collect();
@@ -235,7 +235,7 @@ fn a_stopped_server_is_a_deadline_and_then_a_dead_peer() {
         signal(&server, libc::SIGCONT);
         let e = reader.read(&store, 0).0;
         assert!(e.is_err(), "the dead stay dead");
-        // Who connects anew is served.
+        // Who connects again is served.
         let again = UcxTransport::new(UcxOptions::loopback(fabric)).unwrap();
         again
             .connect(&server.address, again.deadline(WAIT))

@@ -1,5 +1,5 @@
 //! The wake-up of an operation's owner under loom: the file that the library is made of, with loom's atomics and locks, in every
-//! interleaving (of at most three preemptions). A lost wake-up is a deadlock here, since nobody wakes by time.
+//! interleaving (of at most three preemptions). A lost wake-up is a deadlock here, since nothing wakes by time.
 
 #![cfg(not(sanitized))]
 
@@ -50,7 +50,7 @@ fn the_last_part_wakes_who_waits_for_all() {
                 .map(|i| {
                     let operation = Arc::clone(&operation);
                     thread::spawn(move || {
-                        // SAFETY: each part has its own cell, which nobody reads before the part ends; loom checks that.
+                        // SAFETY: each part has its own cell, which nothing reads before the part ends; loom checks that.
                         operation.landing[i]
                             .0
                             .with_mut(|value| unsafe { *value = 7 });

@@ -73,7 +73,7 @@ impl Served {
         Ok(Some(ends.iter().map(list).collect()))
     }
 
-    /// Every third id, some of which are no keys, in both directions of every predicate. Gives the neighbours that were read.
+    /// Every third id, some of which are not keys, in both directions of every predicate. Gives the neighbours that were read.
     fn agrees(&self, remote: &RemoteStore) -> usize {
         let truth = &self.store.truth;
         let mut read = 0;

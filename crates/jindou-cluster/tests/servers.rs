@@ -349,7 +349,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
                 assert!(server.reading().is_some());
                 assert!(read as usize * 3 > questions.len(), "{read} were read");
             }
-            // Keys of nobody, and of the other shard.
+            // Keys of no one, and of the other shard.
             for key in [0, u32::MAX] {
                 let foreign = Request::Degrees {
                     predicate: 0,
@@ -539,7 +539,7 @@ fn connect_from(host: &str, ports: [u16; 2]) -> Option<TcpStream> {
     Some(socket.into())
 }
 
-/// Somebody who holds connections to a port and says no more than a word, until it is dropped. Those that are closed are opened again.
+/// Someone who holds connections to a port and says no more than a word, until it is dropped. Those that are closed are opened again.
 struct Stranger {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,

@@ -176,7 +176,7 @@ impl<'a> Look<'a> {
 
     /// Candidates for the slot, in no order.
     pub(crate) fn candidates(&self, word: &str) -> Found {
-        // Nobody chooses among terms while a variable is written.
+        // No one chooses among terms while a variable is written.
         if word.starts_with(['?', '$']) {
             return Found::nothing();
         }

@@ -42,7 +42,7 @@ pub const PATIENCE: Duration = Duration::from_millis(25);
 pub struct Request<'t> {
     /// The text before the cursor.
     pub before: &'t str,
-    /// The text behind it; may be empty.
+    /// The text after it; may be empty.
     pub after: &'t str,
     /// Most items.
     pub limit: usize,
@@ -177,7 +177,7 @@ impl Completer {
         let length = request.before.len().saturating_add(request.after.len());
         if length > LONGEST_TEXT {
             return Err(Error::Query(format!(
-                "the text is {length} bytes long; at most {LONGEST_TEXT} are completed"
+                "the text is {length} bytes long; completion takes at most {LONGEST_TEXT}"
             )));
         }
         // Damaged files give wrong values, and a value out of range must end this call only.
@@ -186,7 +186,7 @@ impl Completer {
         snapshot.base().check_files()?;
         made.map_err(|_| {
             Error::Internal(
-                "completion met an impossible state; run `jindou check` to look for damage in the store"
+                "internal invariant violated while completing; run `jindou check` to look for damage in the store"
                     .into(),
             )
         })

@@ -89,7 +89,7 @@ impl<'p> Names<'p> {
 
     /// An IRI as a query writes it, and the prefix that has to be declared for it. `None` if no query can write it.
     pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
-        // The longest namespace: cut behind each place where one may end, from the back.
+        // The longest namespace: cut after each place where one may end, from the back.
         let ends = iri
             .char_indices()
             .rev()

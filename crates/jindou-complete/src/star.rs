@@ -26,7 +26,7 @@ impl Star {
             for &(p, having, _) in &set.predicates {
                 add(p, part(subjects, having, set.subjects));
             }
-            // Of one set all have all; of merged sets nobody knows who has what.
+            // Of one set all have all; of merged sets it is unknown who has what.
             set.predicates.iter().all(|p| p.1 == set.subjects)
         })
     }
@@ -55,7 +55,7 @@ impl Star {
         let of_class = |c: &u32| statistics.sets_of_class.get(c);
         let lists = self.predicates.iter().map(of_predicate);
         let lists = lists.chain(self.classes.iter().map(of_class));
-        // A member that no set has: nobody has all of them.
+        // A member that no set has: nothing has all of them.
         let Some(lists) = lists.collect::<Option<Vec<_>>>() else {
             return sums;
         };
@@ -77,7 +77,7 @@ impl Star {
         sums
     }
 
-    /// The subjects of a set that have all members; at most so many where it is merged, or there are two classes.
+    /// The subjects of a set that have all members; at most this many where it is merged, or there are two classes.
     fn subjects(&self, set: &PlannerSet) -> u64 {
         let predicate = |&p: &u32| {
             let at = set.predicates.binary_search_by_key(&p, |m| m.0).ok()?;

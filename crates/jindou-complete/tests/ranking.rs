@@ -246,7 +246,7 @@ fn items_are_ranked_shortened_and_filtered() {
         people.complete(&request).unwrap()
     };
     let c = of("SELECT * { ?x a foaf:Person . ?x ", 3);
-    // What was said already comes last, though all have it; prefixes that everybody uses are declared where they are chosen.
+    // What was said already comes last, though all have it; common prefixes are declared where they are chosen.
     assert_eq!(texts(&c), ["foaf:knows", "foaf:name", "<http://e/fooName>"]);
     let foaf = ("foaf".to_owned(), "http://xmlns.com/foaf/0.1/".to_owned());
     assert_eq!(c.items[0].declare, Some(foaf));
@@ -274,7 +274,7 @@ fn items_are_ranked_shortened_and_filtered() {
         of("PREFIX e: <http://e/> SELECT * { ?x e:fooName ", 1).items[0].text,
         "\"x\"@en"
     );
-    // Variables: behind the first objects; at once where they are meant.
+    // Variables: after the first objects; at once where they are meant.
     assert!(
         texts(&of(
             "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ",

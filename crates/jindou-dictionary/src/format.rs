@@ -110,7 +110,7 @@ pub(crate) const COMPACT_BITS: u32 = 24;
 /// Bytes of a lex index in a compact dictionary.
 pub(crate) const NARROW_LEX: usize = 3;
 
-/// Bits of an id when a dictionary of so many terms is compact, else 0; the third of the file's own
+/// Bits of an id when a dictionary of this many terms is compact, else 0; the third of the file's own
 /// numbers.
 pub(crate) fn compact_bits(terms: u32) -> u32 {
     let bits = u32::BITS - terms.leading_zeros();

@@ -5,7 +5,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Keys of a hash function, drawn at random: nobody can prepare terms that fall together.
+/// Keys of a hash function, drawn at random: no one can prepare terms that fall together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys([u64; 4]);
 

@@ -153,7 +153,7 @@ impl SpillWriter {
             let Some(parent) = &self.dir.inner.parent else {
                 return Err(Error::limit(
                     Resource::Memory,
-                    "the memory for intermediate data is spent and no folder is set for it",
+                    "memory for intermediate data is exhausted and no folder is set to spill to",
                 ));
             };
             let file = tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;

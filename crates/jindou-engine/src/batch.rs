@@ -54,7 +54,7 @@ impl Drop for Charge {
     }
 }
 
-/// Rows that somebody else owns. Every column has at least `rows` entries; without columns the rows
+/// Rows that something else owns. Every column has at least `rows` entries; without columns the rows
 /// are a bare multiplicity, which no batch size bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -111,7 +111,7 @@ impl Batch {
         }
     }
 
-    /// Rows that somebody made, in columns of that length.
+    /// Rows that something made, in columns of that length.
     pub fn of(columns: Vec<Vec<u32>>, rows: usize, budget: &MemoryBudget) -> Result<Self> {
         let mut charge = Charge::new(budget);
         let room = columns.iter().map(Vec::len).min().unwrap_or(0);

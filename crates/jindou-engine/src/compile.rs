@@ -145,7 +145,7 @@ impl<'e, 'a> Builder<'e, 'a> {
         });
     }
 
-    /// Puts a stage behind all open ends; without any there are no rows, and no stage.
+    /// Puts a stage after all open ends; without any there are no rows, and no stage.
     pub fn link(&mut self, spec: impl Spec + 'a, input: &[Slot], node: usize) {
         if self.open.is_empty() {
             return;
@@ -180,8 +180,8 @@ impl<'e, 'a> Builder<'e, 'a> {
         }
     }
 
-    /// Takes back the leaves and stages behind the first so many, whose rows nothing takes: an open end that no stage is put
-    /// behind would give its rows to the sink.
+    /// Takes back the leaves and stages after the first this many, whose rows nothing takes: an open end that no stage is put
+    /// after would give its rows to the sink.
     pub fn forget(&mut self, (leaves, links): (usize, usize)) {
         self.leaves.truncate(leaves);
         self.links.truncate(links);

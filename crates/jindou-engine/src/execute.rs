@@ -156,7 +156,7 @@ pub(crate) fn drive(
                     .map_err(|e| {
                         Error::limit(
                             Resource::Threads,
-                            format!("no thread for a deep query: {e}"),
+                            format!("cannot start a thread for a deeply nested query: {e}"),
                         )
                     })?
                     .join()
@@ -307,7 +307,7 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Notes that so many threads took part.
+    /// Notes that this many threads took part.
     pub fn joined(&self, threads: usize) {
         let mut p = self.profile();
         p.threads = p.threads.max(threads);
@@ -362,7 +362,7 @@ impl<'a> Exec<'a> {
     }
 }
 
-/// Puts a slice behind everything.
+/// Puts a slice after everything.
 fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
     let to = To {
         stage: pipe.links.len(),

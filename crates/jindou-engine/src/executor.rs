@@ -102,7 +102,7 @@ pub enum Repeats {
     Each,
     /// Equal rows may come once.
     Once,
-    /// Equal rows may come once, if one more column, behind the others, says how many there were.
+    /// Equal rows may come once, if one more column, after the others, says how many there were.
     Counted,
 }
 
@@ -155,7 +155,7 @@ pub trait PulledRows: Send + Sync {
     /// Those of the task's token; that what makes the rows is gone.
     fn wait(&self) -> Result<()>;
 
-    /// Says that nobody wants more of the rows: they are made no further, and those that are there are given out no more.
+    /// Says that no more rows are wanted: they are made no further, and those that are there are given out no more.
     fn end(&self) {}
 
     /// True if the last column says how many rows each row stands for. Bare rows have no such column.

@@ -30,7 +30,7 @@ pub(crate) fn intersect_inside(
 ) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.len() <= TINY && long.len() <= SCANNED && out.len() >= short.len() {
-        // First the ids that can count at all, the rest padded with 0, which is no id.
+        // First the ids that can count at all, the rest padded with 0, which is not an id.
         let mut inside = [0u32; TINY + 1];
         let mut n = 0;
         for &x in short {
@@ -52,7 +52,7 @@ pub(crate) fn intersect_inside(
     intersect_clipped(short, long, start, width, out)
 }
 
-/// A list, and the array that it lies in: what lies behind it may be read (and is thrown away).
+/// A list, and the array that it lies in: what lies after it may be read (and is discarded).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'l> {
     pub array: &'l [u32],

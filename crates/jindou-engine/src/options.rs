@@ -44,12 +44,12 @@ pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 ///
 /// A pool may limit how many threads compute at once, its helpers and those that call it: each then computes in a *place*.
 pub trait WorkerPool: Debug + Send + Sync {
-    /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to so many further threads call `help`
+    /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to this many further threads call `help`
     /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
     /// begins afterwards. Neither of them panics.
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
 
-    /// True if somebody wants a helper's place: helpers return at the end of their morsels, and may be sent again.
+    /// True if something wants a helper's place: helpers return at the end of their morsels, and may be sent again.
     fn is_crowded(&self) -> bool {
         false
     }
@@ -142,7 +142,7 @@ pub struct ExecOptions {
 }
 
 impl ExecOptions {
-    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. Who waits for it gives
+    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. A thread that waits for it gives
     /// its place to compute in back meanwhile.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Plan};
 use std::time::{Duration, Instant};
 
-/// The sink, behind the projection to the plan's output.
+/// The sink, after the projection to the plan's output.
 struct Last<'d, 'a, 's> {
     run: &'d Run<'a>,
     end: End<'a, 's>,

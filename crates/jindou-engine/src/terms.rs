@@ -21,7 +21,7 @@ const OVERHEAD: usize = 24;
 const CHARGE_STEP: usize = 1 << 16;
 
 /// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Make one for each query; it must live as long as
-/// somebody decodes the query's results.
+/// someone decodes the query's results.
 pub struct QueryTerms {
     /// Made with the first term: most queries make none, and are shorter than making these takes.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
@@ -80,7 +80,7 @@ impl Shard {
         if at as u64 >= u64::from(u32::MAX - FIRST_QUERY_ID) / SHARDS as u64 {
             return Err(Error::limit(
                 Resource::Numbers,
-                "the query makes too many different terms",
+                "the query creates too many distinct terms",
             ));
         }
         let held = bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
@@ -171,7 +171,7 @@ impl QueryTerms {
         }
     }
 
-    /// The id of an `xsd:integer` that is nobody's join key.
+    /// The id of an `xsd:integer` that is not used as a join key.
     ///
     /// # Errors
     /// As [`Self::insert`].
@@ -259,6 +259,6 @@ impl<'a> TermDecoder<'a> {
 
 fn no_term(id: u32) -> Error {
     Error::Store(format!(
-        "the dictionary has no readable term for vertex {id}: the store is damaged; `jindou check` says where"
+        "the store is damaged: the dictionary has no readable term for vertex {id}; `jindou check` shows where"
     ))
 }

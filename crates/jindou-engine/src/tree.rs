@@ -176,7 +176,7 @@ pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     SlotList::of_all(kept).into_slots()
 }
 
-/// The slots, those of `more` that are not there yet behind.
+/// The slots, those of `more` that are not there yet after.
 pub(crate) fn with(slots: Vec<Slot>, more: impl IntoIterator<Item = Slot>) -> Vec<Slot> {
     let mut out = SlotList::of_all(slots);
     more.into_iter().for_each(|s| out.add(s));

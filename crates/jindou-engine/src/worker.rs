@@ -72,7 +72,7 @@ struct Job<'p> {
     total: u64,
     morsel: u64,
     next: AtomicU64,
-    /// Nobody wants more of its rows.
+    /// No one wants more of its rows.
     done: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ struct Shared<'d, 'p, 'a, 's> {
     end: EndSpec<'a, 's>,
     run: &'d Run<'p>,
     jobs: Vec<Job<'p>>,
-    /// Nobody wants any more rows: what is left undone is not missing.
+    /// No more rows are wanted: what is left undone is not missing.
     enough: AtomicBool,
     outcome: Mutex<Option<Error>>,
 }
@@ -475,7 +475,7 @@ fn is_because_of_enough(shared: &Shared<'_, '_, '_, '_>, e: &Error) -> bool {
         && !shared.run.cancel.is_cancelled()
 }
 
-/// An end that is no failure: nobody wants more rows.
+/// An end that is not a failure: no more rows are wanted.
 fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> Result<()> {
     match flow {
         Ok(()) => Ok(()),
@@ -483,13 +483,13 @@ fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> 
             stopped();
             Ok(())
         }
-        // Said because of the stop flag, which then is no failure's.
+        // Reported because of the stop flag, which was not set by a failure.
         Err(Halt::Failed(e)) if is_because_of_enough(shared, &e) => Ok(()),
         Err(Halt::Failed(e)) => Err(e),
     }
 }
 
-/// True if nobody wants more of a leaf's rows.
+/// True if no more of a leaf's rows is wanted.
 fn is_done(shared: &Shared<'_, '_, '_, '_>, at: usize, job: &Job<'_>) -> bool {
     job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
 }
@@ -626,7 +626,7 @@ fn explorer<'w, 'p>(
     if pipeline.is_none() {
         let leaf = shared.pipe.leaves.get(at);
         let Some((Source::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
-            return Err(Error::Internal("a leaf that is no exploration".into()));
+            return Err(Error::Internal("a leaf that is not an exploration".into()));
         };
         pipeline
             .insert(Pipeline::new(e, shared.run)?)

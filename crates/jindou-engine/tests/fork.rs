@@ -157,7 +157,7 @@ impl Shards {
     }
 
     fn plan(&self, text: &str) -> Plan {
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         let options = PlanOptions::default();
         let query = jindou_plan::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         jindou_plan::plan(&query, &*snapshot, &options).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -170,7 +170,7 @@ impl Shards {
         options: &ExecOptions,
         sink: &mut dyn Sink,
     ) -> Result<Ran> {
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         snapshot.begin(&options.cancel);
         let options = ExecOptions {
             cancel: options.cancel.clone().watching(snapshot.watch()),
@@ -191,7 +191,7 @@ impl Shards {
     fn answer(&self, text: &str, mode: ShardMode, options: &ExecOptions) -> Result<(Answer, Ran)> {
         let plan = self.plan(text);
         let mut sink = CollectSink::default();
-        let snapshot = self.snapshot.afresh();
+        let snapshot = self.snapshot.for_new_query();
         snapshot.begin(&options.cancel);
         let watched = ExecOptions {
             cancel: options.cancel.clone().watching(snapshot.watch()),
@@ -441,7 +441,7 @@ fn queries_end_when_they_are_told_to() {
     assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     shards.is_left_clean();
-    // Somebody who cancels.
+    // Someone who cancels.
     let options = ExecOptions::default();
     let got = std::thread::scope(|s| {
         let query = s.spawn(|| {
@@ -502,7 +502,7 @@ fn memory_is_limited_at_every_shard() {
     assert!(refused > 0 && done > 0, "{refused} refused, {done} done");
 }
 
-/// Rows that nobody asks apart are sent as their number, and equal ones once.
+/// Rows that nothing asks apart are sent as their number, and equal ones once.
 #[test]
 fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     let (data, shards) = wide_shards(4);
@@ -565,7 +565,7 @@ fn long_messages_have_memory_before_they_are_read() {
     assert!(take(1 << 20).is_err());
 }
 
-/// Bytes that are no message, and messages of queries that nobody knows.
+/// Bytes that are not a message, and messages of unknown queries.
 #[test]
 fn messages_of_strangers_do_no_harm() {
     let (_, shards) = wide_shards(3);

@@ -52,7 +52,7 @@ enum Way {
     Loaded,
     /// A part of it and other quads are loaded; transactions make it the data.
     Edited,
-    /// In a graph that is no store.
+    /// In a graph that is not a store.
     OnHeap,
     /// Loaded into several shards, and read in place from one of them.
     Sharded,

@@ -142,7 +142,7 @@ pub unsafe trait Backend: Send + Sync {
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is not written to
     /// until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// Queues a copy to the device beside all other work, behind the other such copies. Whatever reads what it brings is queued
+    /// Queues a copy to the device alongside all other work, after the other such copies. Whatever reads what it brings is queued
     /// [`Self::after`] it.
     ///
     /// # Safety
@@ -181,7 +181,7 @@ pub unsafe trait Backend: Send + Sync {
     fn unmark(&self, mark: Mark);
     /// Seconds from one moment to a later one, both of which have come.
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64>;
-    /// Gives memory that nobody uses back to the system.
+    /// Gives memory that nothing uses back to the system.
     fn trim(&self);
     /// How long queued work may take before the device counts as lost.
     fn patience(&self) -> Duration {

@@ -108,12 +108,12 @@ impl Drop for DeviceBuffer {
             used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
         // SAFETY: allocated by this backend with this length; owners outlive the work they queue, and freeing
-        // is ordered behind it.
+        // is ordered after it.
         unsafe { self.device.put_back(self.at, self.bytes) };
     }
 }
 
-/// Arrays that will lie in one buffer, one behind the other.
+/// Arrays that will lie in one buffer, one after the other.
 #[derive(Default)]
 pub(crate) struct Packer<'a> {
     slices: Vec<(usize, &'a [u8])>,
@@ -122,19 +122,19 @@ pub(crate) struct Packer<'a> {
 
 impl<'a> Packer<'a> {
     /// Room for an array; its place in the buffer.
-    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> Place {
+    pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> ArrayOffset {
         self.add_bytes(bytemuck::cast_slice(content))
     }
 
     /// As [`Self::add`].
-    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> Place {
+    pub fn add_bytes(&mut self, bytes: &'a [u8]) -> ArrayOffset {
         if bytes.is_empty() {
-            return Place(None);
+            return ArrayOffset(None);
         }
         let at = self.bytes;
         self.slices.push((at, bytes));
         self.bytes = (at + bytes.len()).next_multiple_of(ALIGN);
-        Place(Some(at))
+        ArrayOffset(Some(at))
     }
 
     /// The buffer; `None` when there is nothing to hold.
@@ -150,9 +150,9 @@ impl<'a> Packer<'a> {
 
 /// Where an array lies in a packed buffer; nowhere if it is empty.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
+pub(crate) struct ArrayOffset(Option<usize>);
 
-impl Place {
+impl ArrayOffset {
     /// The address of the array; 0 for an empty one.
     pub fn in_buffer(self, buffer: Option<&DeviceBuffer>) -> u64 {
         match (self.0, buffer) {
@@ -220,7 +220,7 @@ enum Busy {
     No,
     /// Until this moment.
     Until(Mark),
-    /// Nobody knows until when.
+    /// No one knows until when.
     Unknown,
 }
 

@@ -135,7 +135,7 @@ fn kernels() -> Result<Cow<'static, [u8]>, String> {
         code.starts_with(&0xBA55_ED50u32.to_le_bytes()) && end == Some(code.len() as u64)
     });
     if !whole {
-        return Err(format!("{} is no fatbin", file.display()));
+        return Err(format!("{} is not a fatbin", file.display()));
     }
     Ok(Cow::Owned(code))
 }
@@ -178,12 +178,12 @@ impl Cuda {
         let too_old = |has: &str| {
             let (major, minor) = (NEEDED.0 / 1000, NEEDED.0 % 1000 / 10);
             format!(
-                "the NVIDIA driver {has}, and CUDA {major}.{minor} is needed: install driver {} or newer",
+                "the NVIDIA driver {has}, but CUDA {major}.{minor} is needed: install driver {} or newer",
                 NEEDED.1
             )
         };
         if !there(&"cuDriverGetVersion") {
-            return Err(too_old("does not tell its version"));
+            return Err(too_old("does not report its version"));
         }
         let mut version = 0;
         // SAFETY: a place for a number.
@@ -196,7 +196,7 @@ impl Cuda {
         }
         if let Some(missing) = SYMBOLS.iter().find(|s| !there(s)) {
             return Err(format!(
-                "the NVIDIA driver's library has no {missing}: install driver {} or newer",
+                "the NVIDIA driver's library lacks {missing}: install driver {} or newer",
                 NEEDED.1
             ));
         }
@@ -214,7 +214,7 @@ impl Cuda {
             .ok()
             .filter(|_| number < count)
             .ok_or_else(|| {
-                format!("the NVIDIA driver finds {count}, and none of number {number}")
+                format!("the NVIDIA driver finds {count}, but no GPU number {number}")
             })?;
         let device = result::device::get(ordinal).map_err(says)?;
         let name = result::device::get_name(device).map_err(says)?;
@@ -282,7 +282,7 @@ impl Cuda {
                 sys::CUmemAllocationGranularity_flags_enum::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
             )
         };
-        self.done("tell the size of its pages", granularity.result())?;
+        self.done("report the size of its pages", granularity.result())?;
         let mut keep = u64::MAX;
         // SAFETY: the pool was just made; the attribute is a 64-bit number.
         let set = unsafe {
@@ -301,7 +301,7 @@ impl Cuda {
         )) = module
         {
             return Err(Error::Internal(format!(
-                "the kernels have no code for {}: a card from Turing on (compute capability 7.5) is needed",
+                "the kernels have no code for {}: a Turing card (compute capability 7.5) or newer is needed",
                 self.name
             )));
         }
@@ -366,7 +366,7 @@ impl Cuda {
         let mut n = 0u64;
         // SAFETY: these attributes are 64-bit numbers.
         let got = unsafe { result::mem_pool::get_attribute(self.pool, what, (&raw mut n).cast()) };
-        self.done("tell its memory", got)?;
+        self.done("report its memory", got)?;
         Ok(n)
     }
 
@@ -424,7 +424,7 @@ impl Drop for Cuda {
             }
         }
         if !self.pool.is_null() {
-            // SAFETY: likewise.
+            // SAFETY: as above.
             close(self, &|| unsafe { result::mem_pool::destroy(self.pool) });
         }
         let device = self.device;
@@ -436,7 +436,7 @@ impl Drop for Cuda {
             release();
             return;
         }
-        // Giving a lost context back may take a broken driver for ever, so nobody waits for it.
+        // Giving a lost context back may take a broken driver for ever, so nothing waits for it.
         let _ = std::thread::Builder::new()
             .name("gpu-release".into())
             .spawn(release);
@@ -459,8 +459,8 @@ unsafe impl Backend for Cuda {
             CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
         };
         self.bind()?;
-        let (free, total) = self.done("tell its memory", result::mem_get_info())?;
-        // What the pool holds and nobody uses is free as well.
+        let (free, total) = self.done("report its memory", result::mem_get_info())?;
+        // What the pool holds and nothing uses is free as well.
         let held = self.pool_bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
         let used = self.pool_bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
         Ok((free as u64 + held.saturating_sub(used), total as u64))
@@ -477,7 +477,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the caller got it from `alloc`.
             let freed = unsafe { result::free_async(at, self.stream) };
-            // There is nobody to tell about an error but the next caller.
+            // There is no one to tell about an error but the next caller.
             let _ = self.done("take memory back", freed);
         }
     }
@@ -651,7 +651,7 @@ unsafe impl Backend for Cuda {
         self.bind()?;
         // SAFETY: both events were recorded by `mark`.
         let ms = unsafe { result::event::elapsed(from.0 as sys::CUevent, to.0 as sys::CUevent) };
-        Ok(f64::from(self.done("tell the time", ms)?) * 1e-3)
+        Ok(f64::from(self.done("report the time", ms)?) * 1e-3)
     }
 
     fn trim(&self) {

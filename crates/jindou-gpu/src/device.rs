@@ -67,7 +67,7 @@ pub struct Device {
 pub(crate) enum Lane {
     /// With all other work.
     Ordered,
-    /// Beside it.
+    /// Alongside it.
     Aside,
 }
 
@@ -90,7 +90,7 @@ impl Device {
         Self::limited(backend, u64::MAX)
     }
 
-    /// A backend of whose memory at most so many bytes are used.
+    /// A backend of whose memory at most this many bytes are used.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -133,7 +133,7 @@ impl Device {
             _ => Err(Error::limit(
                 Resource::Device,
                 format!(
-                    "the {} MiB of the GPU's memory that may be used are full",
+                    "the {} MiB of GPU memory that may be used are full",
                     self.limit >> 20
                 ),
             )),
@@ -236,7 +236,7 @@ impl Device {
         }
     }
 
-    /// A pinned block of at least so many bytes, initialised.
+    /// A pinned block of at least this many bytes, initialised.
     pub(crate) fn pinned_block(&self, bytes: usize) -> Result<Block> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);
@@ -424,7 +424,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         // Nothing may be copied to or from memory that goes. A device that does not answer is lost, and frees nothing.
         if self.failure().is_none() && self.wait_for_all(&CancelToken::new()).is_err() {
-            self.lose("it failed while it was closed");
+            self.lose("it failed while it was being closed");
         }
         let pinned = std::mem::take(
             self.pinned

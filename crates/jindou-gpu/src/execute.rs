@@ -31,7 +31,7 @@ const MOST_ROWS: u64 = 1 << 31;
 /// How long a device without queries keeps memory that nothing uses.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
-/// How many rows the first tables of a run may have of which so many results are wanted.
+/// How many rows the first tables of a run may have of which this many results are wanted.
 fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     match limit {
         Some(limit) => skip.saturating_add(limit).max(4 * TILE),
@@ -85,7 +85,7 @@ pub struct GpuExecutor {
     pub(crate) turns: Arc<Turns>,
     /// The speeds of the device, once they are known, and what runs tell.
     pub(crate) model: OnceLock<Model>,
-    /// Held by who measures them.
+    /// Held by the caller that measures them.
     pub(crate) measuring: AtomicBool,
 }
 
@@ -335,7 +335,7 @@ impl GpuExecutor {
         let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
             return Ok(whole);
         };
-        // Some segments do not fit beside others: they take turns there.
+        // Some segments do not fit alongside others: they take turns there.
         let covered = whole.covered;
         drop(whole);
         self.cache.clear();
@@ -349,7 +349,7 @@ impl GpuExecutor {
     }
 
     /// Runs a program over rows that are here already, or from its start. A sink that wants no more rows ends it
-    /// early: that is no failure, and its error comes beside what was done until then.
+    /// early: that is not a failure, and its error comes along with what was done until then.
     pub(crate) fn explore(
         &self,
         program: &Program<'_>,

@@ -318,7 +318,7 @@ impl GpuOptions {
 }
 
 impl GpuProfile {
-    /// The engine's profile of a plan that ran on a device as a whole, and gave so many rows.
+    /// The engine's profile of a plan that ran on a device as a whole, and gave this many rows.
     fn of_plan(&self, plan: &Plan, rows: u64) -> Profile {
         let steps = below(&plan.root).map_or(0, |e| e.steps.len());
         let steps_there = self.by_plan_step(steps);

@@ -50,7 +50,7 @@ enum Orphan {
 
 // SAFETY: the pointers are kept to be given back, nothing else.
 unsafe impl Send for Faults {}
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl Sync for Faults {}
 
 impl Faults {
@@ -69,7 +69,7 @@ impl Faults {
         }
     }
 
-    /// With so much patience in place of 20 ms.
+    /// With this much patience in place of 20 ms.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -123,11 +123,11 @@ impl Drop for Faults {
             match o {
                 // SAFETY: from `inner`, with these lengths; its owner gave it up.
                 Orphan::Device(at, bytes) => unsafe { self.inner.free(at, bytes) },
-                // SAFETY: likewise.
+                // SAFETY: as above.
                 Orphan::Host(at, bytes) => unsafe { self.inner.free_host(at, bytes) },
-                // SAFETY: likewise.
+                // SAFETY: as above.
                 Orphan::Page(at, bytes) => unsafe { self.inner.unmap_page(at, bytes) },
-                // SAFETY: likewise; its pages came before it.
+                // SAFETY: as above; its pages came before it.
                 Orphan::Addresses(at, bytes) => unsafe { self.inner.unreserve(at, bytes) },
                 Orphan::Mark(mark) => self.inner.unmark(mark),
             }
@@ -146,7 +146,7 @@ unsafe impl Backend for Faults {
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
-        self.call("tell its memory")?;
+        self.call("report its memory")?;
         self.inner.memory()
     }
 
@@ -274,7 +274,7 @@ unsafe impl Backend for Faults {
     }
 
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64> {
-        self.call("tell the time")?;
+        self.call("report the time")?;
         self.inner.between(from, to)
     }
 

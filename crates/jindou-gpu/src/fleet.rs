@@ -19,7 +19,7 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// All that the machine has, of each at most so many bytes of memory.
+    /// All that the machine has, of each at most this many bytes of memory.
     #[must_use]
     pub fn limited(memory: u64) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Fleet {
         })
     }
 
-    /// The executor for the next query; `None` while it is being opened by somebody else, unless `wait`.
+    /// The executor for the next query; `None` while it is being opened by something else, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence: the first one's.
@@ -53,7 +53,7 @@ impl Fleet {
         let mut least: Option<(u64, Arc<GpuExecutor>)> = None;
         let (mut opening, mut why) = (false, None);
         for gpu in self.gpus() {
-            // Nobody waits for a further device while another is there.
+            // No one waits for a further device while another is there.
             match gpu.look(wait && least.is_none()) {
                 Ok(Some(gpu)) => {
                     let queries = gpu.queries();

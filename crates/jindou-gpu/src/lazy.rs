@@ -1,6 +1,6 @@
 //! The machine's GPU, opened when a query first wants it.
 //!
-//! A GPU can go at any time: its context is lost, it hangs, somebody pulls it. Who runs a query there hears of it from
+//! A GPU can go at any time: its context is lost, it hangs, someone pulls it. A query that runs there learns of it from
 //! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
 
 use crate::backend::Backend;
@@ -16,8 +16,8 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Opens a device, or says in a sentence why there is none.
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
-enum State {
-    /// Nobody asked yet.
+enum DeviceState {
+    /// No one asked yet.
     Unknown,
     Ready(Arc<GpuExecutor>),
     /// Why there is none, and since when that is known.
@@ -26,8 +26,8 @@ enum State {
 
 /// The machine's GPU, looked for when the first query wants it.
 pub struct LazyGpu {
-    state: Mutex<State>,
-    /// Held by who opens it.
+    state: Mutex<DeviceState>,
+    /// Held by the thread that opens it.
     opening: Mutex<()>,
     open: Opener,
     retry: Duration,
@@ -54,7 +54,7 @@ impl LazyGpu {
     #[must_use]
     pub fn of(open: Opener, retry: Duration) -> Self {
         Self {
-            state: Mutex::new(State::Unknown),
+            state: Mutex::new(DeviceState::Unknown),
             opening: Mutex::default(),
             open,
             retry,
@@ -70,24 +70,24 @@ impl LazyGpu {
         self
     }
 
-    /// A device of whose memory at most so many bytes are used.
+    /// A device of whose memory at most this many bytes are used.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DeviceState> {
         sync::lock(&self.state)
     }
 
     /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
-        if let State::Ready(gpu) = &*state
+        if let DeviceState::Ready(gpu) = &*state
             && let Some(why) = gpu.failure()
         {
-            let lost = State::Absent(format!("the GPU is lost: {why}"), Instant::now());
+            let lost = DeviceState::Absent(format!("the GPU is lost: {why}"), Instant::now());
             let gone = std::mem::replace(&mut *state, lost);
             drop(state);
             // The last holder's drop closes it, which may take a while.
@@ -95,13 +95,15 @@ impl LazyGpu {
             state = self.state();
         }
         match &*state {
-            State::Ready(gpu) => Some(Ok(Arc::clone(gpu))),
-            State::Absent(why, since) if since.elapsed() < self.retry => Some(Err(why.clone())),
-            State::Absent(..) | State::Unknown => None,
+            DeviceState::Ready(gpu) => Some(Ok(Arc::clone(gpu))),
+            DeviceState::Absent(why, since) if since.elapsed() < self.retry => {
+                Some(Err(why.clone()))
+            }
+            DeviceState::Absent(..) | DeviceState::Unknown => None,
         }
     }
 
-    /// The executor, opened if it is time to; `None` while somebody else opens it, unless `wait`.
+    /// The executor, opened if it is time to; `None` while something else opens it, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
@@ -126,8 +128,8 @@ impl LazyGpu {
             })
         });
         *self.state() = match &opened {
-            Ok(gpu) => State::Ready(Arc::clone(gpu)),
-            Err(why) => State::Absent(why.clone(), Instant::now()),
+            Ok(gpu) => DeviceState::Ready(Arc::clone(gpu)),
+            Err(why) => DeviceState::Absent(why.clone(), Instant::now()),
         };
         opened.map(Some)
     }
@@ -162,7 +164,7 @@ mod tests {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("a test"), "{why}");
         }
-        // Nobody but the running query holds it any more.
+        // No one but the running query holds it any more.
         assert_eq!(Arc::strong_count(&gpu), 1);
         assert_eq!(opened.load(Ordering::Relaxed), 1);
         std::thread::sleep(Duration::from_millis(250));

@@ -16,7 +16,7 @@ const BUDGET: Duration = Duration::from_millis(150);
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
 
 impl GpuExecutor {
-    /// The times of a plan here and on the CPU with so many threads; `None` until the device's speeds are known.
+    /// The times of a plan here and on the CPU with this many threads; `None` until the device's speeds are known.
     #[must_use]
     pub fn predict(&self, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Option<Prediction> {
         let model = self.model.get()?;
@@ -34,7 +34,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Notes what a run that began at a plan's start took, whose rows left the device in so many columns.
+    /// Notes what a run that began at a plan's start took, whose rows left the device in this many columns.
     pub(crate) fn learn(
         &self,
         steps: &[Step],

@@ -53,7 +53,7 @@ impl Queue {
         self.step = step;
     }
 
-    /// Starts a kernel that handles `units` in tiles and must read and write so many bytes.
+    /// Starts a kernel that handles `units` in tiles and must read and write this many bytes.
     ///
     /// # Safety
     /// As [`Backend::launch`].

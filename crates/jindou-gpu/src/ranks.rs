@@ -80,7 +80,7 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
         Relation::LessOrEqual => Comparison::LessOrEqual,
         Relation::Greater => Comparison::Greater,
         Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
-        // True of many terms that are no numbers.
+        // True of many terms that are not numbers.
         Relation::NotEqual => return None,
     };
     match term::parts(constant) {
@@ -133,7 +133,9 @@ impl DeviceRanks {
     ) -> Result<Self> {
         let unsupported = |what: &str| Error::Unsupported(format!("{what} on the GPU"));
         let Some((comparison, bound)) = number(relation, constant) else {
-            return Err(unsupported("a comparison with what is no number"));
+            return Err(unsupported(
+                "a comparison with something that is not a number",
+            ));
         };
         let Some(dictionary) = snapshot.vocabulary().ranks() else {
             return Err(unsupported("comparisons without value ranks"));

@@ -1,8 +1,8 @@
-//! Segments in device memory: the host's arrays, byte for byte, and behind them the merged lists of keys that a
+//! Segments in device memory: the host's arrays, byte for byte, and after them the merged lists of keys that a
 //! patch touches.
 //!
 //! The patch is merged here, on the host, when a version of a segment is brought: each dirty key's whole list at the
-//! snapshot is laid behind the segment's neighbours. Kernels then need one bit test and, for dirty keys, one
+//! snapshot is laid after the segment's neighbours. Kernels then need one bit test and, for dirty keys, one
 //! search of the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once a snapshot.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! ResidentSegment (a version)   dirty bits, keys, starts ────────────────────┘
 //! ```
 //!
-//! All versions of a generation share its arrays, so an update uploads its overlay and nothing else. Where the room behind the
+//! All versions of a generation share its arrays, so an update uploads its overlay and nothing else. Where the room after the
 //! neighbours is too small, they are copied inside the device to where there is more.
 
 use crate::backend::Kernel;
@@ -31,10 +31,10 @@ pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     sync::lock(of)
 }
 
-/// Neighbours, and room behind them.
+/// Neighbours, and room after them.
 struct Neighbours {
     buffer: Option<DeviceBuffer>,
-    /// Ids that fit behind the edges.
+    /// Ids that fit after the edges.
     room: u32,
     /// The ranges of the room that overlays took, ascending.
     taken: Mutex<Vec<Range<u32>>>,
@@ -49,7 +49,7 @@ impl Neighbours {
         self.buffer.as_ref().map_or(0, |b| b.len() as u64)
     }
 
-    /// Takes the first free range of so many ids, until the share is dropped.
+    /// Takes the first free range of this many ids, until the share is dropped.
     fn take(self: &Arc<Self>, ids: u32) -> Option<Share> {
         let mut taken = locked(&self.taken);
         let mut from = 0u32;
@@ -142,7 +142,7 @@ impl Arrays {
         index + locked(&self.neighbours).bytes()
     }
 
-    /// Room for an overlay of so many ids behind the neighbours, which are copied where there is none.
+    /// Room for an overlay of this many ids after the neighbours, which are copied where there is none.
     fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<Share> {
         let mut neighbours = locked(&self.neighbours);
         if let Some(share) = neighbours.take(ids) {
@@ -153,14 +153,14 @@ impl Arrays {
         if u64::from(ids) > most {
             return Err(Error::Unsupported("a patch this large on the GPU".into()));
         }
-        // An old version's overlay beside a new one's, and both may grow.
+        // An old version's overlay alongside a new one's, and both may grow.
         let room = (4 * u64::from(ids))
             .max(edges / 16)
             .max(LEAST_ROOM)
             .min(most);
         let buffer = DeviceBuffer::new(device, (edges + room) as usize * 4)?;
         if edges > 0 {
-            // SAFETY: both buffers hold the edges; the new one is nobody else's.
+            // SAFETY: both buffers hold the edges; the new one is used by nothing else.
             unsafe { device.copy(buffer.at(), neighbours.at(), edges as usize * 4)? };
         }
         // Versions that use the old ones hold them.
@@ -171,7 +171,7 @@ impl Arrays {
         });
         neighbours
             .take(ids)
-            .ok_or_else(|| Error::Internal("no room for an overlay that fits".into()))
+            .ok_or_else(|| Error::Internal("no room for an overlay".into()))
     }
 }
 

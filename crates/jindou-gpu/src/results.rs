@@ -54,7 +54,7 @@ impl Results {
             for (i, &slot) in slots.iter().enumerate() {
                 if let Some(c) = table.column(slot) {
                     // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
-                    // for, or is freed behind it.
+                    // for, or is freed after it.
                     unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, n * 4)? };
                 }
             }

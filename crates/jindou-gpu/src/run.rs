@@ -89,7 +89,7 @@ impl From<Error> for Stop {
 }
 
 impl Run<'_, '_, '_> {
-    /// Brings what step `k` reads, where segments come and go. Whoever launches kernels of a step calls it first, under the same turn.
+    /// Brings what step `k` reads, where segments come and go. It must be called before kernels of a step are launched, under the same turn.
     pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
         if let Some(paging) = self.paging {
             let moved = paging.page_in(k, self.cancel)?;
@@ -270,7 +270,7 @@ impl Run<'_, '_, '_> {
         self.new_table_and(slots, room, 0)
     }
 
-    /// Room for a table, and behind its columns for so many bytes more.
+    /// Room for a table, and after its columns for this many bytes more.
     pub(crate) fn new_table_and(
         &self,
         slots: Vec<Slot>,
@@ -446,7 +446,7 @@ impl Run<'_, '_, '_> {
             }
             let bytes = 4.0 * f64::from(table.rows) * f64::from(p.count);
             // SAFETY: columns hold `rows` ids and live in `table`, the sum in `self`; freeing is ordered
-            // behind the work.
+            // after the work.
             return unsafe {
                 self.queue
                     .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)

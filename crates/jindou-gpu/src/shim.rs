@@ -1,6 +1,6 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 //!
-//! A card does queued work whenever it likes before somebody has waited for it. By default the shim does it at once;
+//! A card does queued work whenever it likes before someone has waited for it. By default the shim does it at once;
 //! with [`ShimOptions::delay`] it does it as late as it may, so that who forgets to wait sees memory as it was before.
 
 mod work;
@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
-use work::{Clock, Delayed, Lane, Work};
+use work::{Clock, Delayed, DeviceWork, Lane};
 
 pub use work::{Speeds, Times};
 
@@ -129,7 +129,7 @@ pub struct ShimOptions {
     pub log: bool,
     /// Count the accesses of whole warps and their sectors too, which takes several times as long.
     pub sectors: bool,
-    /// Do queued work only when somebody waits for it.
+    /// Do queued work only when someone waits for it.
     pub delay: bool,
     /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
     /// takes a wait out of the program, for tests of tests: with `delay` that must be seen.
@@ -163,15 +163,15 @@ pub fn planted_bugs() -> Vec<(u32, String)> {
 pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
-    state: Mutex<State>,
-    /// Held by who does delayed work.
+    state: Mutex<ShimState>,
+    /// Held by the thread that does delayed work.
     working: Mutex<()>,
     lost: OnceLock<String>,
     began: Instant,
 }
 
 #[derive(Default)]
-struct State {
+struct ShimState {
     held: Holdings,
     traffic: Traffic,
     /// End by start of each allocation.
@@ -182,7 +182,7 @@ struct State {
     clock: Clock,
 }
 
-impl State {
+impl ShimState {
     /// An error unless this range is live device memory: one allocation, or pages side by side.
     fn inside(&self, at: u64, bytes: usize) -> Result<()> {
         let out = || {
@@ -251,7 +251,7 @@ impl Shim {
         self.state().held
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ShimState> {
         sync::lock(&self.state)
     }
 
@@ -274,11 +274,11 @@ impl Shim {
     }
 
     /// Does work, or keeps it for later.
-    fn queue(&self, work: Work) -> Result<()> {
+    fn queue(&self, work: DeviceWork) -> Result<()> {
         self.queue_in(Lane::Ordered, work)
     }
 
-    fn queue_in(&self, lane: Lane, work: Work) -> Result<()> {
+    fn queue_in(&self, lane: Lane, work: DeviceWork) -> Result<()> {
         if self.options.delay {
             let mut state = self.state();
             let now = state.clock.host;
@@ -289,10 +289,10 @@ impl Shim {
     }
 
     /// Does work that was queued at some time of the host's.
-    fn work(&self, lane: Lane, work: Work, queued: f64) -> Result<()> {
+    fn work(&self, lane: Lane, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
-            Work::Upload { to, from, bytes } => {
+            DeviceWork::Upload { to, from, bytes } => {
                 state.inside(to, bytes)?;
                 if let Some(speeds) = self.options.speeds {
                     state.clock.copied(lane, queued, bytes, speeds);
@@ -300,17 +300,17 @@ impl Shim {
                 // SAFETY: live memory, as was just looked up, and who queued it vouches for the host's.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, bytes) };
             }
-            Work::Download { to, from, bytes } => {
+            DeviceWork::Download { to, from, bytes } => {
                 state.inside(from, bytes)?;
-                // SAFETY: likewise.
+                // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
             }
-            Work::Zero { at, bytes } => {
+            DeviceWork::Zero { at, bytes } => {
                 state.inside(at, bytes)?;
                 // SAFETY: live memory.
                 unsafe { (at as *mut u8).write_bytes(0, bytes) };
             }
-            Work::Copy { to, from, bytes } => {
+            DeviceWork::Copy { to, from, bytes } => {
                 state.inside(from, bytes)?;
                 state.inside(to, bytes)?;
                 // SAFETY: live memory; who queued it vouches that the ranges do not overlap.
@@ -318,7 +318,7 @@ impl Shim {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
                 }
             }
-            Work::Launch {
+            DeviceWork::Launch {
                 kernel,
                 grid,
                 params,
@@ -330,12 +330,12 @@ impl Shim {
                     self.state().clock.ran(queued, bytes, speeds);
                 }
             }
-            Work::After { moment } => {
+            DeviceWork::After { moment } => {
                 drop(state);
                 self.catch_up_with(moment)?;
                 self.state().clock.after(moment);
             }
-            Work::Free { at, bytes } => {
+            DeviceWork::Free { at, bytes } => {
                 drop(state);
                 self.release(at, bytes);
             }
@@ -357,7 +357,7 @@ impl Shim {
         loop {
             let next = self.state().delayed.next();
             match next {
-                Some(Work::Free { at, bytes }) => self.release(at, bytes),
+                Some(DeviceWork::Free { at, bytes }) => self.release(at, bytes),
                 Some(_) => {}
                 None => return,
             }
@@ -372,7 +372,7 @@ impl Shim {
         Ok(())
     }
 
-    /// The same, by who does delayed work already.
+    /// The same, by a thread that already does delayed work.
     fn catch_up_with(&self, moment: u64) -> Result<()> {
         let lane = work::lane_of(moment);
         loop {
@@ -490,7 +490,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nobody wrote is seen.
+        // Rubbish, so that what nothing wrote is seen.
         // SAFETY: just allocated with this size.
         unsafe { at.write_bytes(0xA5, layout.size()) };
         state.held.device = used;
@@ -505,7 +505,7 @@ unsafe impl Backend for Shim {
         if let Ok(layout) = layout(bytes) {
             // It can be had again at once, for work that is queued behind this.
             self.state().held.device -= layout.size() as u64;
-            if self.lost.get().is_some() || self.queue(Work::Free { at, bytes }).is_err() {
+            if self.lost.get().is_some() || self.queue(DeviceWork::Free { at, bytes }).is_err() {
                 self.release(at, bytes);
             }
         }
@@ -545,7 +545,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nobody wrote is seen.
+        // Rubbish, so that what nothing wrote is seen.
         // SAFETY: reserved, so it is this process' memory.
         unsafe { (at as *mut u8).write_bytes(0xA5, bytes) };
         state.held.device = used;
@@ -585,7 +585,7 @@ unsafe impl Backend for Shim {
         state.traffic.uploads += 1;
         state.traffic.upload_bytes += bytes as u64;
         drop(state);
-        self.queue(Work::Upload { to, from, bytes })
+        self.queue(DeviceWork::Upload { to, from, bytes })
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
@@ -593,7 +593,7 @@ unsafe impl Backend for Shim {
         state.traffic.uploads += 1;
         state.traffic.upload_bytes += bytes as u64;
         drop(state);
-        self.queue_in(Lane::Aside, Work::Upload { to, from, bytes })
+        self.queue_in(Lane::Aside, DeviceWork::Upload { to, from, bytes })
     }
 
     fn mark_aside(&self) -> Result<Mark> {
@@ -611,7 +611,7 @@ unsafe impl Backend for Shim {
             return Ok(());
         }
         drop(state);
-        self.queue(Work::After { moment: mark.0 })
+        self.queue(DeviceWork::After { moment: mark.0 })
     }
 
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()> {
@@ -619,12 +619,12 @@ unsafe impl Backend for Shim {
         state.traffic.downloads += 1;
         state.traffic.download_bytes += bytes as u64;
         drop(state);
-        self.queue(Work::Download { to, from, bytes })
+        self.queue(DeviceWork::Download { to, from, bytes })
     }
 
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         self.state().traffic.fills += 1;
-        self.queue(Work::Zero { at, bytes })
+        self.queue(DeviceWork::Zero { at, bytes })
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
@@ -632,7 +632,7 @@ unsafe impl Backend for Shim {
         state.traffic.copies += 1;
         state.traffic.copy_bytes += bytes as u64;
         drop(state);
-        self.queue(Work::Copy { to, from, bytes })
+        self.queue(DeviceWork::Copy { to, from, bytes })
     }
 
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()> {
@@ -645,7 +645,7 @@ unsafe impl Backend for Shim {
         self.state().traffic.launches += 1;
         let mut aligned = vec![0u64; params.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..params.len()].copy_from_slice(params);
-        self.queue(Work::Launch {
+        self.queue(DeviceWork::Launch {
             kernel,
             grid,
             params: aligned,

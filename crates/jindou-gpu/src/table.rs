@@ -62,7 +62,7 @@ impl Table {
     }
 }
 
-/// A table under construction: one buffer, its columns one behind the other.
+/// A table under construction: one buffer, its columns one after the other.
 pub(crate) struct NewTable {
     pub buffer: Arc<DeviceBuffer>,
     pub slots: Vec<Slot>,
@@ -71,7 +71,7 @@ pub(crate) struct NewTable {
 }
 
 impl NewTable {
-    /// Bytes that so many rows and columns need. Columns are padded, so that each starts on a line.
+    /// Bytes that this many rows and columns need. Columns are padded, so that each starts on a line.
     pub fn bytes(columns: usize, room: u64) -> u64 {
         columns as u64 * Self::stride(room)
     }

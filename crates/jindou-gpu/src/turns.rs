@@ -14,21 +14,21 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
     handed_on: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TurnState {
     running: u64,
-    /// Somebody may queue work.
+    /// Someone may queue work.
     held: bool,
     /// Numbers of those who wait for that, and the next one.
     line: VecDeque<u64>,
     next: u64,
     /// When the last one ended.
     ended: Option<Instant>,
-    /// Somebody waits to trim.
+    /// Someone waits to trim.
     waiting: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Turn {
     cancel: CancelToken,
     /// True while the query may queue work.
     held: bool,
-    /// How long others had the device meanwhile, or nobody.
+    /// How long others had the device meanwhile, or no one.
     away: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Turns {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TurnState> {
         sync::lock(&self.state)
     }
 
@@ -117,7 +117,7 @@ impl Turn {
         }
     }
 
-    /// Waits at the end of the line, if there is one. Who holds the turn (`anew` is false) gives it up for that.
+    /// Waits at the end of the line, if there is one. A holder of the turn (`anew` is false) gives it up for that.
     fn take(&mut self, anew: bool) -> Result<()> {
         let turns = Arc::clone(&self.turns);
         let mut state = turns.state();
@@ -211,7 +211,7 @@ mod tests {
         Turns::new(&Device::new(shim), Duration::from_secs(60))
     }
 
-    /// Waits until so many queries are in line.
+    /// Waits until this many queries are in line.
     fn in_line(turns: &Turns, n: usize) {
         let began = Instant::now();
         while turns.state().line.len() != n {

@@ -253,7 +253,7 @@ struct Tally {
     kinds: BTreeMap<&'static str, u32>,
 }
 
-/// Four random queries over each of so many random stores, every second one with updates.
+/// Four random queries over each of this many random stores, every second one with updates.
 fn compare(cases: u32, first: u32) -> Tally {
     let mut tally = Tally::default();
     for case in first..first + cases {

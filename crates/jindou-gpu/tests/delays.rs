@@ -51,7 +51,7 @@ fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
     assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
 }
 
-/// Each wait of a query is taken out in turn. On a device that is done at once nobody would notice.
+/// Each wait of a query is taken out in turn. On a device that is done at once no one would notice.
 #[test]
 fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
     let (_folder, snapshot) = ring(60, 3);

@@ -183,7 +183,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         } else if plan.is_ask() {
             assert_eq!(got.rows, want.rows, "{text}");
         } else if text.contains("COUNT") {
-            // 5 edges `:p` of each of 60 nodes, and one `:q` behind each.
+            // 5 edges `:p` of each of 60 nodes, and one `:q` after each.
             let mut bytes = vec![];
             terms.term(VertexId(got.ids[0]), &mut bytes);
             let text = String::from_utf8_lossy(&bytes);

@@ -60,7 +60,7 @@ fn parts(fatbin: &[u8]) -> Vec<(u16, u32)> {
     let u16_at = |at: usize| u16::from_le_bytes(fatbin[at..at + 2].try_into().unwrap());
     let u32_at = |at: usize| u32::from_le_bytes(fatbin[at..at + 4].try_into().unwrap());
     let u64_at = |at: usize| u64::from_le_bytes(fatbin[at..at + 8].try_into().unwrap());
-    assert_eq!(u32_at(0), 0xBA55_ED50, "no fatbin");
+    assert_eq!(u32_at(0), 0xBA55_ED50, "not a fatbin");
     let (mut at, mut found) = (usize::from(u16_at(6)), vec![]);
     let end = at + u64_at(8) as usize;
     assert_eq!(end, fatbin.len());

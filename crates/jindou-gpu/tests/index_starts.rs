@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const NODES: u32 = 600;
-/// Every so many texts have the same word.
+/// Every this many texts have the same word.
 const WORDS: u32 = 50;
 
 fn next(i: u32) -> u32 {

@@ -124,7 +124,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     let segment = ResidentSegment::bring(&device, &view, Scope::Default).unwrap();
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
-        // Keys side by side, or anywhere; some ids are no keys.
+        // Keys side by side, or anywhere; some ids are not keys.
         let anchors: Vec<u32> = (0..ROWS)
             .map(|i| {
                 if spread {
@@ -175,7 +175,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
             // 32 keys lie in two blocks or three, and their neighbours in four sectors or five.
             assert!(c.sectors[random] <= 7 * requests, "{c:?}");
         }
-        // What stays is written one behind the other: rows of a tile and item begin anywhere in a sector.
+        // What stays is written one after the other: rows of a tile and item begin anywhere in a sector.
         let kept = lists.flatten().count() as u64;
         assert_eq!(c.written, 4 * kept);
         assert_eq!(c.requests[written], requests);

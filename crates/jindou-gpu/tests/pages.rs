@@ -245,7 +245,7 @@ fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
     (folder, snapshot, plan)
 }
 
-/// Each order to begin after a copy aside is taken out in turn. On a device that is done at once nobody would notice.
+/// Each order to begin after a copy aside is taken out in turn. On a device that is done at once no one would notice.
 #[test]
 fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (_folder, snapshot, plan) = chain();

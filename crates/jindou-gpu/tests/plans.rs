@@ -268,7 +268,7 @@ fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     )
 }
 
-/// Runs four random patterns over each of so many random graphs, every second of them patched; how many there were to run.
+/// Runs four random patterns over each of this many random graphs, every second of them patched; how many there were to run.
 fn compare(cases: u32, first: u32) -> u32 {
     let (mut ran, mut cuts, mut any) = (0, 0, 0);
     for case in first..first + cases {

@@ -97,7 +97,7 @@ struct Measured {
     groups: u64,
 }
 
-/// Appenders that hand over a record, wait for it, spend `think` otherwise and begin anew.
+/// Appenders that hand over a record, wait for it, spend `think` otherwise and begin again.
 fn append(log: &Log, appenders: u32, bytes: usize, think: Duration, time: Duration) -> Measured {
     let next = Mutex::new(log.status().acknowledged + 1);
     let latencies = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! The end of a log, kept outside its folder: which file is the newest. Without it nobody could tell that the last files of
+//! The end of a log, kept outside its folder: which file is the newest. Without it no one could tell that the last files of
 //! a log, or all of it, are gone.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of the file beside a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
+/// The name of the file next to a log's folder, where that is called `log`; for other folders `log` is replaced by their name.
 pub const END: &str = "log-end.jd";
 
 const FIRST_LINE: &str = "jindou-log-end 1\n";
@@ -80,10 +80,10 @@ impl End {
                 let newer = text.starts_with(FIRST_WORD.as_bytes())
                     && !text.starts_with(FIRST_LINE.as_bytes());
                 let what = if newer {
-                    "it is of another format version, or damaged; use the jindou that wrote it"
+                    "it is damaged or of another format version; use the jindou that wrote it"
                 } else {
-                    "it is not as it was written. It only says which log file is the newest: if none of them is missing, \
-                     remove it"
+                    "its contents have changed. It only records which log file is the newest: if no log \
+                        file is missing, remove it"
                 };
                 Err(Damage {
                     file: name.into_owned(),
@@ -104,7 +104,7 @@ impl End {
             file: file_name(self.epoch, self.sequence),
             offset: 0,
             what: format!(
-                "the file is missing; it is the newest one as {} says, and has the records from {} on",
+                "the file is missing; {} names it as the newest, with the records from {} on",
                 files
                     .end_path()
                     .file_name()

@@ -26,7 +26,7 @@ pub struct Faults {
     pub room: Option<u64>,
     /// Error that every change fails with: `ReadOnlyFilesystem`, `PermissionDenied`, …
     pub refuse: Option<io::ErrorKind>,
-    /// After so many more operations the process dies in the middle of one: everything fails from then on.
+    /// After this many more operations the process dies in the middle of one: everything fails from then on.
     pub die_after: Option<u64>,
     /// How long a sync of a file takes.
     pub sync_time: Duration,
@@ -305,7 +305,7 @@ impl Faulty {
             Crash::Kill => {
                 for i in 0..disk.inodes.len() {
                     if disk.inodes[i].lost && disk.random(2) == 0 {
-                        // Lost pages look clean, so the cache may drop them and read them anew.
+                        // Lost pages look clean, so the cache may drop them and read them again.
                         let inode = &mut disk.inodes[i];
                         inode.cache = inode.disk.clone();
                         for change in &inode.changes {

@@ -121,7 +121,7 @@ pub trait File: Send {
     /// Cuts the file to `length` bytes, or fills it up with zeros.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// False if the name no longer leads to this file: somebody removed, replaced or moved it.
+    /// False if the name no longer leads to this file: someone removed, replaced or moved it.
     fn in_place(&self) -> io::Result<bool>;
 }
 
@@ -155,7 +155,7 @@ impl Directory {
     /// Uses a directory that is there.
     ///
     /// # Errors
-    /// If it is not, or is no directory.
+    /// If it is not, or is not a directory.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if !std::fs::metadata(&path)?.is_dir() {

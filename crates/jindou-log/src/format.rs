@@ -280,7 +280,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
         _ => return Found::Changed("a group is of unknown kind"),
     };
     if u32_at(head, 0) != GROUP_MAGIC || u64_at(head, 16) != at as u64 {
-        return Found::Changed("a group is not where it was written");
+        return Found::Changed("a group is not at the offset where it was written");
     }
     let size = usize::try_from(u64_at(head, 24))
         .ok()
@@ -311,7 +311,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
         body: &hashed[GROUP_HEAD..],
     };
     if group.durable > group.end || group.first.checked_add(group.count).is_none() {
-        return Found::Changed("a group says what cannot be");
+        return Found::Changed("a group header is not valid");
     }
     Found::Group(group)
 }
@@ -324,7 +324,7 @@ fn has_gap(bytes: &[u8], at: usize) -> bool {
     bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
 }
 
-/// Whole groups behind a place where reading stopped.
+/// Whole groups after a place where reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Behind {
     /// Groups.

@@ -38,19 +38,19 @@ impl StoreLock {
                 file,
                 path: path.clone(),
             };
-            // Between opening and locking somebody may have removed the file: then this locks nothing.
+            // Between opening and locking someone may have removed the file: then this locks nothing.
             if lock.holds() {
                 lock.sign();
                 return Ok(lock);
             }
         }
         Err(Error::Store(format!(
-            "{}: somebody removes the lock again and again",
+            "{}: the lock file keeps being removed",
             path.display()
         )))
     }
 
-    /// True while the lock keeps others out: false once somebody removed or replaced its file.
+    /// True while the lock keeps others out: false once someone removed or replaced its file.
     #[must_use]
     pub fn holds(&self) -> bool {
         match (self.file.metadata(), std::fs::metadata(&self.path)) {

@@ -18,7 +18,7 @@ use std::time::Instant;
 /// Appending hands a record over; the ticket says when it is durable. One thread takes all that waits, writes it as one
 /// group and syncs once (group commit). Dropping the log writes what waits and syncs.
 pub struct Log {
-    shared: Arc<Shared>,
+    shared: Arc<LogShared>,
     files: Arc<dyn Files>,
     epoch: u64,
     thread: Option<JoinHandle<()>>,
@@ -30,8 +30,8 @@ impl std::fmt::Debug for Log {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct LogShared {
+    state: Mutex<LogQueue>,
     /// The thread waits here for something to do.
     work: Condvar,
     /// Appenders wait here for room, and [`Log::reset`] for the thread.
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct LogQueue {
     queue: VecDeque<Waiting>,
     bytes: usize,
     /// Number of the next record.
@@ -102,7 +102,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
 }
 
 /// A promise to say what became of a record.
-#[must_use = "a record is not durable before its ticket says so"]
+#[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u32,
     slot: Arc<Slot>,
@@ -128,7 +128,7 @@ impl Ticket {
     /// # Errors
     /// [`Error::Io`] when the disk refuses (its kind says why: `StorageFull`, `ReadOnlyFilesystem`, `PermissionDenied`,
     /// …), [`Error::Store`] when trying again is of no use. The record is not in the log then; only if the process dies
-    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that nobody was
+    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that no one was
     /// told about.
     pub fn wait(&self) -> Result<()> {
         let mut outcome = lock(&self.slot.outcome);
@@ -152,12 +152,12 @@ impl Log {
     /// Opens the log of an id epoch, or begins one. Records after `after`, the last that the base holds, are given to
     /// `record` in order.
     ///
-    /// Nobody else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
+    /// No one else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
     /// names in an object store.
     ///
     /// # Errors
     /// [`Error::Store`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
-    /// `record` gives. That the log cannot be written is no error here ([`Recovery::read_only`]) but that of the
+    /// `record` gives. That the log cannot be written is not an error here ([`Recovery::read_only`]) but that of the
     /// first record.
     pub fn open(
         files: Arc<dyn Files>,
@@ -177,7 +177,7 @@ impl Log {
             match writer.start() {
                 Ok(()) => found.rewritten = unsynced,
                 Err(f) => {
-                    writer.note_unsaid_end();
+                    writer.note_unrecorded_end();
                     found.read_only = Some(f.to_error().to_string());
                 }
             }
@@ -186,11 +186,11 @@ impl Log {
                 .read_only
                 .get_or_insert_with(|| f.to_error().to_string());
         }
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(LogShared {
+            state: Mutex::new(LogQueue {
                 next: writer.next,
                 acknowledged: writer.next - 1,
-                ..State::default()
+                ..LogQueue::default()
             }),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -204,7 +204,12 @@ impl Log {
                 let shared = Arc::clone(&shared);
                 move || shared.run()
             })
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for the log: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start the log's thread: {e}"),
+                )
+            })?;
         found.time = begun.elapsed();
         let log = Self {
             shared,
@@ -234,7 +239,7 @@ impl Log {
         }
         if number != state.next {
             return Err(Error::Internal(format!(
-                "record {number} was given to the log in place of {}",
+                "the log was given record {number}, expected {}",
                 state.next
             )));
         }
@@ -262,7 +267,7 @@ impl Log {
         }
         if number != state.acknowledged + 1 || !state.queue.is_empty() {
             return Err(Error::Internal(format!(
-                "the log goes on from record {}, not {number}",
+                "the log continues from record {}, not {number}",
                 state.acknowledged + 1
             )));
         }
@@ -380,17 +385,17 @@ fn session() -> u64 {
 }
 
 /// Next task of the thread.
-enum Work {
+enum WriterTask {
     Group(Vec<Waiting>),
     Sync,
     Mark,
     End,
 }
 
-impl Shared {
+impl LogShared {
     fn run(&self) {
-        // Whatever happens to this thread, nobody waits for ever.
-        struct Fail<'a>(&'a Shared);
+        // Whatever happens to this thread, nothing waits for ever.
+        struct Fail<'a>(&'a LogShared);
         impl Drop for Fail<'_> {
             fn drop(&mut self) {
                 if std::thread::panicking() {
@@ -402,8 +407,8 @@ impl Shared {
         let mut clock = Clock::default();
         loop {
             match self.next_work(&mut clock) {
-                Work::Group(group) => self.write(group, &mut clock),
-                Work::Sync => {
+                WriterTask::Group(group) => self.write(group, &mut clock),
+                WriterTask::Sync => {
                     clock.sync_at = None;
                     let mut writer = lock(&self.writer);
                     let result = writer.sync();
@@ -413,18 +418,18 @@ impl Shared {
                         lock(&self.state).not_durable = Some(failure);
                     }
                 }
-                Work::Mark => {
+                WriterTask::Mark => {
                     clock.marked = true;
                     let mut writer = lock(&self.writer);
                     writer.mark();
                     self.publish(&writer);
                 }
-                Work::End => return,
+                WriterTask::End => return,
             }
         }
     }
 
-    fn next_work(&self, clock: &mut Clock) -> Work {
+    fn next_work(&self, clock: &mut Clock) -> WriterTask {
         let mut state = lock(&self.state);
         let gather_until = Instant::now() + clock.gather();
         loop {
@@ -437,16 +442,16 @@ impl Shared {
                 }
                 Some(gather_until)
             } else if state.closing {
-                return Work::End;
+                return WriterTask::End;
             } else if clock.wanted > 0 && now < gather_until {
                 Some(gather_until)
             } else {
                 clock.wanted = 0;
                 match clock.sync_at {
-                    Some(at) if at <= now => return Work::Sync,
+                    Some(at) if at <= now => return WriterTask::Sync,
                     Some(at) => Some(at),
                     None if clock.marked => None,
-                    None if clock.idle_since + self.options.idle <= now => return Work::Mark,
+                    None if clock.idle_since + self.options.idle <= now => return WriterTask::Mark,
                     None => Some(clock.idle_since + self.options.idle),
                 }
             };
@@ -473,7 +478,7 @@ impl Shared {
         state.busy = true;
         state.wanted = 0;
         self.room.notify_all();
-        Work::Group(group)
+        WriterTask::Group(group)
     }
 
     fn publish(&self, w: &Writer) {

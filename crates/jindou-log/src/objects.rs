@@ -104,7 +104,7 @@ async fn get(store: Arc<dyn ObjectStore>, key: Key, limit: u64) -> object_store:
 fn no_appending() -> io::Error {
     io::Error::new(
         io::ErrorKind::Unsupported,
-        "objects are written once and whole",
+        "objects are written once and as a whole",
     )
 }
 

@@ -24,10 +24,10 @@ pub struct Options {
     pub durability: Durability,
     /// A file that is that long is continued by a new one.
     pub file_bytes: u64,
-    /// With [`Durability::Batch`] a file grows by so many bytes at a time, zeros at first: a sync that finds length and
+    /// With [`Durability::Batch`] a file grows by this many bytes at a time, zeros at first: a sync that finds length and
     /// blocks as they were has no metadata to write. 0: by what is written.
     pub lengthen_bytes: u64,
-    /// Records of so many bytes may wait; [`crate::Log::append`] blocks beyond, unless nothing waits.
+    /// Records of this many bytes may wait; [`crate::Log::append`] blocks beyond, unless nothing waits.
     pub queue_bytes: usize,
     /// No group gets larger by a second record.
     pub group_bytes: usize,

@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 /// The parts of an epoch's log with all records after `after` that last: up to the group of record `acknowledged`, which
-/// somebody was told of, or, if that is not known, as far as the log itself proves that they are durable. The log may be in use.
+/// a caller was told of, or, if that is not known, as far as the log itself proves that they are durable. The log may be in use.
 ///
 /// # Errors
 /// [`Error::Store`] for damage, with its place; [`Error::Io`]. Of a log that is in use either may go away when it is tried again.

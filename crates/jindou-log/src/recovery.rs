@@ -52,19 +52,19 @@ impl std::fmt::Display for Recovery {
         if self.skipped > 0 {
             write!(
                 f,
-                "; passed over {} that the base has",
+                "; skipped {} that the base already has",
                 plural(self.skipped, "record")
             )?;
         }
         if self.rewritten > 0 {
             write!(
                 f,
-                "; wrote {} again, not known to be durable",
+                "; rewrote {} not known to be durable",
                 plural(self.rewritten, "record")
             )?;
         }
         if let Some(cut) = &self.cut {
-            write!(f, "; cut a torn tail: {cut}")?;
+            write!(f, "; truncated a torn tail: {cut}")?;
         }
         if let Some(why) = &self.read_only {
             write!(f, "; {why}")?;
@@ -267,7 +267,7 @@ pub fn replay(
     Ok(found)
 }
 
-/// True if a file names a successor that was made after the files were listed: it is then no damage that nobody saw it.
+/// True if a file names a successor that was made after the files were listed: it is then no damage that nothing saw it.
 fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)

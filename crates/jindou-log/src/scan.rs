@@ -79,8 +79,9 @@ impl Stop {
                     false => format!(", byte {}", d.offset),
                 };
                 Error::Store(format!(
-                    "the log is damaged: {}{byte}: {}. Nothing was changed. Updates that were acknowledged are in \
-                     what cannot be read: restore the store from a backup, or bring back the file as it was",
+                    "the log is damaged: {}{byte}: {}. Nothing was changed. The unreadable part has \
+                        acknowledged updates: restore the store from a backup, or put the file back as it \
+                        was",
                     files.path(&d.file).display(),
                     d.what
                 ))
@@ -173,7 +174,7 @@ pub(crate) fn chain(
         };
         let (head, check) = FileHead::read(&bytes).map_err(|what| damage(&name, 0, what))?;
         if (head.epoch, head.sequence) != (epoch, sequence) {
-            return Err(damage(&name, 0, "the file has another file's name").into());
+            return Err(damage(&name, 0, "the file's name does not match its contents").into());
         }
         if head.previous.is_some_and(|p| p.sequence >= sequence) {
             return Err(damage(&name, 0, "the file continues itself").into());
@@ -195,7 +196,7 @@ pub(crate) fn chain(
         && oldest.head.first > after.saturating_add(1)
     {
         let what = format!(
-            "the log begins at record {}, and the store needs those from {} on",
+            "the log begins at record {}, but the store needs records from {} on",
             oldest.head.first,
             after.saturating_add(1)
         );
@@ -226,7 +227,7 @@ pub struct Cut {
     pub offset: u64,
     /// How many are, to the file's end.
     pub bytes: u64,
-    /// Whole records behind the first one that is missing; none of them was durable.
+    /// Whole records after the first one that is missing; none of them was durable.
     pub records: u64,
 }
 
@@ -275,7 +276,7 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
             .ok()
             .and_then(|l| file.get(..l))
             .ok_or_else(|| {
-                let what = format!("the file ends here, and had {} bytes", s.length);
+                let what = format!("the file ends here, but had {} bytes", s.length);
                 damage(name, file.len() as u64, what)
             })?,
     };
@@ -297,7 +298,7 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
             Found::Group(group) => {
                 let records = group.records();
                 let records =
-                    records.ok_or_else(|| wrong(at, "a group has other records than it says"))?;
+                    records.ok_or_else(|| wrong(at, "group header does not match its records"))?;
                 if group.first != w.next || group.chain != w.chain {
                     return Err(wrong(at, "a group does not continue the one before it"));
                 }
@@ -392,7 +393,7 @@ impl Report {
 /// newest file is there. Changes nothing; the log may be in use, and then its newest groups may show as a torn tail.
 ///
 /// # Errors
-/// If the folder or a file cannot be read. Damage is no error but in the report.
+/// If the folder or a file cannot be read. Damage is not an error but in the report.
 pub fn check(files: &dyn Files) -> Result<Report> {
     check_all(files, None)
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A record and its number.
 pub(crate) type Record = (u32, Vec<u8>);
 
-/// Why the log does not take records; given to everybody who waits.
+/// Why the log does not take records; given to everyone who waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub path: PathBuf,
@@ -92,8 +92,8 @@ pub(crate) struct Writer {
     pub next: u32,
     /// The names of files that recovery found could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
-    /// Records behind this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
-    pub end_unsaid_after: Option<u32>,
+    /// Records after this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
+    pub end_unrecorded_after: Option<u32>,
     pub broken: Option<Failure>,
     /// The next group begins a new file.
     pub roll: bool,
@@ -118,7 +118,7 @@ impl Writer {
             unsynced_bytes: 0,
             next: 0,
             names_unsynced_after: None,
-            end_unsaid_after: None,
+            end_unrecorded_after: None,
             broken: None,
             roll: false,
             current: None,
@@ -181,7 +181,7 @@ impl Writer {
                 .map_err(|e| self.failure("", &e))?;
             self.names_unsynced_after = None;
         }
-        if self.end_unsaid_after.is_some() {
+        if self.end_unrecorded_after.is_some() {
             self.know_end()?;
         }
         if self.unsynced.is_empty() || self.sync_current(None) {
@@ -195,7 +195,7 @@ impl Writer {
     pub fn durable_upto(&self) -> u32 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
-        let limits = [self.names_unsynced_after, self.end_unsaid_after];
+        let limits = [self.names_unsynced_after, self.end_unrecorded_after];
         limits.into_iter().flatten().fold(known, u32::min)
     }
 
@@ -278,8 +278,9 @@ impl Writer {
                 self.broken = Some(Failure {
                     path: self.files.path(&c.name),
                     kind: io::ErrorKind::NotFound,
-                    what: "the log file was removed or replaced while it was in use. What was acknowledged is in \
-                           memory still: merge or back up this store before it is stopped; updates are refused until then"
+                    what: "the log file was removed or replaced while in use. Acknowledged updates are \
+                        still in memory: merge or back up this store before stopping it; updates are \
+                        refused until then"
                         .into(),
                     stays: true,
                 });
@@ -293,7 +294,7 @@ impl Writer {
         }
     }
 
-    /// Never writes to the current file again, but to cut off what nobody was told to be there: it takes room, and
+    /// Never writes to the current file again, but to cut off what no caller was told to be there: it takes room, and
     /// would come back if the process died now.
     fn give_up_current(&mut self, keep: Option<u64>) {
         if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
@@ -342,7 +343,7 @@ impl Writer {
                     return Ok(());
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // Our own put, whose answer was lost, is passed over: nobody was told that it had succeeded.
+                    // Our own put, whose answer was lost, is passed over: no caller was told that it had succeeded.
                     self.ours(&name)?;
                     self.next_sequence += 1;
                 }
@@ -357,7 +358,7 @@ impl Writer {
         }
     }
 
-    /// Writes down that this file is the newest. After an error nobody was told of anything in it; it goes, unless it may be
+    /// Writes down that this file is the newest. After an error no caller was told of anything in it; it goes, unless it may be
     /// what is written down.
     fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
         let end = End {
@@ -394,7 +395,7 @@ impl Writer {
     /// that died between making a file and saying so. Until it succeeds, the loss of that file would go unnoticed; the next record
     /// goes to a new file, which says so again.
     pub fn know_end(&mut self) -> Result<(), Failure> {
-        if let Some(newest) = self.note_unsaid_end() {
+        if let Some(newest) = self.note_unrecorded_end() {
             // A file whose name may still go must not be said to be there.
             if self.names_unsynced_after.is_some() {
                 return Ok(());
@@ -412,17 +413,17 @@ impl Writer {
                 })?;
             self.end = newest;
         }
-        self.end_unsaid_after = None;
+        self.end_unrecorded_after = None;
         Ok(())
     }
 
     /// Counts the records of the newest file as not durable if its loss would go unnoticed; then gives its sequence number.
-    pub fn note_unsaid_end(&mut self) -> Option<u64> {
+    pub fn note_unrecorded_end(&mut self) -> Option<u64> {
         let newest = self.kept.last()?.sequence;
         if self.end >= newest {
             return None;
         }
-        self.end_unsaid_after = Some(self.newest_first.saturating_sub(1));
+        self.end_unrecorded_after = Some(self.newest_first.saturating_sub(1));
         Some(newest)
     }
 
@@ -443,7 +444,7 @@ impl Writer {
             bytes: length,
         });
         self.next_sequence = head.sequence + 1;
-        self.end_unsaid_after = None;
+        self.end_unrecorded_after = None;
         self.names_unsynced_after = None;
         if self.files.appends() {
             // Without it the next group begins another file.
@@ -475,8 +476,8 @@ impl Writer {
                 let failure = Failure {
                     path: self.files.path(name),
                     kind: io::ErrorKind::AlreadyExists,
-                    what: "another process writes to this log; this one takes no more updates. Stop one of the two and \
-                           open the store again"
+                    what: "another process is writing to this log, so this one accepts no more updates. \
+                        Stop one of the two and reopen the store"
                         .into(),
                     stays: true,
                 };
@@ -491,7 +492,7 @@ impl Writer {
             path: self.files.path(name),
             kind: e.kind(),
             what: format!(
-                "the log cannot be written: {e}. Updates are refused until it can; queries go on"
+                "the log cannot be written: {e}. Updates are refused until it can be; queries still work"
             ),
             stays: false,
         }

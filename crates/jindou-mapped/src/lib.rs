@@ -3,7 +3,7 @@
 //! A read of a mapped page that its file no longer has, or that the disk cannot give, raises SIGBUS, which ends the process.
 //! Here the first file that is mapped installs a handler for it ([`leave_signal_alone`] says otherwise). The handler looks the
 //! address up in a table of mapped files, marks the file as failed, and puts zero pages in its place, so that the read goes on.
-//! Whoever reads such a file must therefore tolerate any content, and ask [`MappedFile::check`] before anything that was read
+//! Readers of such a file must therefore tolerate any content, and ask [`MappedFile::check`] before anything that was read
 //! counts: before an answer is complete, before a change is written. A fault elsewhere goes to the handler that was there
 //! before.
 //!
@@ -59,7 +59,7 @@ impl MappedFile {
         let io = |e| Error::io(path, e);
         let file = private::open(path).map_err(io)?;
         // SAFETY: the mapping is read-only, and the files of a store are never changed in place by its own programs: they are
-        // complete before they are mapped, and replaced by rename. Where somebody else cuts one, or the disk fails, the
+        // complete before they are mapped, and replaced by rename. Where something else cuts one, or the disk fails, the
         // bytes change to zeros under their readers. That those are plain integers, and that each access is
         // bounds-checked against lengths that lie outside the mapping, is what keeps this defined in practice.
         let map = unsafe { Mmap::map(&file) }.map_err(io)?;
@@ -123,12 +123,12 @@ impl MappedFile {
                 )
             }
             _ => format!(
-                "{path} could not be read while it was open: the disk failed, or the file was cut for a time"
+                "{path} could not be read while it was open: the disk failed, or the file was truncated for a time"
             ),
         };
         Error::Store(format!(
-            "{what}; nothing that was read from it since counts: put the file back as it was, or restore the store from a backup, \
-             and open it again"
+            "{what}; discard everything read from it since: put the file back as it was, or restore the \
+                store from a backup, and open it again"
         ))
     }
 

@@ -85,7 +85,7 @@ pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
     let Some(info) = (unsafe { info.as_ref() }) else {
         return false;
     };
-    // One that somebody sent has no address.
+    // One that something sent has no address.
     if !CODES.contains(&info.si_code) {
         return false;
     }
@@ -96,7 +96,7 @@ pub unsafe fn handle_fault(info: *const libc::siginfo_t) -> bool {
     };
     let page = address / page_size() * page_size();
     // The rest of the file at once: after a cut all of it is gone, and page by page there would be too many mappings.
-    // SAFETY: the pages belong to a mapping of ours that somebody is reading, so it stays mapped meanwhile. They are replaced by
+    // SAFETY: the pages belong to a mapping of ours that something is reading, so it stays mapped meanwhile. They are replaced by
     // pages that can be read, and nothing is written to them.
     let zeros = unsafe {
         libc::mmap(
@@ -120,7 +120,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     errno.restore();
 }
 
-/// Hands the signal to who had it before. Where that is the system, the signal's default is set again; the read that faulted then
+/// Hands the signal to the previous handler. Where that is the system, the signal's default is set again; the read that faulted then
 /// ends the process, as it would have.
 fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if let Some(Ok(action)) = BEFORE.get() {
@@ -147,7 +147,7 @@ fn before(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         unsafe {
             let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
             libc::sigaction(signal, &raw const default, ptr::null_mut());
-            // One that somebody sent does not come again by itself.
+            // One that something sent does not come again by itself.
             if sent {
                 libc::raise(signal);
             }

@@ -120,7 +120,7 @@ fn mark(slot: &Slot) {
 #[inline]
 #[must_use]
 pub fn any_failed() -> bool {
-    // The marks are set before the pages are replaced; so they are seen by whoever has read such a page, provided that they
+    // The marks are set before the pages are replaced; so they are seen by every thread that has read such a page, provided that they
     // are read after that.
     fence(Ordering::AcqRel);
     ANY_FAILED.load(Ordering::Acquire)

@@ -15,7 +15,7 @@ pub struct Span {
 
 /// Some quads. `bytes` may be the input text itself: an N-Triples IRI without its closing `>` and a
 /// plain literal without its closing quote already are canonical bytes, so most terms need no copy.
-/// Terms that do (escapes, datatypes) are appended behind the text.
+/// Terms that do (escapes, datatypes) are appended after the text.
 #[derive(Default, Debug)]
 pub struct QuadBatch {
     /// Text and appended terms; at most `u32::MAX` bytes.

@@ -70,10 +70,10 @@ impl Holder {
             Self::OrderBy => "ORDER BY",
             Self::Distinct => "DISTINCT",
             Self::Correlated => "correlated part",
-            Self::Terms => "terms that the query makes",
+            Self::Terms => "terms that the query creates",
             Self::Values => "VALUES",
             Self::Service => "SERVICE",
-            Self::Offload => "the rows of another executor",
+            Self::Offload => "rows of another executor",
             Self::Shards => "lists of other shards",
             Self::Text => "the text and its plan",
         }
@@ -95,9 +95,9 @@ pub struct MemoryBudget {
 
 /// Most bytes that a part takes from its whole in advance: what a small query needs.
 const ADVANCE: u64 = 64 << 10;
-/// A whole that is smaller gives less: one part in so many.
+/// A whole that is smaller gives less: one part in this many.
 const ADVANCE_SHARE: u64 = 1024;
-/// A whole of which more than one part in so many is taken gives nothing in advance: parts that use nothing must not keep others
+/// A whole of which more than one part in this many is taken gives nothing in advance: parts that use nothing must not keep others
 /// from what there is.
 const ADVANCED_SHARE: u64 = 8;
 
@@ -114,7 +114,7 @@ struct BudgetInner {
 }
 
 /// The budget that another one is a part of. Of the part's bytes it has been charged for `advance`, and for what is used above that:
-/// so many small queries at once do not meet at the whole's counters.
+/// this many small queries at once do not meet at the whole's counters.
 #[derive(Debug)]
 struct Whole {
     budget: MemoryBudget,
@@ -122,7 +122,7 @@ struct Whole {
 }
 
 impl Whole {
-    /// Bytes that the whole is charged for where the part uses so many.
+    /// Bytes that the whole is charged for where the part uses this many.
     fn charged(&self, used: u64) -> u64 {
         used.max(self.advance)
     }
@@ -201,7 +201,7 @@ impl MemoryBudget {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Takes bytes that somebody holds already, whether they fit or not, and says which budget they did not fit into. Neither
+    /// Takes bytes that something holds already, whether they fit or not, and says which budget they did not fit into. Neither
     /// allocates nor waits: allocators call it.
     pub(crate) fn take_measured(&self, holder: Holder, bytes: u64) -> Option<Full> {
         if let Some(held) = self.held(holder) {
@@ -218,7 +218,7 @@ impl MemoryBudget {
         self.give_back(bytes);
     }
 
-    /// True if so many more bytes would fit as things are. Takes nothing.
+    /// True if this many more bytes would fit as things are. Takes nothing.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let fits = |b: &Self| b.used().saturating_add(bytes) <= b.inner.limit;
@@ -279,7 +279,7 @@ impl MemoryBudget {
     }
 
     /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
-    /// whole, and what does not fit there is never taken here, so nobody is refused for it. One compare-and-swap for each budget;
+    /// whole, and what does not fit there is never taken here, so no one is refused for it. One compare-and-swap for each budget;
     /// for this one alone while the whole was charged in advance.
     ///
     /// Bytes that are `held` already are taken in any case; the error is the same.
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(whole.used(), 0);
     }
 
-    /// Threads whose charges never fit, beside threads whose charges always do.
+    /// Threads whose charges never fit, alongside threads whose charges always do.
     fn nobody_is_refused_for_others(big: &MemoryBudget, small: &MemoryBudget, fits: u64) {
         const ROUNDS: usize = 200_000;
         std::thread::scope(|scope| {

@@ -109,7 +109,7 @@ impl CancelToken {
         self.flag.is_set.load(Ordering::Relaxed)
     }
 
-    /// True once cancelled or past the deadline. Neither allocates nor waits, and asks nobody else: allocators call it.
+    /// True once cancelled or past the deadline. Neither allocates nor waits, and asks nothing else: allocators call it.
     pub(crate) fn is_over(&self) -> bool {
         self.is_cancelled() || self.deadline.is_some_and(|(at, _)| Instant::now() >= at)
     }

@@ -1,4 +1,4 @@
-//! Bytes that somebody holds of a budget, and memory that goes back to the system.
+//! Bytes that something holds of a budget, and memory that goes back to the system.
 
 use crate::{Holder, MemoryBudget, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +58,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Says that so many more are held.
+    /// Says that this many more are held.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -79,7 +79,7 @@ pub const WORTH_TRIMMING: u64 = 16 << 20;
 const APART: u64 = 100;
 
 /// Gives free memory back to the system, if the last time was a moment ago. Allocators keep what is freed for the next
-/// allocation, which after a query of hundreds of megabytes is memory that nobody has. Some milliseconds a gigabyte.
+/// allocation, which after a query of hundreds of megabytes is memory that no one can use. Some milliseconds a gigabyte.
 pub fn trim() {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -106,7 +106,7 @@ fn release_free_pages() {
 fn release_free_pages() {}
 
 /// Sets the allocator up for a server: large pieces go back to the system as soon as they are freed, whatever was freed before,
-/// and threads share a few heaps instead of having some each, whose free pages nobody else could use. To be called once, before
+/// and threads share a few heaps instead of having some each, whose free pages nothing else could use. To be called once, before
 /// threads start.
 pub fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -11,9 +11,9 @@ use std::ops::Range;
 pub enum DiagnosticKind {
     /// A token that cannot stand there.
     Unexpected,
-    /// A character or an escape that is no part of SPARQL.
+    /// A character or an escape that is not part of SPARQL.
     Character,
-    /// A word that is no keyword.
+    /// A word that is not a keyword.
     UnknownWord,
     /// A bracket without its partner.
     Bracket,
@@ -74,7 +74,7 @@ pub struct Suggestion {
 pub struct Replacement {
     /// First byte that goes.
     pub start: usize,
-    /// Behind the last byte that goes; `start` for an insertion.
+    /// After the last byte that goes; `start` for an insertion.
     pub end: usize,
     /// Text that comes instead.
     pub with: String,
@@ -89,7 +89,7 @@ pub struct Diagnostic {
     pub message: String,
     /// First byte.
     pub start: usize,
-    /// Behind the last byte.
+    /// After the last byte.
     pub end: usize,
     /// Line of the first character.
     pub line: u64,
@@ -97,7 +97,7 @@ pub struct Diagnostic {
     pub column: u64,
     /// Line of the end.
     pub end_line: u64,
-    /// Column behind the last character.
+    /// Column after the last character.
     pub end_column: u64,
     /// The token that stands there, as a person would say it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,7 +236,7 @@ impl Diagnostics {
         self.0.iter().all(|d| d.kind == DiagnosticKind::Function)
     }
 
-    /// The line above all faults: whether the text is no SPARQL, or cannot be run here.
+    /// The line above all faults: whether the text is not SPARQL, or cannot be run here.
     #[doc(hidden)]
     #[must_use]
     pub fn headline(&self) -> &'static str {
@@ -356,7 +356,7 @@ fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
         }
     }
     if !marks.contains('^') {
-        // A place between characters, or behind the last one.
+        // A place between characters, or after the last one.
         let at = text[first..start]
             .chars()
             .fold(usize::from(first > from), |n, c| {

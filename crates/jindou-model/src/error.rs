@@ -135,10 +135,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A query for which a GPU was demanded did not run there, for this reason.
-    #[error("not supported: a query on a GPU: {0}")]
+    #[error("not supported on a GPU: {0}")]
     Gpu(String),
-    /// The format of an RDF document is not known: its name does not say it, and nobody else did.
-    #[error("{name}: its name does not say its RDF format, and no format was given")]
+    /// The format of an RDF document is not known: its name does not say it, and nothing else did.
+    #[error("{name}: cannot tell the RDF format from the name, and no format was given")]
     UnknownFormat {
         /// Name of the document.
         name: String,
@@ -147,13 +147,13 @@ pub enum Error {
     #[error("{0}")]
     Store(String),
     /// A store that is not there.
-    #[error("there is no store at {}", .path.display())]
+    #[error("no store at {}", .path.display())]
     NoStore {
         /// The path where one was looked for.
         path: PathBuf,
     },
     /// A store that is there already and was not to be replaced.
-    #[error("there is a store at {} already", .path.display())]
+    #[error("a store already exists at {}", .path.display())]
     StoreExists {
         /// Its path.
         path: PathBuf,
@@ -180,7 +180,7 @@ pub enum Error {
         /// Whether it may be asked at all.
         allowed: bool,
     },
-    /// A document that a LOAD names may not be read, cannot be reached, or is no RDF.
+    /// A document that a LOAD names may not be read, cannot be reached, or is not RDF.
     #[error("LOAD <{iri}>: {message}")]
     Document {
         /// Its IRI.
@@ -198,11 +198,11 @@ pub enum Error {
         /// Description of the failure.
         message: String,
     },
-    /// Somebody cancelled.
+    /// Someone cancelled.
     #[error("cancelled")]
     Cancelled,
     /// The receiving end went away (a closed pipe).
-    #[error("the reader of the results went away")]
+    #[error("the reader of the results disconnected")]
     SinkClosed,
     /// A bug of ours; the message is for the report.
     #[error("internal error: {0} (please report it)")]

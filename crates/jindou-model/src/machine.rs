@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(with("max\n", "3221225472\n", "max\n"), 3 * GIB);
         assert_eq!(with("max\n", "max\n", "4294967296"), 4 * GIB);
         assert_eq!(with("max\n", "max\n", "max\n"), 16 * GIB);
-        // More than the machine has, nothing at all, and what is no number.
+        // More than the machine has, nothing at all, and what is not a number.
         assert_eq!(with("68719476736\n", "0\n", "-1\n"), 16 * GIB);
         assert_eq!(with("99999999999999999999\n", "much", ""), 16 * GIB);
     }

@@ -24,19 +24,20 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with [`options`], and says what is wrong with what is no file.
+/// Opens a file with [`options`], and says what is wrong with what is not a file.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |what: &str| {
-        let why = format!("{what}, where a file of its own is wanted; move it away");
+        let why =
+            format!("{what}, where Jindou needs a regular file of its own; move it elsewhere");
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     };
     match options.open(path) {
         Ok(file) if file.metadata()?.is_file() => Ok(file),
-        Ok(_) => refused("it is no regular file"),
+        Ok(_) => refused("it is not a regular file"),
         Err(e) => match std::fs::symlink_metadata(path) {
             _ if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
             Ok(there) if there.is_symlink() => refused("it is a symbolic link"),
-            Ok(there) if !there.is_file() => refused("it is no regular file"),
+            Ok(there) if !there.is_file() => refused("it is not a regular file"),
             _ => Err(e),
         },
     }
@@ -45,7 +46,7 @@ fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
 /// Opens a file for reading. A symbolic link is followed.
 ///
 /// # Errors
-/// As the file system says; also if it is no regular file: nothing is waited for then.
+/// As the file system says; also if it is not a regular file: nothing is waited for then.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -56,7 +57,7 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
         t if t.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         )),
     }
 }
@@ -173,7 +174,7 @@ mod tests {
                 create_new(at(name)),
             ] {
                 let e = made.unwrap_err().to_string();
-                let told = e.contains("symbolic link") || e.contains("no regular file");
+                let told = e.contains("symbolic link") || e.contains("not a regular file");
                 assert!(told || e.contains("exists"), "{name}: {e}");
             }
             assert!(write(at(name), "text").is_err());

@@ -1,4 +1,4 @@
-//! The frame of a command: a quiet end when nobody reads on, and errors as exit statuses.
+//! The frame of a command: a quiet end when the reader is gone, and errors as exit statuses.
 
 use crate::Error;
 

@@ -5,7 +5,7 @@
 //! what does not fit is charged all the same, and remembered: every loop of such work asks [`is_over`] or [`look`], and gives up. Between
 //! two looks it allocates little, or large pieces that it has not written to yet.
 //!
-//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [beside these charges](Scope::beside_charges): what it
+//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [alongside these charges](Scope::beside_charges): what it
 //! charges to the same budget stands against what it allocates, so that the scope charges what was forgotten.
 
 use crate::budget::Full;
@@ -22,12 +22,12 @@ const CLOCK: usize = 1 << 20;
 
 /// Bytes that reading and planning a text take for each of its bytes, where nothing is measured: more than nearly all texts do.
 const FACTOR: u64 = 256;
-/// Bytes that any text takes beside.
+/// Bytes that any text takes besides.
 const LEAST: u64 = 16 << 10;
 /// Of what was charged by length, the share that is kept for what was made.
 const KEPT_SHARE: u64 = 8;
 
-/// Reasons why a scope is over, in [`Shared::over`].
+/// Reasons why a scope is over, in [`ScopeShared::over`].
 const GOING: u8 = 0;
 const ENDED: u8 = 1;
 const FULL: u8 = 2;
@@ -36,11 +36,11 @@ const WHOLE_FULL: u8 = 3;
 /// Work for one query, on one thread or several, whose memory is measured and whose time is limited. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    shared: Arc<Shared>,
+    shared: Arc<ScopeShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ScopeShared {
     budget: MemoryBudget,
     holder: Holder,
     cancel: CancelToken,
@@ -59,7 +59,7 @@ struct Shared {
 /// Place of a thread.
 struct Local {
     /// The scope that the thread is inside; null outside of all. Points into an [`Arc`] that lives until the thread has left.
-    scope: Cell<*const Shared>,
+    scope: Cell<*const ScopeShared>,
     /// Bytes that the scope does not know of.
     pending: Cell<isize>,
     /// Bytes allocated since the last look at the clock.
@@ -113,7 +113,7 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     });
 }
 
-/// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about everybody's.
+/// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about every client's.
 #[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
@@ -165,13 +165,13 @@ impl Local {
 
 /// Stay of a thread in a scope, or outside of all. Dropped on the thread that made it, in the reverse order: it never leaves [`inside`].
 struct Stay {
-    scope: *const Shared,
+    scope: *const ScopeShared,
     pending: isize,
     work: usize,
 }
 
 impl Stay {
-    fn begin(scope: *const Shared) -> Self {
+    fn begin(scope: *const ScopeShared) -> Self {
         LOCAL.with(|local| Self {
             scope: local.scope.replace(scope),
             pending: local.pending.take(),
@@ -191,7 +191,7 @@ impl Drop for Stay {
     }
 }
 
-fn inside<T>(scope: *const Shared, run: impl FnOnce() -> T) -> T {
+fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     if LOCAL.with(|local| local.scope.get()) == scope {
         return run();
     }
@@ -199,7 +199,7 @@ fn inside<T>(scope: *const Shared, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs something whose allocations are nobody's: what is charged otherwise, or outlives the query.
+/// Runs something whose allocations are charged to no scope: what is charged otherwise, or outlives the query.
 pub fn outside<T>(run: impl FnOnce() -> T) -> T {
     inside(ptr::null(), run)
 }
@@ -213,7 +213,7 @@ pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// Runs something that takes so many bytes beside those that it allocates, such as a thread's stack.
+/// Runs something that takes so many bytes alongside those that it allocates, such as a thread's stack.
 pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let Some(scope) = Scope::current() else {
         return run();
@@ -235,18 +235,18 @@ fn clamped(bytes: u64) -> isize {
     bytes.min(1 << 50) as isize
 }
 
-fn with_current<T>(ask: impl FnOnce(&Shared) -> T) -> Option<T> {
+fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     let scope = LOCAL.with(|local| local.scope.get());
     // SAFETY: as in `Local::tell`.
     let shared = unsafe { scope.as_ref() };
     shared.map(ask)
 }
 
-/// True once the scope that the thread is inside has no memory or no time left, or nobody wants its result. Reads the clock (about 25 ns).
+/// True once the scope that the thread is inside has no memory or no time left, or its result is no longer wanted. Reads the clock (about 25 ns).
 /// Whoever sees it leaves out what is still to do; the work ends with [`look`], which says why.
 #[must_use]
 pub fn is_over() -> bool {
-    with_current(Shared::is_over).unwrap_or(false)
+    with_current(ScopeShared::is_over).unwrap_or(false)
 }
 
 /// [`is_over`] without a look at the clock, which the allocator takes every mebibyte. For loops whose every round may allocate much, and seldom
@@ -263,13 +263,13 @@ pub fn was_over() -> bool {
 /// [`Error::Limit`] and [`Error::Busy`] when there is no memory left, of the query's or of all queries', and those of
 /// [`CancelToken::check`].
 pub fn look() -> Result<()> {
-    with_current(Shared::look).unwrap_or(Ok(()))
+    with_current(ScopeShared::look).unwrap_or(Ok(()))
 }
 
 /// Asks for room before a large piece is allocated and written to.
 ///
 /// # Errors
-/// As [`look`], also when there is no room for so many bytes more.
+/// As [`look`], also when there is no room for this many bytes more.
 pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
@@ -301,7 +301,7 @@ pub fn is_measured() -> bool {
             &MemoryBudget::unlimited(),
             &CancelToken::new(),
         );
-        // The compiler must not see that nobody uses it.
+        // The compiler must not see that nothing uses it.
         let piece = probe.run(|| std::hint::black_box(Box::new(std::hint::black_box(0u64))));
         let seen = probe.bytes() > 0;
         drop(piece);
@@ -315,7 +315,7 @@ impl Scope {
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ScopeShared {
                 budget: budget.clone(),
                 holder,
                 cancel: cancel.clone(),
@@ -337,7 +337,7 @@ impl Scope {
         scope
     }
 
-    /// A scope for reading and planning a text of so many bytes. Where nothing is measured, it charges 256 times as much, which is more than
+    /// A scope for reading and planning a text of this many bytes. Where nothing is measured, it charges 256 times as much, which is more than
     /// nearly all texts take, and an eighth of that for what [`make`](Self::make) gives.
     ///
     /// # Errors
@@ -432,7 +432,7 @@ impl Scope {
     }
 }
 
-impl Shared {
+impl ScopeShared {
     /// Takes or gives back bytes. Called inside the allocator.
     fn add(&self, bytes: isize) {
         if bytes == 0 {
@@ -502,14 +502,14 @@ impl Shared {
         if self.budget.has_room(bytes) {
             return Ok(());
         }
-        // Charged and given back: the refusal is the one that anybody gets.
+        // Charged and given back: the refusal is the one that anyone gets.
         self.budget.charge_for(self.holder, bytes)?;
         self.budget.release_for(self.holder, bytes);
         Ok(())
     }
 }
 
-impl Drop for Shared {
+impl Drop for ScopeShared {
     fn drop(&mut self) {
         let held = u64::try_from(*self.net.get_mut()).unwrap_or(0);
         self.budget.return_measured(self.holder, held);

@@ -149,7 +149,7 @@ impl FileBlocks {
         if buf.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "the file became shorter while it was read",
+                "the file shrank while it was being read",
             ));
         }
         Ok(got)

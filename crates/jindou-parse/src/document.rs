@@ -117,8 +117,8 @@ struct Reading<'a> {
 type SharedTail = Rc<RefCell<Tail>>;
 
 impl Reading<'_> {
-    /// Turtle: after a bad statement a lenient run goes on behind the next line that ends in a dot, and after a string that is still open at the
-    /// end of its line behind that, with the prefixes and base that were in force.
+    /// Turtle: after a bad statement a lenient run goes on after the next line that ends in a dot, and after a string that is still open at the
+    /// end of its line after that, with the prefixes and base that were in force.
     fn turtle(&mut self, opened: Opened) -> Result<()> {
         let mut parser = TurtleParser::new();
         if let Some(base) = &self.document.base {
@@ -369,7 +369,7 @@ impl Reading<'_> {
         self.run.bad(self.document.number, offset, |_| describe())
     }
 
-    /// Counts what is behind the place where a document is given up. Reads it once more; what cannot be read is not counted.
+    /// Counts what is after the place where a document is given up. Reads it once more; what cannot be read is not counted.
     fn give_up(&self, offset: u64) -> Result<()> {
         let counter = Arc::default();
         let document = self.document;

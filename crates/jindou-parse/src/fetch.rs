@@ -15,12 +15,12 @@ pub enum Document {
     Text(Arc<[u8]>, Format, Option<String>),
 }
 
-/// Finds the documents that requests name. What may be read is its to say: a request's text comes from anybody.
+/// Finds the documents that requests name. What may be read is its to say: a request's text comes from anyone.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// Fetches the document of an IRI.
     ///
     /// # Errors
-    /// [`Error::Document`] when it may not be read, cannot be reached, or is no RDF; [`Error::Limit`] when the budget has no
+    /// [`Error::Document`] when it may not be read, cannot be reached, or is not RDF; [`Error::Limit`] when the budget has no
     /// room for it; [`Error::Timeout`], [`Error::Cancelled`].
     ///
     /// [`Error::Document`]: jindou_model::Error::Document

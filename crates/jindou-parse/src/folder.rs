@@ -44,13 +44,16 @@ pub(crate) fn folder(
             }
         } else if let (Some(format), compression) = from_name(&path) {
             if is_other_xml(&path, compression) {
-                pass_over("in .xml that is no RDF/XML".into(), path);
+                pass_over("in .xml that is not RDF/XML".into(), path);
             } else {
                 found.push((Origin::File(path), format, compression, graph.to_vec()));
             }
         } else {
             let why = match path.extension() {
-                Some(e) => format!("in .{}, which no RDF format has", e.to_string_lossy()),
+                Some(e) => format!(
+                    "in .{}, which is not the extension of an RDF format",
+                    e.to_string_lossy()
+                ),
                 None => "without an extension".into(),
             };
             pass_over(why, path);
@@ -74,7 +77,7 @@ pub(crate) fn folder(
 const SNIFFED: usize = 64 << 10;
 
 /// True for a file called `.xml`, which may be anything, whose beginning does not mention RDF's namespace. What cannot be
-/// read, or is no UTF-8, is not judged.
+/// read, or is not UTF-8, is not judged.
 fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = match compression {

@@ -152,7 +152,7 @@ pub(crate) fn open(
             true => "it is empty".to_owned(),
             false => format!("its content is not {name}"),
         };
-        let e = format!("its name says {name}, {content}; rename it or compress it");
+        let e = format!("its name says {name}, but {content}; rename it or compress it");
         return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, Damaged(e))));
     }
     let reader = Cursor::new(head).chain(raw);
@@ -172,7 +172,7 @@ pub(crate) fn open(
 /// The mark that some editors put in front of UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions behind it stay.
+/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions after it stay.
 pub(crate) fn blank_mark(start: &mut [u8]) {
     if start.starts_with(MARK) {
         start[..MARK.len()].fill(b' ');
@@ -282,10 +282,12 @@ impl Read for Compressed {
             let read = self.source.read.load(Ordering::Relaxed);
             let why = match e.kind() {
                 io::ErrorKind::UnexpectedEof => {
-                    format!("the {name} data breaks off at its end (byte {read}): it was cut, so get or compress it anew")
+                    format!(
+                        "the {name} data is truncated (at byte {read}); fetch or compress it again"
+                    )
                 }
                 _ => format!(
-                    "the {name} data is damaged, or something else follows it, before byte {read}: {e}"
+                    "the {name} data is damaged, or followed by other data, before byte {read}: {e}"
                 ),
             };
             io::Error::new(io::ErrorKind::InvalidData, Damaged(why))

@@ -77,7 +77,7 @@ impl Meter {
                 _ if parts > text => because(
                     e,
                     format!(
-                        "a list, context or collection has {tokens} parts and does not end yet"
+                        "a list, context or collection has {tokens} parts and has not ended yet"
                     ),
                 ),
                 _ => no_room(e, since),
@@ -122,7 +122,7 @@ impl Meter {
 /// The budget's refusal, with what was too long.
 pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     let long = format!(
-        "a literal, comment, line or name has {} MiB and does not end yet",
+        "a literal, comment, line or name has {} MiB and has not ended yet",
         bytes >> 20
     );
     because(error, long)

@@ -105,7 +105,7 @@ impl std::fmt::Display for BadStatement {
 pub struct Rest {
     /// Documents.
     pub documents: u64,
-    /// Bytes behind the error, decompressed.
+    /// Bytes after the error, decompressed.
     pub bytes: u64,
     /// XML elements that begin in those, of documents in RDF/XML: each is a vertex or a statement.
     pub elements: u64,
@@ -147,7 +147,7 @@ impl Skipped {
                 }
                 _ => writeln!(out, "{bad}"),
             };
-            written.map_err(|e| Error::io("the file of errors", e))?;
+            written.map_err(|e| Error::io("the error file", e))?;
         }
         drop(all);
         let mut first = sync::lock(&self.first);

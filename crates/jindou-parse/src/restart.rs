@@ -1,4 +1,4 @@
-//! Going on behind a bad Turtle statement.
+//! Going on after a bad Turtle statement.
 
 use crate::input::{self, LineCounter, Opened, Origin};
 use jindou_model::{Error, Result};
@@ -42,7 +42,7 @@ impl Restart {
         })
     }
 
-    /// The position right behind the first line end, at `offset` or later, before which there is a
+    /// The position right after the first line end, at `offset` or later, before which there is a
     /// dot: where the statement that is bad at `offset` probably ends.
     pub(crate) fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
         // The error may be the line end itself, as of an unclosed string: look at what is before.
@@ -67,7 +67,7 @@ impl Restart {
         Ok(found)
     }
 
-    /// The position behind the line in which a string began that does not end in it, if the error at `offset` is one: what follows are statements,
+    /// The position after the line in which a string began that does not end in it, if the error at `offset` is one: what follows are statements,
     /// or looks like some and is named when it is none. `at_end` says that the document ended in it.
     pub(crate) fn after_open_string(&mut self, offset: u64, at_end: bool) -> Result<Option<u64>> {
         let (mut first, mut at, mut found) = (None, offset, None);

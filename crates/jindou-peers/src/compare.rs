@@ -157,7 +157,7 @@ impl Entrant {
         }
     }
 
-    /// Makes an engine that may be busy with a query nobody waits for ready for the next.
+    /// Makes an engine that may be busy with a query nothing waits for ready for the next.
     fn restart(&mut self, say: &mut dyn FnMut(&str)) {
         say(&format!("{}: starting anew", self.report.about.name));
         self.report.serving = self.report.serving.max(self.engine.memory());

@@ -72,7 +72,7 @@ pub enum Failure {
     /// The engine answered with an error.
     #[error("{0}")]
     Refused(String),
-    /// The connection or the process broke; the engine must be started anew.
+    /// The connection or the process broke; the engine must be started again.
     #[error("{0}")]
     Broken(String),
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Accepts TSV first; Virtuoso and the others then choose it.
 const TSV: &str = "text/tab-separated-values";
 const JSON: &str = "application/sparql-results+json";
-/// For CONSTRUCT and DESCRIBE. Whoever has no N-Triples answers with Turtle, of which it is a part.
+/// For CONSTRUCT and DESCRIBE. An engine without N-Triples answers with Turtle, of which it is a part.
 const TRIPLES: &str = "application/n-triples, text/turtle;q=0.5";
 
 /// A SPARQL endpoint.
@@ -17,7 +17,7 @@ const TRIPLES: &str = "application/n-triples, text/turtle;q=0.5";
 pub struct Endpoint {
     agent: ureq::Agent,
     url: String,
-    /// Form fields sent beside the query.
+    /// Form fields sent alongside the query.
     fields: Vec<(String, String)>,
     piece: Vec<u8>,
 }

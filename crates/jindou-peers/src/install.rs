@@ -25,7 +25,7 @@ enum Registry {
         package: &'static str,
         program: &'static str,
     },
-    /// Packages of Debian, unpacked beside the system and not installed into it. Those before the bar have the pinned version.
+    /// Packages of Debian, unpacked next to the system and not installed into it. Those before the bar have the pinned version.
     Debian {
         packages: &'static [&'static str],
         libraries: &'static [&'static str],
@@ -107,7 +107,7 @@ impl Peer {
             .find(|p| p.name == plain.unwrap_or(name))
             .ok_or_else(|| {
                 Error::Engine(format!(
-                    "there is no peer '{name}'; there are {}, duckdb-text",
+                    "unknown engine '{name}'; use one of {}, duckdb-text",
                     PEERS.map(|p| p.name).join(", ")
                 ))
             })

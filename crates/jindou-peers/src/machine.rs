@@ -14,7 +14,7 @@ pub struct Machine {
     pub memory: u64,
     /// Kernel and distribution.
     pub system: String,
-    /// Load average of the last minute when the comparison began: above 0.3 somebody else was working too.
+    /// Load average of the last minute when the comparison began: above 0.3 something else was working too.
     pub load_before: f64,
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a process tree: short beside a load, and a look costs some 50 µs.
+/// Between two looks at a process tree: short compared with a load, and a look costs some 50 µs.
 const LOOK: Duration = Duration::from_millis(50);
 /// While queries are timed, looks must not take a core from the engine.
 const RARE_LOOK: Duration = Duration::from_millis(1000);
@@ -143,7 +143,7 @@ impl Running {
                 Ok(None) => {}
                 Err(e) => return Err(Error::io(&self.program, e)),
             }
-            // Short beside any load that is worth timing.
+            // Short compared with any load that is worth timing.
             std::thread::sleep(Duration::from_millis(2));
         };
         let memory = Memory {

@@ -122,7 +122,7 @@ fn many() {
         statistics.sets.len()
     );
     drop(quads);
-    // The allocator tidies up after so much was freed; that is not planning.
+    // The allocator tidies up after this much was freed; that is not planning.
     let warm = query(&mut rng, &sets, "star of frequent predicates", 12);
     assert!(parse(&warm).is_ok_and(|q| plan(&q, &snapshot, &PlanOptions::default()).is_ok()));
     for shape in [

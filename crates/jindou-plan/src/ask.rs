@@ -8,10 +8,10 @@ use jindou_store::Graph;
 use jindou_syntax::algebra::{Expression, Function, Variable};
 use std::sync::Arc;
 
-/// Ids of an index at most that an exploration starts at. More are no start that a plan should hold; the condition is still
+/// Ids of an index at most that an exploration starts at. More are not a start that a plan should hold; the condition is still
 /// tested by the index.
 const MOST_IDS: usize = 1 << 16;
-/// One id in so many of a graph's: with more, starting at them narrows too little.
+/// One id in this many of a graph's: with more, starting at them narrows too little.
 const SHARE: u32 = 4;
 /// Calls inside calls at most.
 const MAX_DEPTH: usize = 8;

@@ -16,7 +16,7 @@ pub(crate) enum Compiled {
     True,
     /// No row passes, and why.
     False(String),
-    /// The slot is one of these ids, sorted by nobody.
+    /// The slot is one of these ids, sorted by nothing else.
     OneOf(Slot, Vec<u32>),
     /// Test it when its slots are bound.
     Test(Condition),
@@ -90,7 +90,7 @@ impl Compiler<'_> {
             _ => return None,
         };
         Some(if ids.is_empty() {
-            Compiled::False("a FILTER asks for a term that the store does not have".into())
+            Compiled::False("a FILTER needs a term that the store does not have".into())
         } else {
             Compiled::OneOf(slot, ids)
         })

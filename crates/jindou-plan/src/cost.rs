@@ -19,7 +19,7 @@ pub(crate) const PATH: f64 = 20.0;
 /// A call to another endpoint.
 pub(crate) const SERVICE: f64 = 50e6;
 
-/// Rows of a join on so many keys: each row of the larger side is taken to find the rows of the smaller that an
+/// Rows of a join on this many keys: each row of the larger side is taken to find the rows of the smaller that an
 /// even spread over its distinct values gives.
 pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     if keys == 0 {
@@ -37,7 +37,7 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
 /// The share of pairs for which `<` or its like is guessed to be true.
 const IN_ORDER: f64 = 0.33;
 
-/// Rows and own cost of a join on so many shared slots, and by these comparisons or one of so many. It holds the right side.
+/// Rows and own cost of a join on this many shared slots, and by these comparisons or one of this many. It holds the right side.
 pub(crate) fn matching(
     kind: JoinKind,
     left: f64,
@@ -71,7 +71,7 @@ pub(crate) fn matching(
     (survivors(kind, left, matched), own + found * OUT * 4.0)
 }
 
-/// Rows of a join in which so many pairs match.
+/// Rows of a join in which this many pairs match.
 fn survivors(kind: JoinKind, left: f64, matched: f64) -> f64 {
     match kind {
         JoinKind::Inner => matched,
@@ -82,7 +82,7 @@ fn survivors(kind: JoinKind, left: f64, matched: f64) -> f64 {
     }
 }
 
-/// Rows and own cost of running an inner part that finds so many rows for all outer rows together.
+/// Rows and own cost of running an inner part that finds this many rows for all outer rows together.
 pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
     let rows = match kind {
         ApplyKind::Inner => found,
@@ -94,7 +94,7 @@ pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
     (rows, (outer + found) * OUT * 4.0)
 }
 
-/// Groups of so many rows.
+/// Groups of this many rows.
 pub(crate) fn groups(rows: f64, keys: usize) -> f64 {
     if keys == 0 { 1.0 } else { rows.sqrt() }
 }

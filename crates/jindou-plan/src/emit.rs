@@ -127,7 +127,7 @@ impl<'a> Emitter<'a> {
                 let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
                 (
                     StartSource::IdFilter,
-                    format!("fewest to begin with: ?{} {why}", self.name(slot)),
+                    format!("fewest starting points: ?{} {why}", self.name(slot)),
                 )
             }
             Source::Keys(e, direction) => {
@@ -138,7 +138,7 @@ impl<'a> Emitter<'a> {
                 };
                 let graph = edge.graph_ref(self.model.resolved.named.as_deref());
                 let why = format!(
-                    "fewest to begin with: ends of {}",
+                    "fewest starting points: ends of {}",
                     show::predicate(self.snapshot, predicate)
                 );
                 (

@@ -136,19 +136,19 @@ impl Functions {
     /// Adds a function under an IRI.
     ///
     /// # Errors
-    /// [`Error::Query`] for what is no IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
+    /// [`Error::Query`] for what is not an IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
     pub fn register(&mut self, iri: &str, function: Arc<dyn Function>) -> Result<()> {
         NamedNode::new(iri)
             .map_err(|e| Error::Query(format!("a function's name, <{iri}>, is not an IRI: {e}")))?;
         if self.find(iri).is_some() {
             return Err(Error::Query(format!(
-                "the function <{iri}> is there already; register it under another IRI"
+                "the function <{iri}> is already registered; use another IRI"
             )));
         }
         let arguments = function.arguments();
         if arguments.is_empty() || *arguments.end() > MAX_ARGUMENTS {
             return Err(Error::Query(format!(
-                "the function <{iri}> takes {} to {} arguments; it may take up to {MAX_ARGUMENTS}",
+                "the function <{iri}> is declared with {} to {} arguments; the maximum is {MAX_ARGUMENTS}",
                 arguments.start(),
                 arguments.end()
             )));
@@ -194,12 +194,12 @@ impl Functions {
         Some(Found::Registered(Arc::clone(&self.entry(iri)?.function)))
     }
 
-    /// Why a call with so many arguments cannot be; `None` if it can.
+    /// Why a call with this many arguments cannot be; `None` if it can.
     pub(crate) fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
         let takes = match self.find(iri) {
             None => {
                 return Some(format!(
-                    "the function <{iri}>: no function has this name; casts are called xsd:integer(…), xsd:dateTime(…) and the like, others are registered by the program that opens the database"
+                    "unknown function <{iri}>; casts are called xsd:integer(…), xsd:dateTime(…) and so on, other functions are registered by the program that opens the database"
                 ));
             }
             Some(Found::ToString | Found::Cast(_)) => 1..=1,
@@ -214,7 +214,7 @@ impl Functions {
             };
             let plural = if numbers == "1" { "" } else { "s" };
             format!(
-                "the function <{iri}> takes {numbers} argument{plural}, and is given {arguments}"
+                "the function <{iri}> takes {numbers} argument{plural}, but is given {arguments}"
             )
         })
     }
@@ -273,7 +273,7 @@ mod tests {
             ("no iri", "is not an IRI"),
             (
                 "http://www.w3.org/2001/XMLSchema#integer",
-                "is there already",
+                "is already registered",
             ),
         ] {
             let e = f.register(iri, nothing()).unwrap_err().to_string();
@@ -281,7 +281,7 @@ mod tests {
         }
         f.register("http://e/f", nothing()).unwrap();
         let e = f.register("http://e/f", nothing()).unwrap_err();
-        assert!(e.to_string().contains("is there already"), "{e}");
+        assert!(e.to_string().contains("is already registered"), "{e}");
         let many = Closure(0..=9, |_: &[Option<Argument<'_>>]| None);
         let e = f.register("http://e/many", Arc::new(many)).unwrap_err();
         assert!(e.to_string().contains("up to 8"), "{e}");
@@ -295,14 +295,11 @@ mod tests {
         assert_eq!(f.fault("http://e/f", 2), None);
         let fault = f.fault("http://e/f", 3).unwrap();
         assert!(
-            fault.contains("<http://e/f> takes 1 to 2 arguments, and is given 3"),
+            fault.contains("<http://e/f> takes 1 to 2 arguments, but is given 3"),
             "{fault}"
         );
         let fault = f.fault("http://e/g", 1).unwrap();
-        assert!(
-            fault.contains("<http://e/g>: no function has this name"),
-            "{fault}"
-        );
+        assert!(fault.contains("unknown function <http://e/g>"), "{fault}");
         let integer = oxrdf::vocab::xsd::INTEGER.as_str();
         assert_eq!(f.fault(integer, 1), None);
         assert!(

@@ -29,7 +29,7 @@ pub struct Member {
     pub touched: Option<TouchedBy>,
 }
 
-/// "The vertex has an edge": the condition behind a [`Member`] whose predicate updates touched.
+/// "The vertex has an edge": the condition after a [`Member`] whose predicate updates touched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TouchedBy {
     /// The predicate.
@@ -252,7 +252,7 @@ impl IdFilter {
         intervals::of_terms(&self.intervals, snapshot)
     }
 
-    /// At most so many vertices are not as the intervals say. O(members log edits).
+    /// At most this many vertices are not as the intervals say. O(members log edits).
     #[must_use]
     pub fn most_exceptions(&self, snapshot: &dyn Graph) -> u64 {
         let touched = self.members.iter().filter_map(|m| m.touched.as_ref());

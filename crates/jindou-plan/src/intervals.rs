@@ -6,7 +6,7 @@ use jindou_store::Graph;
 use jindou_store::segment::{KeyFinder, RankBlock, Segment, folded};
 use std::borrow::Cow;
 
-/// Above so many intervals an overlap is estimated from so many of them instead of counted.
+/// Above this many intervals an overlap is estimated from this many of them instead of counted.
 const MAX_COUNTED: usize = 512;
 
 /// All ids that terms of updates have or may get.

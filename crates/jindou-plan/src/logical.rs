@@ -61,7 +61,7 @@ impl Pattern {
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
     pub filters: Vec<Arc<Expr>>,
-    /// Places of patterns by their hashes, as far as somebody had to find them among many.
+    /// Places of patterns by their hashes, as far as someone had to find them among many.
     places: FxHashMap<u64, usize>,
     /// Patterns that are in `places`.
     placed: usize,
@@ -237,7 +237,7 @@ impl Size {
 }
 
 impl Node {
-    /// A node with the size of its inputs; a join's or a union's is set by whoever makes it.
+    /// A node with the size of its inputs; a join's or a union's is set by its creator.
     fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
         let inside = match &kind {
             Kind::Join(_)

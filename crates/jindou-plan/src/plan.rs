@@ -38,7 +38,7 @@ pub enum GraphRef {
     Default,
     /// One named graph.
     Named(u32),
-    /// All named graphs, an edge once (a graph variable that nobody reads does **not** use this: it keeps
+    /// All named graphs, an edge once (a graph variable that nothing reads does **not** use this: it keeps
     /// one row a graph).
     AnyNamed,
     /// The default graph and all named ones merged.
@@ -111,7 +111,7 @@ pub enum StartSource {
 pub enum PredicateRef {
     /// Bound by this step, to the predicate's term.
     Bind(Slot),
-    /// Bound before: only edges of that predicate (a term that is no predicate has none).
+    /// Bound before: only edges of that predicate (a term that is not a predicate has none).
     Slot(Slot),
 }
 
@@ -255,7 +255,7 @@ pub struct GeneralExpression {
     pub base_iri: Option<BaseIri>,
     /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
-    /// True if the value is no function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
+    /// True if the value is not a function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
     /// row, never remembered. (`NOW` is one value a query.)
     pub per_row: bool,
     /// The same as a question, if an index of the graph knew an answer when the plan was made. There is one variable then.
@@ -307,7 +307,7 @@ pub struct Plan {
     pub weight: Weight,
     /// The snapshots that it may run on.
     pub validity: Validity,
-    /// Bytes that it takes, as [`measure`](jindou_model::scope::measure) has them; 0 where nobody measured.
+    /// Bytes that it takes, as [`measure`](jindou_model::scope::measure) has them; 0 where nothing measured.
     pub bytes: u64,
 }
 

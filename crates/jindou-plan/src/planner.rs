@@ -56,7 +56,11 @@ pub(crate) fn plan_over(
             .name("plan".into())
             .stack_size(DEEP_STACK)
             .spawn_scoped(s, scope::carry(here))
-            .map_err(|e| Error::Internal(format!("no thread to plan a deep query: {e}")))?
+            .map_err(|e| {
+                Error::Internal(format!(
+                    "cannot start a thread to plan a deeply nested query: {e}"
+                ))
+            })?
             .join()
             .map_err(|_| Error::Internal("the planner panicked".into()))?
     })

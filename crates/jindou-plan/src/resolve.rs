@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
 const MAX_TEST_INTERVALS: usize = 1_024;
 /// Where nothing is a constant, many rows are tested, and narrowing early is worth more: classes that merged updates
-/// scattered have so many intervals.
+/// scattered have this many intervals.
 const MAX_OPEN_INTERVALS: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -581,7 +581,7 @@ pub(crate) fn stars(
             }
             if !there {
                 return Err(format!(
-                    "no characteristic set has all that ?{name} must have"
+                    "no characteristic set has all predicates that ?{name} needs"
                 ));
             }
         }

@@ -1,5 +1,5 @@
 //! DISTINCT asks which rows there are, not how often, and ASK only whether there is one: a join below whose one side gives
-//! nothing that anybody reads need only say whether there is a partner, and an OPTIONAL that gives nothing is left out.
+//! nothing that is read need only say whether there is a partner, and an OPTIONAL that gives nothing is left out.
 
 use crate::condition::add_slots;
 use crate::operator::{Apply, Distinct, Filter, Join, Slice};

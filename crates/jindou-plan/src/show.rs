@@ -65,7 +65,7 @@ pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<Strin
     out
 }
 
-/// A term's canonical bytes, shortened: of an IRI the part behind the last `#` or `/`.
+/// A term's canonical bytes, shortened: of an IRI the part after the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {
     if bytes.len() > LONGEST {
         // Of a long one no more is looked at than what is shown.

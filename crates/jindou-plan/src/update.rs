@@ -32,7 +32,7 @@ pub struct Request {
 /// Parses an update request; relative IRIs stand under `base` where the text has no BASE. Limits are the scope's that the thread is inside.
 ///
 /// # Errors
-/// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is no update,
+/// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is not an update,
 /// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
 pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
     let options = SyntaxOptions::under(base);

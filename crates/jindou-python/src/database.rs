@@ -68,7 +68,7 @@ pub fn open(
         "batch" => Durability::Batch,
         "none" => Durability::None,
         other => {
-            let why = format!("durability='{other}': it is \"batch\" or \"none\"");
+            let why = format!("durability='{other}': write \"batch\" or \"none\"");
             return Err(PyValueError::new_err(why));
         }
     };

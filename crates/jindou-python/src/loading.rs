@@ -97,13 +97,13 @@ impl Reading {
                 Err(_) => text.extract::<String>()?.into_bytes(),
             };
             let format = format.ok_or_else(|| {
-                PyTypeError::new_err("text= needs a format=, such as \"turtle\" or \"ntriples\"")
+                PyTypeError::new_err("text= needs format=, such as \"turtle\" or \"ntriples\"")
             })?;
             builder = builder.text("<text>", bytes, format);
         }
         if files.is_empty() && text.is_none() {
             return Err(PyTypeError::new_err(
-                "there is nothing to load: name files, or give text=",
+                "nothing to load: name files, or pass text=",
             ));
         }
         let cancel = match keywords.take("cancel")? {

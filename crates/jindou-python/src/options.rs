@@ -139,7 +139,7 @@ pub fn graph_iri(value: &Bound<'_, PyAny>) -> PyResult<String> {
         Term::NamedNode(n) => Ok(n.into_string()),
         other => Err(named(
             "QueryError",
-            &format!("a graph's name is an IRI here, not {other}"),
+            &format!("a graph's name must be an IRI here, not {other}"),
         )),
     }
 }

@@ -83,7 +83,7 @@ pub fn plan(
             }
             Term::BlankNode(_) => {
                 return Err(Error::Query(format!(
-                    "?{name} cannot be a blank node in this query: it stands in the result, in an expression, as a predicate or a class, or its plan depends on the term"
+                    "?{name} cannot be a blank node in this query: it is used in the result, in an expression, as a predicate or as a class, or the plan depends on the term"
                 )));
             }
             term => Value::Term(term),

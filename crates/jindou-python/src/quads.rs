@@ -50,7 +50,7 @@ impl Quads {
         }
         let quad = out.pop();
         quad.map(PyQuad)
-            .ok_or_else(|| PyIndexError::new_err("there is no such quad"))
+            .ok_or_else(|| PyIndexError::new_err("no such quad"))
     }
 
     fn __repr__(&self) -> String {

@@ -24,10 +24,10 @@ pub struct Solutions {
     variables: Arc<Vec<String>>,
     cancel: CancelToken,
     keep: bool,
-    state: Mutex<State>,
+    state: Mutex<CursorState>,
 }
 
-struct State {
+struct CursorState {
     /// `None` once the query is over.
     cursor: Option<Cursor>,
     /// Batches that were read; without `keep` only the last one.
@@ -46,7 +46,7 @@ impl Solutions {
             variables: Arc::new(cursor.variables().to_vec()),
             cancel,
             keep,
-            state: Mutex::new(State {
+            state: Mutex::new(CursorState {
                 cursor: Some(cursor),
                 batches: Vec::new(),
                 read: 0,
@@ -56,7 +56,7 @@ impl Solutions {
         }
     }
 
-    /// A batch of rows by its number; `None` behind the last. Signals are handled while it is not there yet.
+    /// A batch of rows by its number; `None` after the last. Signals are handled while it is not there yet.
     fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
         let mut state = self
             .state
@@ -69,7 +69,7 @@ impl Solutions {
                 return Ok(Some(Arc::clone(batch)));
             }
             if number < state.read {
-                let gone = "the rows were given away as they were read (keep=False)";
+                let gone = "the rows were not kept as they were read (keep=False)";
                 return Err(named("QueryError", gone));
             }
             if let Some(why) = &state.broken {
@@ -129,7 +129,7 @@ impl Solutions {
     }
 }
 
-impl State {
+impl CursorState {
     fn end(&mut self, py: Python<'_>, broken: Option<String>) {
         self.broken = broken;
         let cursor = self.cursor.take();
@@ -314,12 +314,8 @@ impl Rows {
         batch
             .decode(&[id], |_, bytes| term = jindou::decode_term(bytes))
             .map_err(exception)?;
-        let term = term.ok_or_else(|| {
-            named(
-                "StoreError",
-                "a term of the store cannot be read: it is damaged",
-            )
-        })?;
+        let term =
+            term.ok_or_else(|| named("StoreError", "the store is damaged: a term cannot be read"))?;
         let object = terms::object(py, &term)?.unbind();
         if self.objects.len() >= OBJECTS {
             self.objects.clear();
@@ -398,20 +394,20 @@ impl Row {
             let name = name.to_cow()?;
             return self
                 .named(py, &name)?
-                .ok_or_else(|| PyKeyError::new_err(format!("there is no column ?{name}")));
+                .ok_or_else(|| PyKeyError::new_err(format!("no column ?{name}")));
         }
         let index: isize = key.extract()?;
         let len = self.variables.len() as isize;
         let place = if index < 0 { len + index } else { index };
         match usize::try_from(place) {
             Ok(place) if place < self.variables.len() => self.cells.bind(py).get_item(place),
-            _ => Err(PyIndexError::new_err("there is no such column")),
+            _ => Err(PyIndexError::new_err("no such column")),
         }
     }
 
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.named(py, name)?
-            .ok_or_else(|| PyAttributeError::new_err(format!("there is no column ?{name}")))
+            .ok_or_else(|| PyAttributeError::new_err(format!("no column ?{name}")))
     }
 
     fn __len__(&self) -> usize {

@@ -55,7 +55,7 @@ impl Iri {
     }
 }
 
-/// A blank node. Without a label it gets a random one, which nobody else has.
+/// A blank node. Without a label it gets a random one, which is unique.
 #[pyclass(frozen, eq, hash, name = "BlankNode", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct Blank(pub BlankNode);
@@ -126,7 +126,7 @@ impl Lit {
         if let Some(language) = language {
             if datatype.is_some_and(|d| !d.is_none()) {
                 return Err(PyValueError::new_err(
-                    "a literal with a language has no datatype= of its own",
+                    "a literal with a language cannot have datatype=",
                 ));
             }
             let made = match language.rsplit_once("--") {
@@ -155,7 +155,7 @@ impl Lit {
                     Term::NamedNode(n) => Some(n),
                     other => {
                         return Err(PyTypeError::new_err(format!(
-                            "a datatype is an IRI, not {other}"
+                            "a datatype must be an IRI, not {other}"
                         )));
                     }
                 },
@@ -432,7 +432,7 @@ fn at<'py>(parts: &Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py, PyA
     usize::try_from(place)
         .ok()
         .filter(|place| *place < len)
-        .ok_or_else(|| PyIndexError::new_err("there is no such part"))
+        .ok_or_else(|| PyIndexError::new_err("no such part"))
         .and_then(|place| parts.get_item(place))
 }
 
@@ -472,7 +472,7 @@ pub fn term_of(value: &Bound<'_, PyAny>) -> PyResult<Term> {
             .get_type()
             .name()
             .map_or_else(|_| "?".into(), |n| n.to_string());
-        PyTypeError::new_err(format!("no term of RDF: an object of the class {kind}"))
+        PyTypeError::new_err(format!("not an RDF term: an object of the class {kind}"))
     })
 }
 
@@ -495,7 +495,7 @@ fn subject_of(value: &Bound<'_, PyAny>) -> PyResult<NamedOrBlankNode> {
         Term::NamedNode(n) => Ok(n.into()),
         Term::BlankNode(b) => Ok(b.into()),
         other => Err(PyTypeError::new_err(format!(
-            "a subject is an IRI or a blank node, not {other}"
+            "a subject must be an IRI or a blank node, not {other}"
         ))),
     }
 }
@@ -504,7 +504,7 @@ fn predicate_of(value: &Bound<'_, PyAny>) -> PyResult<NamedNode> {
     match term_of(value)? {
         Term::NamedNode(n) => Ok(n),
         other => Err(PyTypeError::new_err(format!(
-            "a predicate is an IRI, not {other}"
+            "a predicate must be an IRI, not {other}"
         ))),
     }
 }
@@ -518,7 +518,7 @@ pub fn graph_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<GraphName> {
         Term::NamedNode(n) => Ok(n.into()),
         Term::BlankNode(b) => Ok(b.into()),
         other => Err(PyTypeError::new_err(format!(
-            "a graph's name is an IRI or a blank node, not {other}"
+            "a graph's name must be an IRI or a blank node, not {other}"
         ))),
     }
 }
@@ -537,7 +537,7 @@ pub fn quad_of(value: &Bound<'_, PyAny>) -> PyResult<Quad> {
         [s, p, o, g] => (s, p, o, Some(g)),
         _ => {
             return Err(PyTypeError::new_err(
-                "a quad has three terms, or four with its graph",
+                "a quad has three terms, or four with a graph",
             ));
         }
     };

@@ -31,7 +31,7 @@ impl Triples {
             .ok()
             .and_then(|place| self.triples.get(place))
             .map(|t| PyTriple(t.clone()))
-            .ok_or_else(|| PyIndexError::new_err("there is no such triple"))
+            .ok_or_else(|| PyIndexError::new_err("no such triple"))
     }
 
     fn __contains__(&self, triple: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -46,7 +46,7 @@ impl Triples {
         // Turtle's statements may be written as N-Triples writes them.
         if !matches!(format, Format::NTriples | Format::Turtle) {
             return Err(PyValueError::new_err(
-                "triples are written as ntriples or turtle; Database.serialize has more formats",
+                "triples can be written as ntriples or turtle; Database.serialize has more formats",
             ));
         }
         let text = py.detach(|| {

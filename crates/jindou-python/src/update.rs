@@ -72,7 +72,7 @@ pub fn batch(quads: &Bound<'_, PyAny>, insert: bool) -> PyResult<Batch> {
     Ok(batch)
 }
 
-/// A transaction of several calls: what they change is seen by its own queries, and by everybody after `commit`, at once. In a
+/// A transaction of several calls: what they change is seen by its own queries, and by everyone after `commit`, at once. In a
 /// `with` statement it is committed at the end, and rolled back if an exception leaves it.
 ///
 /// While it is open, other updates of the database wait.
@@ -267,7 +267,7 @@ impl Drop for Transaction {
 /// The thread that has a transaction open, if it is this one, must not wait for itself.
 pub fn not_within(owner: Option<ThreadId>) -> PyResult<()> {
     if owner == Some(std::thread::current().id()) {
-        let why = "this thread has a transaction open: an update beside it would wait for it for ever; call the transaction's own methods";
+        let why = "this thread has an open transaction: another update would wait for it for ever; call the transaction's own methods";
         return Err(named("TransactionError", why));
     }
     Ok(())

@@ -42,7 +42,7 @@ pub fn ticking<T: Send>(
                     let _ = tell.send(work());
                 });
             if let Err(e) = started {
-                let none = format!("no thread to compute in: {e}");
+                let none = format!("cannot start a thread to compute in: {e}");
                 return (Some(Err(Error::limit(Resource::Threads, none))), None);
             }
             let mut raised = None;

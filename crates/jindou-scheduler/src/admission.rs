@@ -50,11 +50,11 @@ pub enum Reason {
 
 /// A query that was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}; come back in {retry_after:?}", match .reason {
+#[error("{}; retry in {retry_after:?}", match .reason {
     Reason::Full => "the queue is full",
     Reason::Slow => "the query would wait too long",
-    Reason::Share => "this client has its share of the queue",
-    Reason::Closed => "no queries are taken any more",
+    Reason::Share => "this client already has its share of the queue",
+    Reason::Closed => "no more queries are accepted",
 })]
 pub struct Refused {
     /// Why.
@@ -99,7 +99,7 @@ struct Clients(Box<[AtomicU32]>);
 
 /// Counters of clients: a power of two.
 const SLOTS: usize = 4096;
-/// Beside a client's count: it is among those present.
+/// Alongside a client's count: it is among those present.
 const PRESENT: u32 = 1 << 31;
 
 impl Default for Clients {
@@ -150,7 +150,7 @@ struct Served {
 }
 
 impl ClassState {
-    /// The mean anew, of what both windows have.
+    /// The mean again, of what both windows have.
     fn told(&self) {
         let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
             let both = self.served.0.iter();
@@ -167,7 +167,7 @@ const WINDOW: u64 = 100_000_000;
 /// Time in nanoseconds that a light and a heavy query are taken to need before any is known: without it, a burst right after
 /// the start would be let in whole.
 const GUESS: [u64; 2] = [100_000, 10_000_000];
-/// The clock is looked at once in so many queries.
+/// The clock is looked at once in this many queries.
 const LOOK: u64 = 8;
 
 /// Shares count from this part of the bound on: below, whoever comes may have all.
@@ -356,7 +356,7 @@ impl Admission {
                 .is_ok()
         };
         if now > window && turn(window + 1) {
-            // The older window begins anew; a class without queries in the newer one keeps what is known.
+            // The older window begins again; a class without queries in the newer one keeps what is known.
             for c in &self.classes {
                 let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
                 if old.queries.load(Ordering::Relaxed) > 0 {

@@ -63,7 +63,7 @@ pub struct Job<T> {
     pub home: Option<usize>,
     /// When it came: deadlines, latencies and what it has waited already count from here.
     pub arrived: Instant,
-    /// When nobody wants it any more.
+    /// When it is no longer wanted.
     pub deadline: Option<Instant>,
     /// True if the job began as a light one.
     pub moved: bool,
@@ -92,7 +92,7 @@ pub enum Ran<T> {
     /// The job is over.
     Done,
     /// The job is over, and its client sends the next one, which takes its place: one of the same client and class is let in without
-    /// being counted anew.
+    /// being counted again.
     Next(Job<T>),
     /// The job was called light and is not: nothing of it was given out, and it begins again as a heavy one.
     TooLong(Job<T>),

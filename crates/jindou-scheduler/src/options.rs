@@ -3,7 +3,7 @@
 use crate::Limits;
 use std::time::Duration;
 
-/// Rule for who takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
+/// Rule for choosing the worker that takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// One queue for all workers.
@@ -23,7 +23,7 @@ pub enum Policy {
 pub struct Options {
     /// Worker threads.
     pub workers: usize,
-    /// The rule for who takes waiting light queries.
+    /// The rule for choosing the worker that takes waiting light queries.
     pub policy: Policy,
     /// The threshold T of fig. 11.
     pub stuck_after: Duration,

@@ -31,15 +31,15 @@ impl std::fmt::Debug for Heavy {
 struct Help {
     /// Valid while `running > 0 || wanted > 0`: see [`Asked::drop`].
     call: *const (dyn Fn() + Sync),
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     over: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     wanted: usize,
     running: usize,
-    /// Nobody may come any more.
+    /// No one may come any more.
     withdrawn: bool,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Send for Help {}
 unsafe impl Sync for Help {}
 
 impl Help {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +79,7 @@ impl Heavy {
             .is_ok()
     }
 
-    /// Gives the place back. Who then looks for work sees what was pushed by who found no place.
+    /// Gives the place back. A thread that then looks for work sees what was pushed by one that found no place.
     pub(crate) fn leave(&self) {
         self.at_work.fetch_sub(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -94,7 +94,7 @@ impl Heavy {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call for so many helpers in the queue, if it is not withdrawn.
+    /// Puts a call for this many helpers in the queue, if it is not withdrawn.
     fn ask(&self, help: &Arc<Help>, helpers: usize) {
         let mut all = self.lock();
         let mut state = help.lock();
@@ -189,7 +189,7 @@ impl WorkerPool for Heavy {
                 return;
             }
             self.ask(&asked.help, helpers);
-            // Workers that lie down look at `wanted` behind a fence of theirs: one of the two sees the other.
+            // Workers that lie down look at `wanted` after a fence of theirs: one of the two sees the other.
             fence(Ordering::SeqCst);
             if let Some(wake) = self.wake.get() {
                 wake(helpers);

@@ -161,7 +161,7 @@ impl<T> Queue<T> {
         self.serve(worker, self.at(now));
     }
 
-    /// OBLIGER of fig. 11: takes a job if the queue's worker is at a lengthy one, or `worker` already stands in for it. Who is
+    /// OBLIGER of fig. 11: takes a job if the queue's worker is at a lengthy one, or `worker` already stands in for it. A worker that is
     /// `idle` also takes what has waited for longer than T, though each query of a slow worker (another process has its core)
     /// may take less. `None` if there is no need; `Some(None)` if nothing waits.
     pub(crate) fn oblige(
@@ -197,7 +197,7 @@ impl<T> Queue<T> {
         Some(job)
     }
 
-    /// How long after `now` it is till somebody else may take what waits here.
+    /// How long after `now` it is till something else may take what waits here.
     pub(crate) fn stuck_in(&self, now: Instant, t: Duration) -> Duration {
         let end = self.end.load(Ordering::Relaxed);
         Duration::from_nanos(end.saturating_sub(self.at(now))).min(t)

@@ -28,7 +28,7 @@ pub(crate) struct Inner<W: Work> {
     pub heavy: Arc<Heavy>,
     /// The same, as the engine knows it.
     pub pool: Arc<dyn WorkerPool>,
-    /// Workers that take light queries: the first so many.
+    /// Workers that take light queries: the first this many.
     pub light_workers: usize,
     turn: AtomicUsize,
     pub closed: AtomicBool,
@@ -138,7 +138,7 @@ impl<W: Work> Scheduler<W> {
     /// Ends the workers when they are through with what they are at; what waits is dropped.
     pub fn close(&mut self) {
         self.inner.closed.store(true, Ordering::Relaxed);
-        // Workers that lie down look at it behind a fence of theirs.
+        // Workers that lie down look at it after a fence of theirs.
         fence(Ordering::SeqCst);
         for t in self.threads.drain(..) {
             for q in &self.inner.queues {

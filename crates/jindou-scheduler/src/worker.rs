@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Longest sleep of a worker that nobody wakes.
+/// Longest sleep of a worker that nothing wakes.
 const NAP: Duration = Duration::from_millis(100);
 /// Most jobs that are drawn between two that are run: after a pause (the machine had the core elsewhere) those that came in it
 /// must not keep each other waiting for ever.
@@ -101,7 +101,7 @@ impl<W: Work> Inner<W> {
                 (self.heavy_queue.oldest(), self.queues[worker].oldest())
             && light < heavy
         {
-            // Nobody else will take it, and first come is first served in the papers' private queues.
+            // No one else will take it, and first come is first served in the papers' private queues.
             return false;
         }
         if !self.heavy.enter() {

@@ -1,8 +1,8 @@
 //! Threads that compute for heavy work, for programs that do not hand their queries to a [`Scheduler`](crate::Scheduler): each
 //! query has a thread of its caller's, and gets the help of others while there are cores to spare.
 //!
-//! A thread computes in one of so many *places* as there are cores. Threads of callers wait for one, first come first served;
-//! helpers take what is free, and leave at the end of a morsel when a caller waits. Who waits for something else than a core,
+//! A thread computes in one of this many *places* as there are cores. Threads of callers wait for one, first come first served;
+//! helpers take what is free, and leave at the end of a morsel when a caller waits. A thread that waits for something other than a core,
 //! such as the reader of its answer, gives its place back meanwhile.
 
 use crate::pool::Heavy;
@@ -23,7 +23,7 @@ thread_local! {
 /// last clone.
 #[derive(Clone)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
     /// Ends the helpers, which hold `shared` themselves.
     _helpers: Arc<Helpers>,
 }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Workers {
 }
 
 /// The helpers' end.
-struct Helpers(Arc<Shared>);
+struct Helpers(Arc<WorkersShared>);
 
 impl Drop for Helpers {
     fn drop(&mut self) {
@@ -49,9 +49,9 @@ impl Drop for Helpers {
     }
 }
 
-struct Shared {
+struct WorkersShared {
     places: usize,
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     /// Helpers sleep on it.
     work: Condvar,
     heavy: Heavy,
@@ -62,7 +62,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     /// Threads in places.
     taken: usize,
     /// Callers that wait for one.
@@ -72,26 +72,26 @@ struct State {
     closed: bool,
 }
 
-/// A caller that waits. Who gives it a place does so under the lock of the state.
+/// A caller that waits. It is given a place under the lock of the state.
 struct Waiter {
     thread: Thread,
     given: AtomicBool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl WorkersShared {
+    fn lock(&self) -> MutexGuard<'_, WorkersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Publishes how many places too many are taken, and who waits; called after each change of the state.
-    fn count(&self, state: &State) {
+    fn count(&self, state: &WorkersState) {
         let over = state.taken.saturating_sub(self.places);
         self.over.store(over, Ordering::Relaxed);
         self.pressed
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// Gives this thread's place to who waits longest, or leaves it free.
+    /// Gives this thread's place to the caller that has waited longest, or leaves it free.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -185,10 +185,10 @@ impl Shared {
 }
 
 impl Workers {
-    /// Makes a number of places, at least one. Helpers, one fewer than places, are started when somebody first wants one.
+    /// Makes a number of places, at least one. Helpers, one fewer than places, are started on first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkersShared {
             places: places.max(1),
             state: Mutex::default(),
             work: Condvar::new(),
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Work in `units`, taken by whoever comes; gives the units that helpers did.
+    /// Work in `units`, taken by any free thread; gives the units that helpers did.
     fn run(workers: &Workers, inside: &Inside, units: usize, ask: usize) -> usize {
         let (next, by_helpers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |is_helper: bool| {

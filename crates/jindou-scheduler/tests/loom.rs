@@ -1,6 +1,6 @@
 //! The scheduler's hand-made synchronisation under loom: the files that the library is made of, with loom's atomics and locks,
 //! in every interleaving (of at most three preemptions where there are three threads). A lost wake-up is a deadlock here,
-//! since nobody wakes by time.
+//! since nothing wakes by time.
 //!
 //! Whoever is woken sleeps on a thread of its own that waits for nothing else: loom takes `unpark` for the end of any wait.
 

@@ -7,7 +7,7 @@
 use crate::live::{Cause, LiveQuery, Newcomer};
 use crate::problem::Problem;
 use crate::run::{Connection, client_of};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use jindou::{
     BackupReport, BackupTarget, CancelToken, Database, MergeOptions, MergeReport, Progress,
     ReclusterOptions, ReclusterReport, Result, WORTH_TRIMMING,
@@ -42,10 +42,10 @@ struct Inner {
 /// Why a query was not taken in.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Crowded {
-    #[error("{0} queries and updates exist already, the most this server allows; try again")]
+    #[error("this server already has {0} queries and updates, its maximum; try again")]
     All(usize),
     #[error(
-        "{0} of your queries and updates exist already, the most one client may have here; read or end some of them"
+        "you already have {0} queries and updates here, the maximum for one client; read or cancel some of them"
     )]
     Share(usize),
 }
@@ -57,7 +57,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// The database. Whoever uses it for this query passes on the query's token, time and memory.
+    /// The database. Code that uses it for this query passes on the query's token, time and memory.
     pub(crate) fn db(&self) -> &Database {
         &self.all.db
     }
@@ -89,7 +89,7 @@ impl Drop for Admitted {
 }
 
 impl Queries {
-    /// At most so many at once, and so many of one client.
+    /// At most this many at once, and this many of one client.
     pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),
@@ -184,7 +184,7 @@ impl<'a> Asked<'a> {
 /// # Errors
 /// 503 when too many queries exist, of all or of this client.
 pub(crate) fn admit(
-    shared: &Shared,
+    shared: &AppState,
     connection: &Connection,
     asked: &Asked<'_>,
 ) -> Result<Admitted, Problem> {

@@ -1,17 +1,17 @@
-//! Advice beside errors: the library says what is wrong, whoever runs it in which words of its own that can be mended.
+//! Advice alongside errors: the library says what is wrong, whoever runs it in which words of its own that can be mended.
 
 use jindou::{Error, Resource};
 
-/// The remedy for who sends requests, or asks who runs the server.
+/// The remedy for the client, or what to ask the server's administrator.
 pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
     match error {
         Error::Timeout(_) => Some("narrow the query"),
         Error::Limit(limit) if limit.resource == Resource::Memory => Some("narrow the query"),
         Error::Service { allowed: false, .. } => {
-            Some("the server's option --service-allow names those that may be asked")
+            Some("the server allows endpoints with its option --service-allow")
         }
         Error::Document { allowed: false, .. } => Some(
-            "the server's options --load-from and --load-allow name folders and hosts to load from",
+            "the server allows folders and hosts to load from with its options --load-from and --load-allow",
         ),
         _ => None,
     }

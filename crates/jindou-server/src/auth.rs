@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// Rights that a token gives. Writers may read, and look after the server: see and end everybody's queries, merge, back up.
+/// Rights that a token gives. Writers may read, and look after the server: see and end every client's queries, merge, back up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
@@ -103,12 +103,12 @@ fn read(path: &Path) -> Result<Tokens, ServeError> {
         tokens.push((access, token.as_bytes().to_vec()));
     }
     if tokens.is_empty() {
-        return Err(bad("there is no token in it".into()));
+        return Err(bad("it has no tokens".into()));
     }
     Ok(tokens)
 }
 
-/// A sentence about a secret file that others than its owner may read; `None` if nobody else may.
+/// A sentence about a secret file that others than its owner may read; `None` if nothing else may.
 pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
     #[cfg(unix)]
     {
@@ -116,7 +116,7 @@ pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
         let mode = std::fs::metadata(path).ok()?.permissions().mode();
         (mode & 0o077 != 0).then(|| {
             format!(
-                "the {what} {} can be read by others of this machine (mode {:04o}); say chmod 600",
+                "the {what} {} can be read by other users of this machine (mode {:04o}); run chmod 600",
                 path.display(),
                 mode & 0o7777
             )
@@ -149,7 +149,7 @@ impl<'r> Credentials<'r> {
             return Ok(None);
         };
         if lines.next().is_some() {
-            return Err("there are two 'Authorization' headers; one is allowed");
+            return Err("there are two 'Authorization' headers; only one is allowed");
         }
         let line = line.as_bytes().trim_ascii();
         let (scheme, rest) = line
@@ -164,7 +164,7 @@ impl<'r> Credentials<'r> {
             }));
         }
         if !scheme.eq_ignore_ascii_case(b"basic") {
-            return Err("only 'Authorization: Bearer TOKEN' and 'Basic' are understood");
+            return Err("only 'Authorization: Bearer TOKEN' and 'Basic' are supported");
         }
         let pair = BASE64_STANDARD.decode(rest).ok();
         let token = pair.and_then(|mut pair| {
@@ -212,12 +212,12 @@ impl Caller {
             Writing::ReadToken => Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "token",
-                "this token may read only; a write token is needed",
+                "this token is read-only; a write token is needed",
             )),
             Writing::Stranger => Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "origin",
-                "pages of this origin may not write here; from other origins only 'Authorization: Bearer' with a write token may",
+                "pages of this origin may not write here; requests from other origins need 'Authorization: Bearer' with a write token",
             )),
         }
     }

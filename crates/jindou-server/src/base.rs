@@ -51,7 +51,7 @@ pub(crate) fn known<T>(
 /// The error of a text, given its error without the base and with it.
 fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     match (without, with) {
-        // What lacked a base is no fault of the text.
+        // What lacked a base is not a fault of the text.
         (Error::Sparql(without), Error::Sparql(with))
             if without.all().iter().any(|d| d.kind == DiagnosticKind::Iri) =>
         {

@@ -1,15 +1,15 @@
 //! Many queries in one request: an array or lines of JSON in, a line of SPARQL Results JSON for each out, in their order.
 //!
-//! A batch is one query to everybody else: one place, one time limit, one memory budget. Its queries run one after the
+//! A batch is one query to everyone else: one place, one time limit, one memory budget. Its queries run one after the
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
 use crate::admission::{Admitted, Asked};
-use crate::live::{LiveQuery, State};
+use crate::live::{LiveQuery, QueryState};
 use crate::piece;
 use crate::problem::Problem;
 use crate::registry::Prepared;
 use crate::run::{Connection, Failure};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::slots::Slot;
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
@@ -38,14 +38,14 @@ pub(crate) fn unknown(id: &str) -> Problem {
         StatusCode::NOT_FOUND,
         "prepared",
         format!(
-            "there is no prepared query {id} (any more); POST its text and parameters to /prepared again"
+            "no prepared query {id} (any more); POST its text and parameters to /prepared again"
         ),
     )
 }
 
 /// Answers a batch.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     text: Vec<u8>,
     timeout: Option<Duration>,
     tag: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
 }
 
 struct Runner<'a> {
-    shared: &'a Shared,
+    shared: &'a AppState,
     admitted: &'a Admitted,
     query: &'a LiveQuery,
     options: QueryOptions,
@@ -78,10 +78,10 @@ struct Runner<'a> {
 }
 
 /// The lines of all answers.
-fn run_all(shared: &Shared, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
+fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let query = &*admitted.query;
     let slot = piece::light_slot(shared, query)?;
-    query.set_state(State::Running);
+    query.set_state(QueryState::Running);
     let computing = Instant::now();
     let mut options = QueryOptions::default()
         .with_threads(1)
@@ -175,7 +175,9 @@ impl Runner<'_> {
 
     fn answer(&mut self, item: &Json, out: &mut Vec<u8>) -> Result<(), Problem> {
         let id = item["id"].as_str().ok_or_else(|| {
-            Problem::bad_request("a query of a batch is {\"id\": …, \"values\": {…}}")
+            Problem::bad_request(
+                "each query of a batch must have the form {\"id\": …, \"values\": {…}}",
+            )
         })?;
         let number = u64::from_str_radix(id, 16).map_err(|_| unknown(id))?;
         if !self.sessions.contains_key(&number) {
@@ -198,7 +200,7 @@ impl Runner<'_> {
                 .and_then(|v| v.get(name))
                 .and_then(Json::as_str)
                 .ok_or_else(|| {
-                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                    Problem::bad_request(format!("no value for the parameter ${name}"))
                 })?;
             terms.push(Given::of(text).map_err(|e| {
                 Problem::bad_request(format!(
@@ -218,7 +220,7 @@ impl Runner<'_> {
         let ran = run(session, &values, &self.options, room);
         let ran = match ran {
             Err(Error::Timeout(_)) if !self.heavy => {
-                // It is no light one: it begins again, at the expense of the heavy ones.
+                // It is not a light one: it begins again, at the expense of the heavy ones.
                 out.truncate(from);
                 self.swap(true).map_err(|e| Problem::of(&e))?;
                 self.options.timeout = Some(self.query.left());
@@ -253,12 +255,12 @@ impl Runner<'_> {
     /// Goes to a slot of the other class.
     fn swap(&mut self, heavy: bool) -> Result<(), Error> {
         self.slot.give_back();
-        self.query.set_state(State::Queued);
+        self.query.set_state(QueryState::Queued);
         self.slot = self.shared.slots.slot(!heavy);
         self.heavy = heavy;
         self.moved = true;
         self.slot.take(self.query)?;
-        self.query.set_state(State::Running);
+        self.query.set_state(QueryState::Running);
         Ok(())
     }
 }
@@ -299,7 +301,12 @@ struct Room<'o> {
 }
 
 impl<'o> Room<'o> {
-    fn of(shared: &Shared, query: &LiveQuery, charged: &'o mut u64, out: &'o mut Vec<u8>) -> Self {
+    fn of(
+        shared: &AppState,
+        query: &LiveQuery,
+        charged: &'o mut u64,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
         Self {
             out,
             charged,
@@ -321,7 +328,7 @@ impl<'o> Room<'o> {
             ));
         }
         if want > *self.charged {
-            // As the vector grows: twice the size at once, the old one beside the new one.
+            // As the vector grows: twice the size at once, the old one alongside the new one.
             let step = want.next_power_of_two().max(1 << 16) * 2 - *self.charged;
             self.memory.charge(step)?;
             *self.charged += step;

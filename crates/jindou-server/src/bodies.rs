@@ -108,7 +108,8 @@ where
         loop {
             let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
             let Some(frame) = frame else {
-                let no_room = || io::Error::other("there is no room for the body").into();
+                let no_room =
+                    || io::Error::other("not enough memory for the request's body").into();
                 return Poll::Ready(this.refused.then(|| Err(no_room())));
             };
             let frame = frame.map_err(Into::into)?;
@@ -117,7 +118,7 @@ where
                 return Poll::Ready(Some(Ok(frame)));
             }
             if this.seen > DISCARDED {
-                let error = io::Error::other("there is no room for the body");
+                let error = io::Error::other("not enough memory for the request's body");
                 return Poll::Ready(Some(Err(error.into())));
             }
         }

@@ -5,7 +5,7 @@ use crate::codings;
 use crate::problem::Problem;
 use crate::routes;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -24,7 +24,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Lets a request on, or answers it here.
 pub(crate) async fn guard(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
@@ -77,7 +77,7 @@ fn hosted(request: &Request) -> Result<(), Problem> {
             if host.is_some_and(|h| !h.contains('@') && h.parse::<Authority>().is_ok()) {
                 return Ok(());
             }
-            "the request's Host is no host"
+            "the request's Host header is not a host name"
         }
     };
     Err(Problem::bad_request(wrong))
@@ -98,7 +98,7 @@ fn sized(request: &Request) -> Result<(), Problem> {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         "request-head",
         format!(
-            "the request's head has {head} bytes; at most {} are taken: send the query in the body",
+            "the request's head has {head} bytes, more than the {} allowed: send the query in the body",
             crate::listen::MAX_HEAD
         ),
     ))
@@ -127,7 +127,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
 }
 
 /// Value to answer in `Access-Control-Allow-Origin`; `None`: the page may not read the answer.
-fn allowed_origin(shared: &Shared, headers: &HeaderMap) -> Option<HeaderValue> {
+fn allowed_origin(shared: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = &shared.options.cors_origins;
     let any = listed.iter().any(|o| o == "*") || (listed.is_empty() && shared.tokens.is_some());
@@ -177,7 +177,7 @@ fn is_foreign(headers: &HeaderMap) -> bool {
 }
 
 /// Finds out who asks, refuses whom it must, and leaves a [`Caller`] with the request's [`Connection`].
-fn permitted(shared: &Shared, request: &mut Request) -> Result<(), Problem> {
+fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     let path = request.uri().path();
     if matches!(path, "/health" | "/ready") {
         return Ok(());
@@ -206,7 +206,7 @@ fn permitted(shared: &Shared, request: &mut Request) -> Result<(), Problem> {
 
 /// Refuses a request that turned out to be an update and may not be one.
 pub(crate) fn may_write(
-    shared: &Shared,
+    shared: &AppState,
     connection: &Connection,
     request: &Parts,
 ) -> Result<(), Problem> {
@@ -224,7 +224,7 @@ pub(crate) fn may_write(
 }
 
 /// Without tokens: this machine's programs may do all, and pages of other origins only read.
-fn local(shared: &Shared, request: &Request) -> Result<Caller, Problem> {
+fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     if !is_for_loopback(request) {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
@@ -248,7 +248,7 @@ fn local(shared: &Shared, request: &Request) -> Result<Caller, Problem> {
 }
 
 /// With tokens: what the request's own allows.
-fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
+fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
     let headers = request.headers();
     let refuse = |reason: &str, sentence: &'static str| {
         failed(shared, request, reason, sentence);
@@ -259,13 +259,13 @@ fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller
         Ok(None) => {
             return refuse(
                 "missing",
-                "this server wants a token: send 'Authorization: Bearer TOKEN', or Basic with the token as password",
+                "this server requires a token: send 'Authorization: Bearer TOKEN', or Basic with the token as password",
             );
         }
         Err(sentence) => return refuse("malformed", sentence),
     };
     let Some(access) = tokens.access(&credentials.token) else {
-        return refuse("unknown", "this token is not known here");
+        return refuse("unknown", "unknown token");
     };
     // A page elsewhere cannot make a browser send Bearer, but what it remembers of Basic it sends by itself.
     let listed = || {
@@ -285,7 +285,7 @@ fn bearer(shared: &Shared, tokens: &Keyring, request: &Request) -> Result<Caller
     })
 }
 
-fn failed(shared: &Shared, request: &Request, reason: &str, sentence: &str) {
+fn failed(shared: &AppState, request: &Request, reason: &str, sentence: &str) {
     let connection = request.extensions().get::<Arc<Connection>>();
     let client = connection.map_or("", |c| &*c.peer);
     let (method, path) = (request.method().as_str(), request.uri().path());
@@ -293,7 +293,14 @@ fn failed(shared: &Shared, request: &Request, reason: &str, sentence: &str) {
 }
 
 /// Counts and logs an attempt that was refused; never the token.
-fn refused(shared: &Shared, client: &str, reason: &str, method: &str, path: &str, sentence: &str) {
+fn refused(
+    shared: &AppState,
+    client: &str,
+    reason: &str,
+    method: &str,
+    path: &str,
+    sentence: &str,
+) {
     let counter = &shared.metrics.refused_attempts;
     counter.with_label_values(&[reason]).inc();
     let path = shown(path);

@@ -4,14 +4,14 @@
 //! A query that runs here must not keep a thread of the network for long: only short texts are planned, for [`PLANNING`] at most,
 //! and only plans that the planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
 //! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
-//! thread of the runtime is always left for sockets: see [`Shared::inline`].
+//! thread of the runtime is always left for sockets: see [`AppState::inline`].
 
 use crate::admission::Admitted;
-use crate::live::State;
+use crate::live::QueryState;
 use crate::problem::Problem;
 use crate::response::{self, Head};
-use crate::run::{self, Failure, Request, Work};
-use crate::shared::Shared;
+use crate::run::{self, Failure, QueryTask, Request};
+use crate::shared::AppState;
 use crate::sinks::{Count, HttpSink, Out};
 use axum::body::Body;
 use http::Response;
@@ -68,9 +68,9 @@ impl Out for Short {
 }
 
 /// Answers the query if that is a matter of a moment. Blocks for that moment.
-pub(crate) fn attempt(shared: &Shared, admitted: &Admitted, request: &Request) -> Attempt {
+pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &Request) -> Attempt {
     let query = &admitted.query;
-    if !matches!(request.work, Work::Query(_) | Work::Bound(_)) {
+    if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
         return Attempt::Later(None);
     }
     if request.work.text().len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
@@ -91,9 +91,9 @@ pub(crate) fn attempt(shared: &Shared, admitted: &Admitted, request: &Request) -
     Attempt::Done(Err(problem))
 }
 
-fn answer(shared: &Shared, admitted: &Admitted, request: &Request) -> Result<Attempt, Failure> {
+fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<Attempt, Failure> {
     let query = &admitted.query;
-    if let Work::Bound(b) = &request.work
+    if let QueryTask::Bound(b) = &request.work
         && !b.prepared.is_current()
     {
         // Another thread may be planning it, for as long as that takes.
@@ -110,19 +110,19 @@ fn answer(shared: &Shared, admitted: &Admitted, request: &Request) -> Result<Att
     };
     if planned.is_light() {
         let _ = query.light.set(true);
-        query.set_state(State::Running);
+        query.set_state(QueryState::Running);
         if let Some(response) = run_here(shared, admitted, request, options, &planned)? {
             run::record(shared, query, Ok(()), false);
             return Ok(Attempt::Done(Ok(response)));
         }
-        query.set_state(State::Queued);
+        query.set_state(QueryState::Queued);
     }
     Ok(Attempt::Later(Some(planned)))
 }
 
 /// `None`: it takes longer, or more, than it may here.
 fn run_here(
-    shared: &Shared,
+    shared: &AppState,
     admitted: &Admitted,
     request: &Request,
     mut options: QueryOptions,

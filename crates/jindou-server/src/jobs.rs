@@ -1,7 +1,7 @@
-//! Work on the whole store that somebody asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
+//! Work on the whole store that something asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
 
 use crate::paths;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use jindou::{CancelToken, Error, Progress, Resource, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -79,10 +79,10 @@ impl Jobs {
 /// # Errors
 /// [`Error::Conflict`] while another one runs, [`Error::Limit`] without a thread for it.
 pub(crate) fn begin(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     name: &'static str,
     phases: &'static [&'static str],
-    work: impl FnOnce(&Shared, &Job) -> Result<Value> + Send + 'static,
+    work: impl FnOnce(&AppState, &Job) -> Result<Value> + Send + 'static,
 ) -> Result<()> {
     let job = Arc::new(Job {
         name,
@@ -95,7 +95,7 @@ pub(crate) fn begin(
     if let Some(other) = &inner.running {
         let other = other.name;
         return Err(Error::Conflict(format!(
-            "{other} is under way; try again when it is done"
+            "{other} is in progress; try again when it is done"
         )));
     }
     let run = {
@@ -132,7 +132,12 @@ pub(crate) fn begin(
     std::thread::Builder::new()
         .name(format!("jindou-{name}"))
         .spawn(run)
-        .map_err(|e| Error::limit(Resource::Threads, format!("no thread for it: {e}")))?;
+        .map_err(|e| {
+            Error::limit(
+                Resource::Threads,
+                format!("cannot start a thread for it: {e}"),
+            )
+        })?;
     inner.running = Some(job);
     Ok(())
 }

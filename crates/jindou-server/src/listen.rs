@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::slots::Slots;
 use crate::stalled::Stalling;
 use crate::{routes, tls};
@@ -64,7 +64,7 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     finished: watch::Receiver<bool>,
     live: Arc<Queries>,
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
 }
 
 impl Server {
@@ -107,7 +107,7 @@ impl Server {
         let metrics = Metrics::new()
             .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
         let (phase, on_phase) = watch::channel(Phase::Serving);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AppState {
             tokens,
             tls: tls.map(|config| RwLock::new(TlsAcceptor::from(config))),
             phase: on_phase.clone(),
@@ -204,7 +204,9 @@ impl Server {
             let signals = async {
                 loop {
                     signal().await;
-                    tracing::info!("shutting down: waiting for what runs; once more to cancel it");
+                    tracing::info!(
+                        "shutting down: waiting for running queries; signal again to cancel them"
+                    );
                     self.shut_down();
                 }
             };
@@ -226,13 +228,11 @@ impl Server {
                 Ok(mut hangup) => {
                     while hangup.recv().await.is_some() {
                         if let Err(e) = self.reload() {
-                            tracing::error!(
-                                "nothing changed for what could not be read again: {e}"
-                            );
+                            tracing::error!("reload failed, the old values stay in use: {e}");
                         }
                     }
                 }
-                Err(e) => tracing::warn!("SIGHUP cannot be heard: {e}"),
+                Err(e) => tracing::warn!("cannot handle SIGHUP: {e}"),
             }
         }
         std::future::pending().await
@@ -292,7 +292,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
+async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
     let router = routes::router(Arc::clone(&shared));
     let room = Arc::new(Semaphore::new(shared.options.max_connections.max(1)));
     let mut connections = JoinSet::new();
@@ -347,7 +347,7 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener, mut phase: watch::Rec
         let left = shared.live.list();
         tracing::warn!(
             queries = left.len(),
-            "shutting down: cancelling what still runs"
+            "shutting down: cancelling running queries"
         );
         for q in left {
             q.cancel(Cause::Shutdown);
@@ -409,7 +409,7 @@ async fn converse<S>(
                 // Those that are not known are refused by the guard.
                 let coded = codings::of(request.headers()).unwrap_or_default();
                 if !coded.is_empty() {
-                    // Nobody undoes them again.
+                    // No one undoes them again.
                     request.headers_mut().remove(CONTENT_ENCODING);
                 }
                 let request = request.map(|body| {

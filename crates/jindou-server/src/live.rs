@@ -14,7 +14,7 @@ const SHOWN: usize = 4096;
 /// State of a query at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum QueryState {
     /// Waits for a slot.
     Queued,
     /// Computes.
@@ -23,7 +23,7 @@ pub(crate) enum State {
     Sending,
 }
 
-impl State {
+impl QueryState {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -38,7 +38,7 @@ impl State {
 pub(crate) enum Cause {
     /// The client closed its connection.
     ClientGone,
-    /// Somebody asked for it at the admin route.
+    /// Someone asked for it at the admin route.
     Admin,
     /// The server shuts down.
     Shutdown,
@@ -102,7 +102,7 @@ impl LiveQuery {
             light: OnceLock::new(),
             watch: OnceLock::new(),
             tag: OnceLock::new(),
-            state: AtomicU8::new(State::Queued as u8),
+            state: AtomicU8::new(QueryState::Queued as u8),
             waited: AtomicBool::new(false),
             sharer,
             cancel: CancelToken::new(),
@@ -143,11 +143,11 @@ impl LiveQuery {
         self.limit.saturating_sub(self.started.elapsed())
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> QueryState {
         match self.state.load(Ordering::Relaxed) {
-            0 => State::Queued,
-            1 => State::Running,
-            _ => State::Sending,
+            0 => QueryState::Queued,
+            1 => QueryState::Running,
+            _ => QueryState::Sending,
         }
     }
 
@@ -156,8 +156,8 @@ impl LiveQuery {
         self.waited.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_state(&self, state: State) {
-        if state == State::Sending {
+    pub(crate) fn set_state(&self, state: QueryState) {
+        if state == QueryState::Sending {
             self.waited.store(true, Ordering::Relaxed);
         }
         self.state.store(state as u8, Ordering::Relaxed);

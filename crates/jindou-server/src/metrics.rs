@@ -1,13 +1,13 @@
 //! Counters for `/metrics`.
 
-use crate::live::State;
-use crate::shared::Shared;
+use crate::live::QueryState;
+use crate::shared::AppState;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
     Registry, TextEncoder, exponential_buckets,
 };
 
-/// Counters that are kept while requests run, and gauges of the moment, which are set when somebody looks.
+/// Counters that are kept while requests run, and gauges of the moment, which are set when read.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) seconds: HistogramVec,
@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     resident: IntGauge,
 }
 
-/// Gauges of the log's status, set when somebody looks.
+/// Gauges of the log's status, set when read.
 struct LogGauges {
     acknowledged: IntGauge,
     durable: IntGauge,
@@ -53,7 +53,7 @@ struct LogGauges {
     failing: IntGauge,
 }
 
-/// Gauges of the merges since the store was opened, set when somebody looks.
+/// Gauges of the merges since the store was opened, set when read.
 struct MergeGauges {
     running: IntGauge,
     done: IntGauge,
@@ -97,7 +97,7 @@ impl Metrics {
         };
         let refused_attempts = counters(
             "jindou_authentication_failures_total",
-            "Requests without a token (missing), with one that is not known or cannot be read, or that may not do this (forbidden)",
+            "Requests refused for lack of a token (missing), for an unknown or malformed one, or for one without the right (forbidden)",
             &["reason"],
         )?;
         for reason in ["missing", "malformed", "unknown", "forbidden"] {
@@ -130,14 +130,14 @@ impl Metrics {
             )?,
             durable: gauge(
                 "jindou_log_durable_snapshot",
-                "Last snapshot that the loss of power leaves",
+                "Last snapshot that would survive a power failure",
             )?,
             files: gauge("jindou_log_files", "Files of the log")?,
             bytes: gauge("jindou_log_bytes", "Bytes of the log's files")?,
-            queued: gauge("jindou_log_queued_records", "Records that wait for the log")?,
+            queued: gauge("jindou_log_queued_records", "Records waiting for the log")?,
             groups: gauge(
                 "jindou_log_groups",
-                "Groups of records that the log wrote since it was opened",
+                "Groups of records written by the log since it was opened",
             )?,
             records: gauge("jindou_log_records", "Records in those groups")?,
             failing: gauge(
@@ -148,21 +148,21 @@ impl Metrics {
         let merge = MergeGauges {
             running: gauge(
                 "jindou_merge_running",
-                "1 while changes are merged into segments; jindou_delta_edits wait for the next merge",
+                "1 while changes are being merged into segments; jindou_delta_edits counts those that wait for the next merge",
             )?,
-            done: gauge("jindou_merges_done", "Merges that ended well")?,
+            done: gauge("jindou_merges_done", "Merges that succeeded")?,
             failed: gauge(
                 "jindou_merges_failed",
-                "Merges that ended early; the store is then as it was",
+                "Merges that ended early and left the store unchanged",
             )?,
-            bytes: gauge("jindou_merge_bytes", "Bytes that merges wrote")?,
+            bytes: gauge("jindou_merge_bytes", "Bytes written by merges")?,
             merged: gauge(
                 "jindou_merged_snapshot",
-                "The last snapshot that is in the segments",
+                "Last snapshot merged into the segments",
             )?,
             generations: gauge(
                 "jindou_merge_generations",
-                "Generations of files that merges made and that are in use",
+                "Generations of files from merges that are in use",
             )?,
         };
         Ok(Self {
@@ -187,7 +187,7 @@ impl Metrics {
             plan_misses: counter("jindou_plan_cache_misses_total", "Plans made")?,
             refused: counter(
                 "jindou_queries_refused_total",
-                "Queries refused because too many existed",
+                "Queries refused because the limit on queries was reached",
             )?,
             updates: counters("jindou_updates_total", "Updates that ended", &["outcome"])?,
             update_seconds,
@@ -199,57 +199,51 @@ impl Metrics {
             )?,
             jobs: counters(
                 "jindou_jobs_total",
-                "Work on the whole store that ended",
+                "Jobs on the whole store that ended",
                 &["job", "outcome"],
             )?,
             jobs_running: gauge(
                 "jindou_jobs_running",
-                "1 while the whole store is being worked on",
+                "1 while a job on the whole store runs",
             )?,
-            snapshot: gauge(
-                "jindou_snapshot",
-                "Number of the snapshot that queries read",
-            )?,
+            snapshot: gauge("jindou_snapshot", "Snapshot number that queries read")?,
             delta_edits: gauge(
                 "jindou_delta_edits",
                 "Quads that updates added to those that were loaded, and removed from them",
             )?,
             delta_bytes: gauge(
                 "jindou_delta_bytes",
-                "Memory of what updates changed since the store was loaded, in the snapshot that queries read",
+                "Memory of the changes made by updates since the store was loaded, in the snapshot that queries read",
             )?,
             log,
             merge,
             connections: gauge("jindou_connections", "Open connections")?,
-            running: gauge("jindou_queries_running", "Queries that compute")?,
-            queued: gauge("jindou_queries_queued", "Queries that wait for a slot")?,
-            sending: gauge(
-                "jindou_queries_sending",
-                "Queries that wait for their reader",
-            )?,
-            prepared: gauge("jindou_prepared_queries", "Prepared queries that are kept")?,
+            running: gauge("jindou_queries_running", "Queries computing")?,
+            queued: gauge("jindou_queries_queued", "Queries waiting for a slot")?,
+            sending: gauge("jindou_queries_sending", "Queries waiting for their reader")?,
+            prepared: gauge("jindou_prepared_queries", "Prepared queries held")?,
             plans: gauge("jindou_plan_cache_plans", "Plans in the cache")?,
             memory: gauge("jindou_query_memory_bytes", "Memory of running queries")?,
             memory_limit: gauge(
                 "jindou_query_memory_limit_bytes",
-                "Memory that all queries together may use",
+                "Memory limit of all queries together",
             )?,
             resident: gauge(
                 "process_resident_memory_bytes",
-                "Resident memory, mapped store included",
+                "Resident memory, including the mapped store",
             )?,
             registry,
         })
     }
 
     /// Prometheus text.
-    pub(crate) fn text(&self, shared: &Shared) -> prometheus::Result<Vec<u8>> {
+    pub(crate) fn text(&self, shared: &AppState) -> prometheus::Result<Vec<u8>> {
         let mut states = [0i64; 3];
         for q in shared.live.list() {
             states[match q.state() {
-                State::Running => 0,
-                State::Queued => 1,
-                State::Sending => 2,
+                QueryState::Running => 0,
+                QueryState::Queued => 1,
+                QueryState::Sending => 2,
             }] += 1;
         }
         self.jobs_running.set(i64::from(shared.jobs.is_running()));

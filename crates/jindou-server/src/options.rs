@@ -51,7 +51,7 @@ pub struct ServerOptions {
     pub slow_query: Option<Duration>,
     /// Serve TLS.
     pub tls: Option<TlsFiles>,
-    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, and nobody may write but with `writable`.
+    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, and no one may write but with `writable`.
     pub token_file: Option<PathBuf>,
     /// Without `token_file`: every program on this machine may write.
     pub writable: bool,
@@ -65,7 +65,7 @@ pub struct ServerOptions {
     pub grace: Duration,
     /// Whether queries see the union of all graphs as their default graph; `None`: as the store was loaded.
     pub union_default: Option<bool>,
-    /// Whether the prefixes that everybody uses are known where a text does not declare them.
+    /// Whether the common prefixes are known where a text does not declare them.
     pub common_prefixes: bool,
     /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,
@@ -87,7 +87,7 @@ impl ServerOptions {
         let mut all = Vec::new();
         if self.tls.is_none() && !self.host.is_loopback() {
             all.push(
-                "tokens and answers travel unencrypted: give --tls-cert and --tls-key, or put a TLS proxy in front".into(),
+                "tokens and answers travel unencrypted: pass --tls-cert and --tls-key, or put a TLS proxy in front".into(),
             );
         }
         let tokens = self.token_file.as_deref();
@@ -236,7 +236,7 @@ impl ServerOptions {
 pub enum ServeError {
     /// A host that others can reach, and no tokens.
     #[error(
-        "{0} can be reached from other machines, and without --token-file anybody there could read everything; give --token-file FILE, or --host 127.0.0.1"
+        "{0} can be reached from other machines, and without --token-file anyone there could read everything; pass --token-file FILE, or --host 127.0.0.1"
     )]
     Open(IpAddr),
     /// The address cannot be had.

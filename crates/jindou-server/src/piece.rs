@@ -2,10 +2,10 @@
 //! cancelled as queries are; only their answer does not stream.
 
 use crate::admission::{self, Admitted, Asked, Watch};
-use crate::live::{LiveQuery, State};
+use crate::live::{LiveQuery, QueryState};
 use crate::problem::Problem;
 use crate::run::{self, Connection, Failure, client_of};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::slots::Slot;
 use jindou::{Error, QueryOptions, Result};
 use jindou_scheduler::Class;
@@ -20,11 +20,11 @@ const QUICK: Duration = Duration::from_millis(10);
 /// # Errors
 /// 503 when there are too many queries; what the work fails with.
 pub(crate) async fn run<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     asked: &Asked<'_>,
     tag: Option<String>,
-    work: impl FnOnce(&Shared, &Admitted) -> Result<T, Failure> + Send + 'static,
+    work: impl FnOnce(&AppState, &Admitted) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Problem> {
     let admitted = admission::admit(shared, connection, asked)?;
     let query = Arc::clone(&admitted.query);
@@ -54,13 +54,13 @@ pub(crate) async fn run<T: Send + 'static>(
 }
 
 /// A slot among light queries, for work that is known to be little.
-pub(crate) fn light_slot(shared: &Shared, query: &LiveQuery) -> Result<Slot, Failure> {
+pub(crate) fn light_slot(shared: &AppState, query: &LiveQuery) -> Result<Slot, Failure> {
     let _ = query.light.set(true);
     slot(shared, query, Class::Light)
 }
 
 /// Waits for a slot of this class, if it may come before the query's time is over.
-pub(crate) fn slot(shared: &Shared, query: &LiveQuery, class: Class) -> Result<Slot, Failure> {
+pub(crate) fn slot(shared: &AppState, query: &LiveQuery, class: Class) -> Result<Slot, Failure> {
     let place = shared
         .admission
         .admit_within(class, client_of(&query.client), query.left())
@@ -75,10 +75,10 @@ pub(crate) fn slot(shared: &Shared, query: &LiveQuery, class: Class) -> Result<S
 }
 
 /// Plans a text in turn. Few texts are planned at a time, each for a moment; one that takes longer begins again in a slot of a
-/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nobody else
+/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nothing else
 /// waits for them. `plan` is called with the options that it has to keep to, twice at most.
 pub(crate) fn planned<T>(
-    shared: &Shared,
+    shared: &AppState,
     query: &LiveQuery,
     options: &QueryOptions,
     plan: impl Fn(&QueryOptions) -> Result<T>,
@@ -92,7 +92,7 @@ pub(crate) fn planned<T>(
         done => return Ok((done.map_err(Failure::running)?, None)),
     }
     let slot = slot(shared, query, Class::Heavy)?;
-    query.set_state(State::Running);
+    query.set_state(QueryState::Running);
     let begin = Instant::now();
     let made = plan(&options.clone().with_timeout(query.left()));
     if made.is_err() {

@@ -1,4 +1,4 @@
-//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text for who asks for it.
+//! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text where the client asks for it.
 
 use crate::advice;
 use crate::codings;
@@ -46,7 +46,7 @@ impl Problem {
         let mut p = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method",
-            format!("this resource takes {allowed}"),
+            format!("this resource accepts {allowed}"),
         );
         p.headers.push((ALLOW, allowed.into()));
         p
@@ -71,16 +71,16 @@ impl Problem {
         Self::new(
             StatusCode::NOT_ACCEPTABLE,
             "not-acceptable",
-            format!("there is only {}", negotiate::names(offers)),
+            format!("only {} is available", negotiate::names(offers)),
         )
     }
 
     /// A query's answer in no format that the client takes.
     pub(crate) fn no_format(offers: &'static [Offer]) -> Self {
         let what = if offers == TABLES {
-            "SELECT answers with rows and ASK with true or false"
+            "SELECT returns rows and ASK true or false"
         } else {
-            "CONSTRUCT and DESCRIBE answer with a graph"
+            "CONSTRUCT and DESCRIBE return a graph"
         };
         let mut p = Self::not_acceptable(offers);
         p.detail = format!("{what}: {}", p.detail);
@@ -148,7 +148,7 @@ impl Problem {
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
-            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before somebody
+            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before someone
             // looked at it.
             Error::Io { .. }
             | Error::Store(_)

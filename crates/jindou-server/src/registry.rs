@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST: usize = 4096;
 const MOST_BYTES: u64 = 32 << 20;
 
-/// A prepared query. Everybody may look at it; who plans or runs it has been admitted.
+/// A prepared query. Everyone may look at it; who plans or runs it has been admitted.
 #[derive(Clone)]
 pub(crate) struct Prepared(PreparedQuery);
 
@@ -29,7 +29,7 @@ impl Prepared {
         self.0.is_planned()
     }
 
-    /// True if nobody plans it for all values, and nobody has to.
+    /// True if nothing plans it for all values, and nothing has to.
     pub(crate) fn is_current(&self) -> bool {
         self.0.is_current()
     }
@@ -106,7 +106,7 @@ impl Registry {
             return Err(Error::limit(
                 Resource::Form,
                 format!(
-                    "the prepared query takes {bytes} bytes; at most {} are kept for one: send it as a query",
+                    "the prepared query takes {bytes} bytes, more than the {} allowed: send it as a query",
                     MOST_BYTES / 4
                 ),
             ));
@@ -131,7 +131,7 @@ impl Registry {
                 gone.push(old);
             }
         }
-        // They end when nobody waits for the lock.
+        // They end when nothing waits for the lock.
         drop(inner);
         drop(gone);
         Ok((id, prepared))

@@ -1,9 +1,9 @@
 //! The way of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a
 //! bounded channel. The first chunk decides the response's status, so an error before it is an ordinary error answer.
 
-use crate::live::{Cause, LiveQuery, State};
+use crate::live::{Cause, LiveQuery, QueryState};
 use crate::negotiate::Coding;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::sinks::Out;
 use crate::slots::Slot;
 use crate::stalled::{SLOW, is_short};
@@ -172,7 +172,7 @@ pub(crate) struct ResponseBody {
 /// # Errors
 /// When there is no memory for them.
 pub(crate) fn pair(
-    shared: &Shared,
+    shared: &AppState,
     query: &Arc<LiveQuery>,
     wanted: Coding,
 ) -> Result<(ResponseWriter, ResponseBody)> {
@@ -229,7 +229,7 @@ impl ResponseWriter {
     fn begin(&mut self) {
         if let Some(head) = self.head.take() {
             let coding = self.coder.coding();
-            // Nobody there: the next send will tell.
+            // No one there: the next send will tell.
             let _ = head.send(Head {
                 content_type: self.content_type,
                 coding,
@@ -246,7 +246,7 @@ impl ResponseWriter {
             Err(mpsc::error::TrySendError::Full(item)) => item,
         };
         let is_last = matches!(item, Item::Last(_));
-        self.query.set_state(State::Sending);
+        self.query.set_state(QueryState::Sending);
         self.slot.give_back();
         loop {
             // Timers are made inside the runtime, and this may be a thread that helps a query.
@@ -257,7 +257,7 @@ impl ResponseWriter {
                     break;
                 }
                 Ok(Err(_)) => return Err(Error::SinkClosed),
-                // Nobody may keep others out by not reading.
+                // No one may keep others out by not reading.
                 Err(_) if is_short(&self.all) => {
                     return Err(Error::limit(
                         Resource::Answer,
@@ -270,9 +270,9 @@ impl ResponseWriter {
         if is_last {
             return Ok(());
         }
-        self.query.set_state(State::Queued);
+        self.query.set_state(QueryState::Queued);
         self.slot.take(&self.query)?;
-        self.query.set_state(State::Running);
+        self.query.set_state(QueryState::Running);
         Ok(())
     }
 
@@ -362,7 +362,7 @@ pub(crate) struct AnswerBody {
 
 /// The answer broke off; the log says why.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer broke off")]
+#[error("the answer was cut off")]
 pub(crate) struct BrokenOff;
 
 impl http_body::Body for AnswerBody {

@@ -5,13 +5,13 @@ use crate::admission::{self, Admitted, Asked};
 use crate::auth::Caller;
 use crate::base;
 use crate::inline::{self, Attempt};
-use crate::live::{Cause, LiveQuery, State, shown};
+use crate::live::{Cause, LiveQuery, QueryState, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::piece;
 use crate::problem::Problem;
 use crate::registry::{Prepared, Registry};
 use crate::response::{self, Head, ResponseWriter};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
 use crate::slots::Slot;
 use axum::body::Body;
@@ -55,7 +55,7 @@ impl Connection {
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
 /// The answer that is wanted.
-pub(crate) enum Work {
+pub(crate) enum QueryTask {
     /// A query's results.
     Query(String),
     /// A prepared query's results.
@@ -89,7 +89,7 @@ pub(crate) fn client_of(peer: &str) -> u64 {
     hasher.finish()
 }
 
-impl Work {
+impl QueryTask {
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Query(text) | Self::Profile(text) => text,
@@ -102,7 +102,7 @@ impl Work {
 
 /// The client's request.
 pub(crate) struct Request {
-    pub(crate) work: Work,
+    pub(crate) work: QueryTask,
     pub(crate) timeout: Option<Duration>,
     pub(crate) dataset: Option<DatasetChoice>,
     pub(crate) union_default: Option<bool>,
@@ -160,7 +160,7 @@ impl Failure {
         let mut problem = Problem::of(&self.error);
         match (&self.error, query.cause()) {
             (Error::Cancelled, Some(Cause::Admin)) => {
-                problem.detail = "somebody cancelled the query at /admin/queries".into();
+                problem.detail = "the query was cancelled at /admin/queries".into();
             }
             (Error::Cancelled, Some(Cause::Shutdown)) => {
                 problem.detail = "the server is shutting down".into();
@@ -189,7 +189,7 @@ impl Failure {
 
 /// Runs what was asked for; the response's body is written while the query runs.
 pub(crate) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let asked = Asked::new(request.work.text(), request.timeout);
@@ -198,7 +198,7 @@ pub(crate) async fn answer(
     if let Some(tag) = &request.tag {
         let _ = query.tag.set(tag.clone());
     }
-    if matches!(request.work, Work::Profile(_)) {
+    if matches!(request.work, QueryTask::Profile(_)) {
         let _ = query.watch.set(QueryWatch::default());
     }
     let planned = match inline::attempt(shared, &admitted, &request) {
@@ -246,7 +246,7 @@ pub(crate) fn respond(head: &Head, body: Body) -> Response<Body> {
 
 /// The query's thread.
 fn work(
-    shared: &Shared,
+    shared: &AppState,
     admitted: Admitted,
     request: Request,
     planned: Option<PlannedQuery>,
@@ -278,7 +278,7 @@ fn work(
 }
 
 pub(crate) fn record(
-    shared: &Shared,
+    shared: &AppState,
     query: &LiveQuery,
     done: Result<(), &Failure>,
     started: bool,
@@ -310,7 +310,7 @@ pub(crate) fn record(
         && (started || outcome == "error")
     {
         let broken = if started {
-            "answer broken off"
+            "answer cut off"
         } else {
             "query failed"
         };
@@ -324,17 +324,17 @@ pub(crate) fn record(
 }
 
 /// How the database is to run it.
-pub(crate) fn options(shared: &Shared, query: &LiveQuery, request: &Request) -> QueryOptions {
+pub(crate) fn options(shared: &AppState, query: &LiveQuery, request: &Request) -> QueryOptions {
     let own = request.union_default.or(shared.options.union_default);
     limited(shared, query)
         .with_union_default(own)
-        .with_profile(matches!(request.work, Work::Profile(_)))
+        .with_profile(matches!(request.work, QueryTask::Profile(_)))
         .with_watch(query.watch.get().cloned())
         .with_dataset(request.dataset.clone())
 }
 
 /// The server's options for a query, with its limits.
-pub(crate) fn limited(shared: &Shared, query: &LiveQuery) -> QueryOptions {
+pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
     let mut options = QueryOptions::default()
         .with_threads(shared.options.threads)
         .with_timeout(query.left())
@@ -349,7 +349,7 @@ pub(crate) fn limited(shared: &Shared, query: &LiveQuery) -> QueryOptions {
 }
 
 fn carry_out(
-    shared: &Shared,
+    shared: &AppState,
     admitted: &Admitted,
     request: &Request,
     planned: Option<PlannedQuery>,
@@ -367,7 +367,7 @@ fn carry_out(
     };
     let plan_time = planning.elapsed();
     // A graph is read from end to end, whatever its plan looks like.
-    let light = planned.is_light() && !matches!(request.work, Work::Graph(..));
+    let light = planned.is_light() && !matches!(request.work, QueryTask::Graph(..));
     let _ = query.light.set(light);
     let class = if light { Class::Light } else { Class::Heavy };
     // What would not begin before its time is over is refused now.
@@ -390,7 +390,7 @@ fn carry_out(
     reason = "the parts of one query that has its slot"
 )]
 fn compute(
-    shared: &Shared,
+    shared: &AppState,
     admitted: &Admitted,
     request: &Request,
     mut options: QueryOptions,
@@ -401,10 +401,10 @@ fn compute(
 ) -> Result<(), Failure> {
     let (db, query) = (admitted.db(), &admitted.query);
     writer.set_slot(slot);
-    query.set_state(State::Running);
+    query.set_state(QueryState::Running);
     options.timeout = Some(query.left());
     match &request.work {
-        Work::Query(_) | Work::Bound(_) | Work::Values(_) => {
+        QueryTask::Query(_) | QueryTask::Bound(_) | QueryTask::Values(_) => {
             let count = Count::new(shared, query);
             let mut sink = HttpSink::new(writer, request.tables, request.graphs, count);
             let ran = db.run_planned(planned, &options, &mut sink);
@@ -415,7 +415,7 @@ fn compute(
                 refused: None,
             })
         }
-        Work::Profile(_) => {
+        QueryTask::Profile(_) => {
             let mut sink = Counter(Count::new(shared, query));
             let mut report = db
                 .run_planned(planned, &options, &mut sink)
@@ -433,7 +433,7 @@ fn compute(
             std::io::Write::write_all(writer, &text)
                 .map_err(|e| Failure::running(Error::io("<response>", e)))
         }
-        Work::Graph(texts, (content_type, format)) => {
+        QueryTask::Graph(texts, (content_type, format)) => {
             writer.set_content_type(content_type);
             let format = match format {
                 ResultFormat::Rdf(format) => *format,
@@ -460,7 +460,7 @@ fn compute(
 
 /// The plan of a request's query.
 pub(crate) fn plan(
-    shared: &Shared,
+    shared: &AppState,
     admitted: &Admitted,
     request: &Request,
     options: &QueryOptions,
@@ -471,8 +471,8 @@ pub(crate) fn plan(
     };
     let (text, base) = (request.work.text(), request.base.as_deref());
     match &request.work {
-        Work::Bound(b) => return bound(&b.prepared, &b.values),
-        Work::Values(v) => {
+        QueryTask::Bound(b) => return bound(&b.prepared, &b.values),
+        QueryTask::Values(v) => {
             let prepared = base::under(text, base, |text| match options.dataset {
                 // Rare, so not kept.
                 Some(_) => Registry::once(admitted, text, &v.names, options),

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// The limits, and all that is counted or listed. The database is behind [`crate::admission::admit`].
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub(crate) upkeep: Upkeep,
     pub(crate) options: ServerOptions,
     pub(crate) tokens: Option<Keyring>,

@@ -4,7 +4,7 @@ use crate::live::LiveQuery;
 use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
 use crate::quads;
 use crate::response::ResponseWriter;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use jindou::results::{RowText, Rows};
 use jindou::{AnswerSink, Error, Resource, Result, ResultWriter};
 use jindou_xml::write::Returns;
@@ -25,7 +25,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    pub(crate) fn new(shared: &Shared, query: &Arc<LiveQuery>) -> Self {
+    pub(crate) fn new(shared: &AppState, query: &Arc<LiveQuery>) -> Self {
         Self {
             query: Arc::clone(query),
             most: shared.options.max_result_rows.unwrap_or(u64::MAX),

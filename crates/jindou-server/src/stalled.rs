@@ -71,7 +71,7 @@ impl<S> Stalling<S> {
 
     #[cold]
     fn cut() -> io::Error {
-        tracing::debug!("cut a connection that is read too slowly: memory is short");
+        tracing::debug!("closed a connection that was read too slowly: memory is short");
         io::Error::new(
             io::ErrorKind::TimedOut,
             "the answer was read too slowly while memory was short",

@@ -17,7 +17,7 @@ pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> 
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| bad(&files.cert, format!("not a PEM certificate chain: {e}")))?;
     if chain.is_empty() {
-        return Err(bad(&files.cert, "there is no certificate in it".into()));
+        return Err(bad(&files.cert, "it has no certificate".into()));
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|e| bad(&files.key, format!("not a PEM private key: {e}")))?;
@@ -30,7 +30,7 @@ pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> 
         .map_err(|e| {
             bad(
                 &files.cert,
-                format!("certificate and key do not serve: {e}"),
+                format!("certificate and key cannot be used together: {e}"),
             )
         })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -3,11 +3,11 @@
 
 use crate::admission::{self, Admitted, Asked, Watch};
 use crate::codings::{self, Content};
-use crate::live::{Cause, LiveQuery, State, shown};
+use crate::live::{Cause, LiveQuery, QueryState, shown};
 use crate::paths;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -21,20 +21,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An update that exists: it is listed, has its limits, and is cancelled if its client goes away before it is done.
 pub(crate) struct Update {
-    shared: Arc<Shared>,
+    shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
 }
 
 /// Why nothing may be written here, if so.
-pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
+pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
     if shared.tokens.is_none() && !shared.options.writable {
         return read_only(
             "this server is read-only: it was started without --token-file (and without --writable)".into(),
         );
     }
-    // Damage is no setting of the server: it is answered as it is to queries.
+    // Damage is not a setting of the server: it is answered as it is to queries.
     if let Err(damage) = shared.upkeep.check_trust() {
         return Some(Problem::of(&damage));
     }
@@ -47,7 +47,7 @@ pub(crate) fn refusal(shared: &Shared) -> Option<Problem> {
 impl Update {
     /// Admits an update; `shown` is what lists and logs show of it.
     pub(crate) fn admit(
-        shared: &Arc<Shared>,
+        shared: &Arc<AppState>,
         connection: &Connection,
         shown: &str,
         timeout: Option<Duration>,
@@ -92,7 +92,7 @@ impl Update {
             return Ok(kept);
         }
         Err(Problem::bad_request(
-            "the body is not compressed as its Content-Encoding says: it begins otherwise",
+            "the body is not compressed as its Content-Encoding says: it has a different beginning",
         ))
     }
 
@@ -117,7 +117,7 @@ impl Update {
                     return Err(Problem::new(
                         StatusCode::REQUEST_TIMEOUT,
                         "slow-request",
-                        "the request's body did not come in time",
+                        "the request's body did not arrive in time",
                     ));
                 }
             };
@@ -161,7 +161,7 @@ impl Update {
                 begun,
             } = self;
             let query = &admitted.query;
-            query.set_state(State::Running);
+            query.set_state(QueryState::Running);
             let mut options = UpdateOptions::default()
                 .with_threads(shared.options.threads)
                 .with_timeout(query.left())
@@ -188,7 +188,7 @@ impl Update {
                 let mut problem = Problem::of(&e);
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(Cause::Admin)) => {
-                        problem.detail = "somebody cancelled the update at /admin/queries".into();
+                        problem.detail = "the update was cancelled at /admin/queries".into();
                     }
                     (Error::Cancelled, Some(Cause::Shutdown)) => {
                         problem.detail = "the server is shutting down".into();
@@ -205,7 +205,7 @@ impl Update {
     }
 }
 
-fn record(shared: &Shared, query: &LiveQuery, done: &Result<UpdateReport>, took: Duration) {
+fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, took: Duration) {
     let m = &shared.metrics;
     let outcome = match done {
         Ok(report) => {

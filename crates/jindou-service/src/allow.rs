@@ -17,7 +17,7 @@ impl FromStr for Allowed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text} is no HOST or HOST:PORT, such as example.org or [::1]:7878");
+        let bad = || format!("{text} is not HOST or HOST:PORT, such as example.org or [::1]:7878");
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
             host.parse::<Ipv6Addr>().map_err(|_| bad())?;
@@ -70,14 +70,14 @@ impl FromIterator<Allowed> for AllowList {
 #[non_exhaustive]
 pub enum NotAllowed {
     /// No URL with http or https and a host, or one with a user's name in it.
-    #[error("it is no http or https URL of a host")]
+    #[error("it is not an http or https URL with a host")]
     NoUrl,
     /// Not on the list.
-    #[error("{0} is not on the list of those that may be asked")]
+    #[error("{0} is not on the list of allowed addresses")]
     Host(String),
     /// Its name leads inside.
     #[error(
-        "{0} leads to {1}, an address of this machine or its own network; it is asked only if the list of those that may be asked has that address, too"
+        "{0} resolves to {1}, an address of this machine or its own network; that address must be on the list of allowed addresses as well"
     )]
     Inside(String, IpAddr),
 }

@@ -39,12 +39,12 @@ pub struct XmlAnswer<'r> {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
     boolean: Option<bool>,
-    state: State,
+    state: ReaderState,
 }
 
 /// State between two events.
 #[derive(Default)]
-struct State {
+struct ReaderState {
     /// Open elements.
     open: Vec<Element>,
     /// Text before the label of each blank node.
@@ -107,9 +107,9 @@ impl<'r> XmlAnswer<'r> {
             names: Vec::new(),
             numbers: HashMap::new(),
             boolean: None,
-            state: State {
+            state: ReaderState {
                 own: own.to_owned(),
-                ..State::default()
+                ..ReaderState::default()
             },
         };
         while !this.state.has_results && this.step()?.is_some() {}
@@ -135,7 +135,7 @@ impl<'r> XmlAnswer<'r> {
         self.boolean
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` behind the last one, when the document ended as it must.
+    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document ended as it must.
     ///
     /// # Errors
     /// If the document is not well-formed, is cut off, or has a term that is not valid.
@@ -182,14 +182,14 @@ impl<'r> XmlAnswer<'r> {
     }
 }
 
-impl State {
+impl ReaderState {
     fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> Step {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
             (None, "sparql") => Element::Sparql,
             (None, _) => {
                 return wrong(format!(
-                    "`{name}` is no answer to a query, expected `<sparql>`"
+                    "`{name}` is not a SPARQL result, expected `<sparql>`"
                 ));
             }
             (Some(Element::Other), _) => Element::Other,
@@ -203,7 +203,7 @@ impl State {
             (Some(Element::Sparql), "boolean") => Element::Boolean,
             (Some(Element::Head), "variable") => {
                 if self.has_results {
-                    return wrong("its head stands behind its results, expected it before them");
+                    return wrong("its head follows its results, expected it before them");
                 }
                 let Some(name) = attribute(start, "", "name") else {
                     return wrong("a variable has no name, expected `name=\"…\"`");
@@ -234,7 +234,7 @@ impl State {
             }
             (Some(Element::Binding | Element::Part(_)), "uri" | "bnode" | "literal" | "triple") => {
                 if self.term.is_some() {
-                    return wrong("two terms stand where there is one, expected its end");
+                    return wrong("a second term in one place, expected the end of the first");
                 }
                 self.text.clear();
                 match name {
@@ -273,7 +273,7 @@ impl State {
     }
 
     fn literal_attributes(&mut self, start: &Start<'_>) -> std::result::Result<(), String> {
-        let State {
+        let ReaderState {
             language, datatype, ..
         } = self;
         language.clear();
@@ -373,12 +373,12 @@ impl State {
                 };
                 if !may_be {
                     return wrong(
-                        "a triple's subject is no IRI or blank node, or its predicate no IRI, expected them",
+                        "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
                     );
                 }
                 let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
                 if slot.is_some_and(|slot| slot.replace(term).is_some()) {
-                    return wrong("a part of a triple stands twice, expected it once");
+                    return wrong("a part of a triple is given twice, expected it once");
                 }
             }
             Element::Triple => {
@@ -411,7 +411,7 @@ impl State {
                     "false" => Some(false),
                     _ => {
                         return wrong(
-                            "a verdict is neither `true` nor `false`, expected one of them",
+                            "a boolean is neither `true` nor `false`, expected one of them",
                         );
                     }
                 };

@@ -32,7 +32,7 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
 /// How often a query that waits looks at its own limits.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for a connection, and for the next bytes: a thread nobody waits for any more must not live for ever.
+/// Longest wait for a connection, and for the next bytes: a thread nothing waits for any more must not live for ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
 /// A limit that is none: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
@@ -183,7 +183,7 @@ impl ServiceCaller for HttpCaller {
         let (format, charset) = match body.next() {
             Ok(Some(Part::Head(media))) => {
                 let format = QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
-                    failed(format!("it answers in {media}, which is no format of results").into())
+                    failed(format!("it answered with {media}, which is not a result format").into())
                 })?;
                 (format, Format::charset(&media))
             }
@@ -197,7 +197,7 @@ impl ServiceCaller for HttpCaller {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
             variables.iter().map(|v| named.get(v).copied()).collect()
         };
-        let no_rows = || failed("it answers with true or false, not with rows".into());
+        let no_rows = || failed("it answered with true or false, not with rows".into());
         let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
         if format == QueryResultsFormat::Xml {
             let explain = |e: AnswerError| {
@@ -314,11 +314,13 @@ impl HttpCaller {
             .name("service".into())
             .spawn(move || {
                 if let Err(failure) = caller.talk(url, &ask, limit, &send) {
-                    // Nobody listens any more: nobody needs to know.
+                    // No one listens any more: nothing needs to know.
                     let _ = send.send(Part::Failed(failure));
                 }
             })
-            .map_err(|e| Error::Internal(format!("no thread to ask an endpoint: {e}")))?;
+            .map_err(|e| {
+                Error::Internal(format!("cannot start a thread to call an endpoint: {e}"))
+            })?;
         Ok(Body {
             parts: receive,
             cancel,
@@ -330,7 +332,7 @@ impl HttpCaller {
         })
     }
 
-    /// Asks, and sends on what comes, until it ends or nobody listens.
+    /// Asks, and sends on what comes, until it ends or nothing listens.
     fn talk(
         &self,
         mut url: Uri,
@@ -380,9 +382,10 @@ impl HttpCaller {
                 | StatusCode::TEMPORARY_REDIRECT
                 | StatusCode::PERMANENT_REDIRECT
                 | StatusCode::SEE_OTHER => {
-                    let to = text(header::LOCATION).ok_or("it redirects to nowhere")?;
+                    let to = text(header::LOCATION)
+                        .ok_or("it redirects without naming a destination")?;
                     let next = resolve(&url, to)
-                        .ok_or_else(|| format!("it redirects to {to}, which is no URL"))?;
+                        .ok_or_else(|| format!("it redirects to {to}, which is not a URL"))?;
                     self.list.check(&next).map_err(|e| Failure {
                         message: format!("it redirects to {next}: {e}"),
                         allowed: false,
@@ -393,7 +396,7 @@ impl HttpCaller {
                     url = next;
                 }
                 status if status.is_success() => {
-                    let media = text(header::CONTENT_TYPE).unwrap_or("nothing it names");
+                    let media = text(header::CONTENT_TYPE).unwrap_or("an unnamed media type");
                     if send.send(Part::Head(media.to_owned())).is_err() {
                         return Ok(());
                     }
@@ -409,7 +412,7 @@ impl HttpCaller {
                         .read_to_end(&mut said);
                     let said = String::from_utf8_lossy(&said);
                     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-                    return Err(format!("it answers {status}: {said}").into());
+                    return Err(format!("it answered {status}: {said}").into());
                 }
             }
         }

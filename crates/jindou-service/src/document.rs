@@ -52,7 +52,7 @@ impl DocumentSource for HttpCaller {
                     charset = Format::charset(&media);
                     if format.is_none() {
                         return Err(failed(
-                            format!("it comes as {media}, which is no RDF").into(),
+                            format!("it is served as {media}, which is not RDF").into(),
                         ));
                     }
                 }

@@ -103,7 +103,7 @@ enum InJson {
     #[default]
     Between,
     String,
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escape,
     /// In the label of a blank node, which is held back.
     Label,

@@ -1,6 +1,6 @@
 //! `SERVICE` over HTTP (SPARQL 1.1 Federated Query): asks endpoints of an allow-list and gives their rows to the engine.
 //!
-//! A query's text comes from anybody, so whom it can make this machine talk to is said by who runs it: hosts of an
+//! A query's text comes from anyone, so the administrator says which machines it may contact: hosts of an
 //! [`AllowList`], no others, redirects included; and names that lead into this machine or its own network only if their
 //! address is on the list as well.
 

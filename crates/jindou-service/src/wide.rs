@@ -15,19 +15,19 @@ const DEEPEST: usize = 512;
 pub enum WideAnswer {
     /// Too many variables.
     #[error(
-        "names more than {MOST_VARIABLES} variables, the most that are read: name those that are needed after SELECT"
+        "has more than the {MOST_VARIABLES} variables allowed: name only the needed ones after SELECT"
     )]
     Variables,
     /// Too many cells in a row of a table.
     #[error(
-        "has a row of more than {MOST_VARIABLES} cells, the most that are read: name the variables that are needed after SELECT"
+        "has a row of more than the {MOST_VARIABLES} cells allowed: name only the needed variables after SELECT"
     )]
     Cells,
     /// A table whose last line does not end.
     #[error("ends in the middle of a line: it was cut off")]
     Cut,
     /// Values within each other, too deep.
-    #[error("has values within each other deeper than is read")]
+    #[error("has values nested too deeply")]
     Depth,
 }
 
@@ -216,7 +216,7 @@ mod tests {
         nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
     }
 
-    /// An answer that names so many variables, with one row.
+    /// An answer that names this many variables, with one row.
     fn naming(format: QueryResultsFormat, variables: usize) -> String {
         let each = |open: &str, close: &str, between: &str| {
             let all: Vec<String> = (0..variables)

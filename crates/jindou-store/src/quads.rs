@@ -34,7 +34,7 @@ struct Cursor {
 
 /// Subjects that a worker takes at a time.
 const PART: usize = 2048;
-/// A batch is handed on when it has so many bytes or quads.
+/// A batch is handed on when it has this many bytes or quads.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 15;
 /// A vertex with more edges than this in one predicate is handed on in several batches; its edges are in memory once.

@@ -2,7 +2,7 @@
 //!
 //! Ids are given at load so that vertices of the same sets are contiguous; a run table says for each run
 //! of ids which out-set and in-set its vertices have. It is exact for the base; a patch's touched vertices
-//! are looked up beside it. Patterns with an unknown predicate probe only these predicates.
+//! are looked up alongside it. Patterns with an unknown predicate probe only these predicates.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -93,32 +93,32 @@ impl Snapshot {
     /// One shard's base with the way to the others: the whole store, to be read.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) if the base is no shard.
+    /// [`Error::Store`](jindou_model::Error::Store) if the base is not a shard.
     pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
         let session = Session::new(Arc::clone(&base), far)
-            .ok_or_else(|| Error::Store("the store is not cut into shards".into()))?;
+            .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
         Ok(Self {
             far: Some(Arc::new(session)),
             ..Self::of_base(base)
         })
     }
 
-    /// The same snapshot for another query: what one query could not read of other shards is no matter to the next. A store of one
+    /// The same snapshot for another query: what one query could not read of other shards does not concern the next. A store of one
     /// shard has nothing to renew, and its snapshot is lent.
     #[inline]
     #[must_use]
-    pub fn afresh(&self) -> Cow<'_, Self> {
+    pub fn for_new_query(&self) -> Cow<'_, Self> {
         match &self.far {
             None => Cow::Borrowed(self),
             Some(session) => Cow::Owned(Self {
-                far: session.afresh().map(Arc::new),
+                far: session.for_new_query().map(Arc::new),
                 ..self.clone()
             }),
         }
     }
 
     /// Ties reading of other shards to a query's token: no wait for them is longer than it allows. For a snapshot that no other query
-    /// reads ([`Self::afresh`]).
+    /// reads ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
         if let Some(session) = &self.far {
@@ -223,7 +223,7 @@ impl Snapshot {
         self.version
     }
 
-    /// Goes on when plans should be made anew: when a predicate is touched first, when a predicate, a graph or a
+    /// Goes on when plans should be made again: when a predicate is touched first, when a predicate, a graph or a
     /// vertex' set of predicates comes that was not there, or when counts change much. Two snapshots of a base with the
     /// same one lie on one line of transactions.
     #[must_use]

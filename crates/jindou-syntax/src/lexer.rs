@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Bad(Bad),
 }
 
-/// Kinds of text that is no token.
+/// Kinds of text that is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
     Character,
@@ -150,7 +150,7 @@ fn is_name(c: char) -> bool {
 
 impl<'t> Lexer<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        // A byte order mark is no part of the text.
+        // A byte order mark is not part of the text.
         let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Self {
             text,

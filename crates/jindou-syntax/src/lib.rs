@@ -24,7 +24,7 @@
 //!    of HAVING or ORDER BY that is not grouped is a sample of its group; CONSTRUCT, ASK and DESCRIBE may
 //!    be grouped and have aggregates in HAVING and ORDER BY.
 //! 7. Aggregates stand in SELECT, HAVING and ORDER BY, not in patterns, GROUP BY or other aggregates.
-//! 8. Each operation of an update may have a prologue; a lone `;` is no update; triples of quads have dots between them.
+//! 8. Each operation of an update may have a prologue; a lone `;` is not an update; triples of quads have dots between them.
 //! 9. Subjects of triple terms in expressions are IRIs or variables.
 //! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 

@@ -74,7 +74,7 @@ pub const COMMON_PREFIXES: &[(&str, &str)] = &[
     ("xsd", "http://www.w3.org/2001/XMLSchema#"),
 ];
 
-/// The IRI that everybody uses with this prefix.
+/// The IRI commonly used with this prefix.
 pub(crate) fn common(prefix: &str) -> Option<&'static str> {
     COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1)
 }

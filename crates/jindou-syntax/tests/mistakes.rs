@@ -1,4 +1,4 @@
-//! Typical mistakes with what is said about them, in a file to be read aloud. `JINDOU_REWRITE=1` writes the file anew.
+//! Typical mistakes with what is said about them, in a file to be read aloud. `JINDOU_REWRITE=1` writes the file again.
 
 use jindou_syntax::{Failure, Options, parse_query, parse_update};
 use std::fmt::Write;

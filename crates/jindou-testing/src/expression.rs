@@ -100,7 +100,7 @@ impl Tree {
     /// The algebra of it.
     ///
     /// # Panics
-    /// When it is no SPARQL: a fault of the generator.
+    /// When it is not SPARQL: a fault of the generator.
     #[must_use]
     #[allow(clippy::panic)]
     pub fn algebra(&self) -> Expression {
@@ -111,7 +111,7 @@ impl Tree {
 /// The algebra of an expression's text.
 ///
 /// # Panics
-/// When it is no SPARQL: a fault of the generator.
+/// When it is not SPARQL: a fault of the generator.
 #[must_use]
 #[allow(clippy::panic)]
 pub fn algebra(text: &str) -> Expression {
@@ -232,7 +232,7 @@ const MADE: [&str; 10] = [
     "false",
 ];
 
-/// A random expression with at most so many levels.
+/// A random expression with at most this many levels.
 pub fn tree(rng: &mut Rng, theme: Theme, values: &[Term], depth: usize) -> Tree {
     if depth == 0 || rng.chance(8) {
         return leaf(rng, theme, values);

@@ -135,7 +135,7 @@ fn months(rng: &mut Rng) -> String {
     }
 }
 
-/// Days and a time, behind a `P`.
+/// Days and a time, after a `P`.
 fn seconds(rng: &mut Rng) -> String {
     match rng.below(4) {
         0 => format!("{}D", rng.below(40)),

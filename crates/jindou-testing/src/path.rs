@@ -10,7 +10,7 @@ use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Vertices of the data; those behind them are in no quad.
+/// Vertices of the data; those after them are in no quad.
 const NODES: usize = 7;
 const NOWHERE: usize = 2;
 const LABELS: usize = 3;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Below the ports that systems give to outgoing connections (32,768 on Linux, 49,152 by IANA): a port that was free a
-/// moment ago would otherwise soon be the local end of somebody's connection.
+/// moment ago would otherwise soon be the local end of a client's connection.
 const FIRST: u16 = 12_000;
 const PORTS: u16 = 20_000;
 

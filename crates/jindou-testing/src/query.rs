@@ -12,7 +12,7 @@ pub struct Query {
     pub text: String,
     /// The same for `spareval`: `GRAPH ?g` written out for each graph.
     pub oracle: String,
-    /// LIMIT or OFFSET cut the rows: which ones stay is anybody's choice, and only their number is the same.
+    /// LIMIT or OFFSET cut the rows: which ones stay is any client's choice, and only their number is the same.
     pub counts_only: bool,
 }
 

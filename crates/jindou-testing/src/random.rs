@@ -22,7 +22,7 @@ impl Rng {
         ((self.0 >> 33) % n as u64) as usize
     }
 
-    /// True so many times in a hundred.
+    /// True this many times in a hundred.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

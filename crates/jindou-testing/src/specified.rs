@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `<=` of the same IRI, blank node, ill-typed literal … is true, `<` false; no order of booleans; NaN by its sign | SPARQL 1.1 §17.3, XPath | a function of the reference |
 //! | `=` of a date and a point in time is an error | false (W3C, open-world) | a function of the reference |
-//! | a computed duration cannot be added to a point in time | XPath | a function of the reference, where one side is no number |
+//! | a computed duration cannot be added to a point in time | XPath | a function of the reference, where one side is not a number |
 //! | the effective boolean value of a string with a language is an error | its length (§17.2.2) | STRLEN |
 
 use crate::reference;

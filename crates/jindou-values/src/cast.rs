@@ -83,7 +83,7 @@ fn number(to: u8, n: &Number) -> Option<Number> {
     }
 }
 
-/// The decimal nearest to a float or double: exactly its value, to 18 digits behind the point.
+/// The decimal nearest to a float or double: exactly its value, to 18 digits after the point.
 fn real_to_decimal(d: f64) -> Option<Number> {
     if !d.is_finite() {
         return None;

@@ -1,13 +1,13 @@
-//! Decimals with 18 digits behind the point, in 128 bits: copied, exact, without allocation.
+//! Decimals with 18 digits after the point, in 128 bits: copied, exact, without allocation.
 
 use std::cmp::Ordering;
 
 /// Units in one.
 const ONE: i128 = 1_000_000_000_000_000_000;
-/// Digits behind the point.
+/// Digits after the point.
 pub(crate) const PLACES: usize = 18;
 
-/// A number of 10⁻¹⁸: any with at most 18 digits behind the point and less than some 1.7 · 10²⁰.
+/// A number of 10⁻¹⁸: any with at most 18 digits after the point and less than some 1.7 · 10²⁰.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Decimal(i128);
 
@@ -31,7 +31,7 @@ impl Decimal {
         Self::of_digits(negative, integer, fraction)
     }
 
-    /// From digits before and behind the point.
+    /// From digits before and after the point.
     pub(crate) fn of_digits(negative: bool, integer: &[u8], fraction: &[u8]) -> Option<Self> {
         let mut units = 0i128;
         let push = |units: i128, d: &u8| units.checked_mul(10)?.checked_add(i128::from(d - b'0'));
@@ -77,7 +77,7 @@ impl Decimal {
         whole.checked_add(mixed)?.checked_add(small / ONE).map(Self)
     }
 
-    /// The quotient, cut behind the 18th digit; `None` for division by zero and where it does not fit.
+    /// The quotient, cut after the 18th digit; `None` for division by zero and where it does not fit.
     #[must_use]
     pub fn divide(self, other: Self) -> Option<Self> {
         let (a, b) = (self.0, other.0);
@@ -140,7 +140,7 @@ impl Decimal {
         self.0 == 0
     }
 
-    /// Digits without trailing zeros, and how many of them are behind the point.
+    /// Digits without trailing zeros, and how many of them are after the point.
     fn shortest(self) -> (i128, u32) {
         let (mut m, mut places) = (self.0, PLACES as u32);
         if m % ONE == 0 {
@@ -188,7 +188,7 @@ impl Decimal {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// Appends the canonical lexical form: no point without digits behind it.
+    /// Appends the canonical lexical form: no point without digits after it.
     pub fn push(self, out: &mut Vec<u8>) {
         let (m, places) = self.shortest();
         if m < 0 {

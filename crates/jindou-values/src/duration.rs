@@ -11,7 +11,7 @@ use std::io::Write;
 pub(crate) const UNIT: i128 = 1_000_000_000_000_000_000;
 
 /// A duration of `xsd:duration`, `xsd:dayTimeDuration` or `xsd:yearMonthDuration`: less than 2³¹ months and 2⁶³ seconds,
-/// with 18 digits behind a second's point.
+/// with 18 digits after a second's point.
 #[derive(Clone, Copy, Debug)]
 pub struct Duration {
     months: i32,
@@ -373,7 +373,7 @@ fn number(digits: &[u8]) -> Option<i128> {
     })
 }
 
-/// A second's digits behind the point, in units of 10⁻¹⁸; `None` for none, and for more than 18 that count.
+/// A second's digits after the point, in units of 10⁻¹⁸; `None` for none, and for more than 18 that count.
 pub(crate) fn fraction_of(digits: &[u8]) -> Option<i128> {
     if digits.is_empty() {
         return None;

@@ -46,7 +46,7 @@ impl Exact {
     /// The exact value of a finite double.
     #[must_use]
     pub fn from_f64(v: f64) -> Self {
-        // 766 digits behind the first are enough for every double; the formatting is exact.
+        // 766 digits after the first are enough for every double; the formatting is exact.
         let text = format!("{:.766e}", v.abs());
         let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -64,17 +64,17 @@ impl Exact {
         self.digits.capacity()
     }
 
-    /// Digits behind the point.
+    /// Digits after the point.
     fn places(&self) -> usize {
         usize::try_from(self.digits.len() as i64 - self.exponent).unwrap_or(0)
     }
 
-    /// Digits before and behind the point; few or many zeros stand between the point and the first.
+    /// Digits before and after the point; few or many zeros stand between the point and the first.
     fn length(&self) -> usize {
         self.digits.len().max(self.exponent.unsigned_abs() as usize)
     }
 
-    /// Whether it has no digits behind the point.
+    /// Whether it has no digits after the point.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         self.digits.len() as i64 <= self.exponent
@@ -194,7 +194,7 @@ impl Exact {
         Self::of_scaled(&(self.scaled(a)? * other.scaled(b)?), a + b)
     }
 
-    /// The quotient, cut behind 18 digits behind the point, or as many as one of the two has if that is more; `None` for
+    /// The quotient, cut after 18 digits after the point, or as many as one of the two has if that is more; `None` for
     /// division by zero and with numbers of too many digits.
     #[must_use]
     pub fn divide(&self, other: &Self) -> Option<Self> {
@@ -300,7 +300,7 @@ impl Ord for Exact {
     }
 }
 
-/// Sign, digits before and behind the point of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
+/// Sign, digits before and after the point of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
 #[must_use]
 pub(crate) fn decimal_parts(lexical: &str) -> Option<(bool, &[u8], &[u8])> {
     let bytes = lexical.as_bytes();

@@ -2,13 +2,13 @@
 //!
 //! It answers two conditions on a variable `?t`:
 //!
-//! - the function [`HAS_WORD`]`(?t, "word")` exactly. Who uses the index registers the function as well, as [`has_word`]: it
+//! - the function [`HAS_WORD`]`(?t, "word")` exactly. A program that uses the index registers the function as well, as [`has_word`]: it
 //!   decides for texts that no index has.
 //! - `CONTAINS(?t, "… word …")` where a whole word stands inside the constant: only texts with that word can contain it, and each
 //!   of those is read to see whether it does.
 //!
 //! ```text
-//! index-words.jd   1  words      their bytes, one behind the other, ascending
+//! index-words.jd   1  words      their bytes, one after the other, ascending
 //!                  2  ends       u64 a word: where it ends
 //!                  3  list ends  u64 a word: where its list ends
 //!                  4  lists      u32: ids of the texts that have the word, ascending
@@ -197,7 +197,7 @@ impl OpenIndex for OpenWords {
         for at in 0..words {
             let (word, list) = (self.word(at), self.list(at));
             if word <= before {
-                damage(format!("word {at} is not behind the one before"));
+                damage(format!("word {at} does not follow the one before"));
             }
             if list.is_empty() || !ascend(list) || !known(list) {
                 damage(format!(

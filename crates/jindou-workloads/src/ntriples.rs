@@ -99,7 +99,7 @@ fn write_nested(canonical: &[u8], tags: TagCase, deeper: u32, out: &mut Vec<u8>)
 }
 
 fn damaged() -> Error {
-    Error::Internal("a batch holds bytes that are no term".into())
+    Error::Internal("a batch holds bytes that are not a term".into())
 }
 
 /// Splits at the first 0 byte.
@@ -229,7 +229,7 @@ fn output_error(e: std::io::Error) -> Error {
 /// of statements. Memory: one batch and its text.
 ///
 /// # Errors
-/// The source's; [`Error::SinkClosed`] when `out` is a pipe nobody reads any more; [`Error::Io`] when
+/// The source's; [`Error::SinkClosed`] when `out` is a pipe whose reader is gone; [`Error::Io`] when
 /// it cannot be written.
 pub fn write_source(source: &dyn QuadSource, tags: TagCase, out: &mut dyn Write) -> Result<u64> {
     let progress = Progress::default();

@@ -83,7 +83,7 @@ impl Words {
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// Numbers of the words from `low` to `high`, both included: the first, and one behind the last.
+    /// Numbers of the words from `low` to `high`, both included: the first, and one after the last.
     pub(crate) fn between(&self, low: &str, high: &str) -> (u32, u32) {
         let before = |is: &dyn Fn(&str) -> bool| {
             let (mut from, mut to) = (0, self.len());

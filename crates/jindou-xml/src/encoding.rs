@@ -17,10 +17,10 @@ pub(crate) enum Family {
 pub(crate) fn family(head: &[u8]) -> Result<(Family, usize), &'static str> {
     Ok(match head {
         [0, 0, 0xFE, 0xFF, ..] | [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0, b'<', ..] => {
-            return Err("is in UTF-32, which is not read: expected UTF-8 or UTF-16");
+            return Err("is in UTF-32, which is not supported: expected UTF-8 or UTF-16");
         }
         [0x4C, 0x6F, 0xA7, 0x94, ..] => {
-            return Err("is in EBCDIC, which is not read: expected UTF-8 or UTF-16");
+            return Err("is in EBCDIC, which is not supported: expected UTF-8 or UTF-16");
         }
         [0xEF, 0xBB, 0xBF, ..] => (Family::Utf8Marked, 3),
         [0xFE, 0xFF, ..] => (Family::Utf16Be, 2),
@@ -70,7 +70,7 @@ fn is_utf16(label: &str) -> bool {
 pub(crate) struct Decoded {
     /// Bytes that were taken; the others wait for what follows.
     pub(crate) taken: usize,
-    /// True when the bytes behind them are no text in this encoding.
+    /// True when the bytes after them are not text in this encoding.
     pub(crate) malformed: bool,
 }
 

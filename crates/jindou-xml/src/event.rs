@@ -49,7 +49,7 @@ pub struct Name<'a> {
     pub qualified: &'a str,
     /// The part before the colon; empty for none.
     pub prefix: &'a str,
-    /// The part behind the colon, or all of it.
+    /// The part after the colon, or all of it.
     pub local: &'a str,
     /// The namespace; empty for none.
     pub namespace: &'a str,
@@ -111,7 +111,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// The part of a name behind its prefix.
+/// The part of a name after its prefix.
 #[inline(always)]
 pub(crate) fn local(qualified: &str, prefix: usize) -> &str {
     match prefix {

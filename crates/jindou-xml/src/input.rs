@@ -38,7 +38,7 @@ pub(crate) struct Input<'r> {
     /// True once a carriage return came: line ends must be looked at.
     pub(crate) has_returns: bool,
     source: Option<Source<'r>>,
-    /// The fault right behind the text, if there is one.
+    /// The fault right after the text, if there is one.
     fault: Option<String>,
     /// The place of the text's first byte.
     place: Place,
@@ -147,10 +147,10 @@ impl<'r> Input<'r> {
     fn unfit(&self, declared: &str, why: &Unfit) -> Error {
         let message = match why {
             Unfit::Unknown => format!(
-                "the document declares the encoding `{declared}`, which is not read: expected UTF-8, UTF-16 or another that is usual on the web"
+                "the document declares the unsupported encoding `{declared}`: expected UTF-8, UTF-16 or another encoding common on the web"
             ),
             Unfit::Contradicted => format!(
-                "the document declares the encoding `{declared}`, but its first bytes are in another one: expected that both agree"
+                "the document declares the encoding `{declared}`, but its first bytes are in another one: expected both to agree"
             ),
         };
         self.fault(self.start, message)
@@ -205,7 +205,7 @@ impl<'r> Input<'r> {
             source.raw.drain(..decoded.taken);
             if decoded.malformed {
                 self.fault = Some(format!(
-                    "a sequence of bytes is not {}: expected that the document is in the encoding that it declares, or else in UTF-8",
+                    "a sequence of bytes is not {}: expected the encoding that the document declares, or else UTF-8",
                     source.decoder.name()
                 ));
             }
@@ -303,7 +303,7 @@ impl<'r> Input<'r> {
 }
 
 impl Source<'_> {
-    /// Reads a chunk behind what is not decoded yet; `false` at the end.
+    /// Reads a chunk after what is not decoded yet; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         if self.ended {
             return Ok(false);

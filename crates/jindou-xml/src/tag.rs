@@ -27,7 +27,7 @@ pub(crate) struct Attr {
 /// Parts of a tag besides its attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
-    /// Length of the name, which begins behind `<`.
+    /// Length of the name, which begins after `<`.
     pub(crate) name: usize,
     /// Length of its prefix; 0 for none.
     pub(crate) prefix: usize,
@@ -65,10 +65,7 @@ pub(crate) fn scan(
         match length > options.name {
             true => Err(Bad {
                 at: from,
-                message: format!(
-                    "a name is longer than {} bytes, the most that is read",
-                    options.name
-                ),
+                message: format!("a name is longer than {} bytes, the maximum", options.name),
             }),
             false => Ok(length),
         }
@@ -81,7 +78,7 @@ pub(crate) fn scan(
     if name == 0 {
         return bad(
             1,
-            "expected the name of an element behind `<`: write `&lt;` for the character itself",
+            "expected the name of an element after `<`: write `&lt;` for the character itself",
         );
     }
     let prefix = match options.namespaces {
@@ -128,10 +125,10 @@ pub(crate) fn scan(
 }
 
 pub(crate) fn too_many(most: usize) -> String {
-    format!("an element has more than {most} attributes, the most that is read")
+    format!("an element has more than {most} attributes, the maximum")
 }
 
-/// Reads an attribute at a byte; the byte behind it, or `None` if the text ends in it.
+/// Reads an attribute at a byte; the byte after it, or `None` if the text ends in it.
 #[inline]
 fn attribute(
     text: &str,
@@ -173,7 +170,7 @@ fn attribute(
     match bytes.get(at) {
         None => return Ok(None),
         Some(b'=') => at += 1,
-        Some(_) => return bad(at, "expected `=` behind the name of an attribute"),
+        Some(_) => return bad(at, "expected `=` after the name of an attribute"),
     }
     at += chars::spaces(bytes.get(at..).unwrap_or_default());
     let quote = match bytes.get(at) {
@@ -242,7 +239,7 @@ pub(crate) fn prefix(name: &str) -> Result<usize, String> {
     match colon > 0 && chars::is_ncname(local) {
         true => Ok(colon),
         false => Err(format!(
-            "the name `{name}` is no prefix, colon and name, nor a name without a colon"
+            "the name `{name}` is neither a prefix, a colon and a name, nor a name without a colon"
         )),
     }
 }

@@ -33,14 +33,14 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
                 meaning: Meaning::Character(c),
             }),
             _ => Err(format!(
-                "`&#{}` is no reference to a character that XML allows, expected `&#`, decimal digits (or `x` and hexadecimal ones) and `;`",
+                "`&#{}` does not refer to a character that XML allows, expected `&#`, decimal digits (or `x` and hexadecimal ones) and `;`",
                 digits.get(..digits.len().min(20)).unwrap_or_default()
             )),
         };
     }
     let length = chars::name(inside);
     if length == 0 || inside.as_bytes().get(length) != Some(&b';') {
-        return Err("`&` begins no reference, expected `&name;` or `&#…;`: write `&amp;` for the character itself".into());
+        return Err("`&` does not begin a reference, expected `&name;` or `&#…;`: write `&amp;` for the character itself".into());
     }
     Ok(Reference {
         length: length + 2,
@@ -168,7 +168,7 @@ impl Expansion<'_> {
                 }
                 Some(b'<') => {
                     return Err(format!(
-                        "the entity `{name}` stands in a value of an attribute and has `<` in it: {NO_TAGS}"
+                        "the entity `{name}` is in a value of an attribute and has `<` in it: {NO_TAGS}"
                     ));
                 }
                 Some(b'\t' | b'\n' | b'\r') => {
@@ -222,7 +222,7 @@ impl Expansion<'_> {
                     Ok(())
                 }
                 Value::External => Err(format!(
-                    "the entity `{name}` is another document and stands in a value of an attribute, which is not allowed"
+                    "the entity `{name}` is another document and is used in a value of an attribute, which is not allowed"
                 )),
                 Value::Unparsed => Err(unparsed(name)),
             },
@@ -255,15 +255,13 @@ pub(crate) fn contains_itself(name: &str) -> String {
 }
 
 pub(crate) fn unparsed(name: &str) -> String {
-    format!("the entity `{name}` is no text (it has a notation) and may not be referred to")
+    format!("the entity `{name}` is not text (it has a notation) and may not be referred to")
 }
 
 pub(crate) fn too_deep(most: usize) -> String {
-    format!("entities nest deeper than {most} levels, the most that is read")
+    format!("entities nest more than {most} levels deep, the maximum")
 }
 
 pub(crate) fn too_much(most: u64) -> String {
-    format!(
-        "entities become more than {most} bytes long, the most that is read of a document of this length"
-    )
+    format!("entities expand to more than {most} bytes, the maximum for a document of this length")
 }

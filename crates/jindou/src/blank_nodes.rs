@@ -145,7 +145,7 @@ mod tests {
                 texts = longer.collect();
             }
         }
-        // Of five letters one; of six, two places for it and six letters beside it; of seven, three places.
+        // Of five letters one; of six, two places for it and six letters alongside it; of seven, three places.
         assert_eq!(found, 1 + 2 * 6 + 3 * 36);
     }
 }

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// State of the two sides, under the lock.
 #[derive(Default)]
-struct State {
+struct CursorState {
     batches: VecDeque<Columns>,
     /// The query is over, with this outcome until the reader took it.
     ended: Option<Result<()>>,
@@ -36,7 +36,7 @@ struct State {
 
 /// A queue between the query and its reader.
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<CursorState>,
     /// Told when a batch was put or taken, or one side ended.
     changed: Condvar,
     /// Of the query: ended by the reader's going, too.
@@ -46,11 +46,11 @@ struct Queue {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CursorState> {
         sync::lock(&self.state)
     }
 
-    fn wait<'q>(&self, state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {
+    fn wait<'q>(&self, state: MutexGuard<'q, CursorState>) -> MutexGuard<'q, CursorState> {
         self.changed
             .wait_timeout(state, LOOK)
             .map_or_else(|e| e.into_inner().0, |(state, _)| state)
@@ -92,7 +92,7 @@ impl Queue {
     fn take(&self) -> Result<Option<Columns>> {
         let mut state = self.lock();
         loop {
-            // An error is told at once: what was read before it is no whole answer in any case.
+            // An error is told at once: what was read before it is not a whole answer in any case.
             if let Some(Err(_)) = &state.ended {
                 state.batches.clear();
                 if let Some(Err(e)) = state.ended.replace(Ok(())) {
@@ -252,12 +252,12 @@ impl Database {
         let plan = planned.plan();
         if planned.form() != QueryForm::Select {
             return Err(Error::Unsupported(
-                "a cursor over another query than SELECT: its answer is no rows".into(),
+                "a cursor needs a SELECT query: other queries have no rows".into(),
             ));
         }
         let meaning = Arc::new(Meaning {
             variables: plan.columns.clone(),
-            snapshot: planned.snapshot().afresh().into_owned(),
+            snapshot: planned.snapshot().for_new_query().into_owned(),
             terms: QueryTerms::new(),
         });
         let queue = Arc::new(Queue {
@@ -271,7 +271,12 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-cursor".into())
             .spawn(move || run(&db, &planned, &shared, &options, &queries))
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for a cursor: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for a cursor: {e}"),
+                )
+            })?;
         Ok(Cursor {
             queue,
             meaning,
@@ -297,7 +302,7 @@ fn run(
     queue: &Arc<Queue>,
 ) {
     // Rows may be decoded after the query was cancelled or its time was over, so they have a session of their own.
-    let snapshot = &*meaning.snapshot.afresh();
+    let snapshot = &*meaning.snapshot.for_new_query();
     let outcome = guarded(|| {
         queue.check()?;
         let options = db.settle(options);

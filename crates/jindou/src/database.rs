@@ -247,7 +247,7 @@ impl Database {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
         let cluster = Cluster::read(dir)?;
-        let cluster = cluster.ok_or_else(|| Error::Store("the store is not cut".into()))?;
+        let cluster = cluster.ok_or_else(|| Error::Store("the store is not sharded".into()))?;
         let opened = update::open_shards_at(dir, &cluster, &options, home, through)?;
         Ok(Self::over(opened, runtime))
     }
@@ -293,8 +293,7 @@ impl Database {
 
     /// A database over a snapshot of another one's, which can only be read.
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
-        let why =
-            "this is what a transaction has made so far, which only the transaction can change";
+        let why = "this is the state of an open transaction, which only the transaction can change";
         let opened = Opened {
             hub: None,
             writer: Writer::new(snapshot, Err(why.into())),
@@ -321,7 +320,7 @@ impl Database {
     /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]); all of it ends
     /// with the last clone.
     ///
-    /// Its quads lie where those of updates do, beside segments and not in them: about 100 bytes a quad, and the planner knows
+    /// Its quads lie where those of updates do, alongside segments and not in them: about 100 bytes a quad, and the planner knows
     /// counts of predicates but no characteristic sets. For many millions of quads load a store.
     ///
     /// ```
@@ -360,7 +359,7 @@ impl Database {
         Ok(db)
     }
 
-    /// A database over one snapshot, whose type is no part of the library's promise, in memory: changes end with the process.
+    /// A database over one snapshot, whose type is not part of the library's promise, in memory: changes end with the process.
     #[doc(hidden)]
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
@@ -381,7 +380,7 @@ impl Database {
     }
 
     /// Verifies every byte of a store directory, and every record of its log. The log's newest records, if a process is
-    /// writing them, and a tail that a crash tore, are no damage.
+    /// writing them, and a tail that a crash tore, are not damage.
     ///
     /// # Errors
     /// [`Error::Store`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
@@ -402,7 +401,7 @@ impl Database {
     /// Counts of a store as it is now, the log's transactions included, and sizes of its segments. O(bytes of the log).
     ///
     /// # Errors
-    /// As [`Database::open`]; damage of the log is no error (see [`Database::check`]).
+    /// As [`Database::open`]; damage of the log is not an error (see [`Database::check`]).
     pub fn info(dir: impl AsRef<Path>) -> Result<InfoReport> {
         Self::info_with(dir, &Indexes::new())
     }
@@ -424,11 +423,11 @@ impl Database {
         Ok(report)
     }
 
-    /// The current snapshot, whose type is no part of the library's promise.
+    /// The current snapshot, whose type is not part of the library's promise.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.writer.published().afresh().into_owned()
+        self.inner.writer.published().for_new_query().into_owned()
     }
 
     /// The current snapshot for a query with this token.
@@ -491,7 +490,7 @@ impl Database {
     /// # Errors
     /// As [`Self::run`].
     pub fn checksum(&self, query: &PlannedQuery, options: &QueryOptions) -> Result<Checksum> {
-        let (plan, snapshot) = (&query.plan, &*query.snapshot.afresh());
+        let (plan, snapshot) = (&query.plan, &*query.snapshot.for_new_query());
         let cancel = watching(options.token(), snapshot);
         self.inner.made_of(snapshot, || {
             execute::checksum(plan, snapshot, &self.settle(options), cancel)
@@ -561,8 +560,8 @@ impl Database {
     ) -> Result<QueryReport> {
         let start = Instant::now();
         // A plan may be run again after a run that failed.
-        let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.afresh());
-        // Only DESCRIBE reads edges beside the plan.
+        let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.for_new_query());
+        // Only DESCRIBE reads edges alongside the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);
@@ -595,7 +594,7 @@ pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken 
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
         Err(Error::Internal(
-            "the query met a state that must not be; see if `jindou check` finds damage".into(),
+            "internal invariant violated while running the query; see if `jindou check` finds damage".into(),
         ))
     })
 }

@@ -54,9 +54,8 @@ impl Database {
                 let mut name = Vec::new();
                 term::push_iri(iri, &mut name);
                 let found = Graph::lookup(&snapshot, &name).filter(|g| snapshot.has_graph(g.0));
-                let graph = found.ok_or_else(|| {
-                    Error::Conflict(format!("there is no graph <{iri}> in the store"))
-                })?;
+                let graph = found
+                    .ok_or_else(|| Error::Conflict(format!("the store has no graph <{iri}>")))?;
                 vec![graph.0]
             }
             None => {

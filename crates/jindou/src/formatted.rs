@@ -170,7 +170,7 @@ const LONGEST: usize = 192;
 const TEXT: usize = u16::MAX as usize;
 /// Cells between two decisions.
 const DECIDE: u32 = 2048;
-/// Found fewer than one in so many: not worth it.
+/// Found fewer than one in this many: not worth it.
 const WORTH: u32 = 4;
 /// Groups of rows without keeping, before it is tried again.
 const PAUSE: u32 = 2048;

@@ -95,7 +95,7 @@ impl Database {
         Ok(QuadMatches {
             ids,
             // The terms may be asked for after the time is over.
-            snapshot: snapshot.afresh().into_owned(),
+            snapshot: snapshot.for_new_query().into_owned(),
             _charge: charge,
         })
     }
@@ -222,7 +222,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Charges room for so many quads, and the list of subjects.
+    /// Charges room for this many quads, and the list of subjects.
     fn charged(&mut self, quads: usize) -> Result<()> {
         let (quads, keys) = (quads as u64, self.keys as u64);
         let bytes = quads * size_of::<[u32; 4]>() as u64 + keys * size_of::<u32>() as u64;
@@ -262,7 +262,7 @@ impl QuadMatches {
             }
             out.push(quad(parts).ok_or_else(|| {
                 Error::Store(
-                    "a quad of the store has a literal where none can be: it is damaged; `jindou check` says where"
+                    "the store is damaged: a quad has a literal in a position that cannot hold one; `jindou check` shows where"
                         .into(),
                 )
             })?);

@@ -66,7 +66,7 @@ pub struct QueryOptions {
     pub functions: Functions,
     /// Threads that a heavy query uses besides the caller's; `None`: the runtime's.
     pub pool: Option<Arc<dyn WorkerPool>>,
-    /// Whether the prefixes that everybody uses (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
+    /// Whether the common prefixes (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
     /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the common ones.
     pub prefixes: Vec<(String, String)>,
@@ -74,7 +74,7 @@ pub struct QueryOptions {
     pub base: Option<String>,
 }
 
-/// A dataset given beside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
+/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
 /// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
 /// see without a dataset of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl DatasetChoice {
             n if n == self.default.len() => vec![NamedNode::new_unchecked("")],
             _ => {
                 return Err(Error::Query(
-                    "the dataset merges the store's default graph (an empty name) with named graphs, which is not possible; choose one of them".into(),
+                    "the dataset merges the store's default graph (an empty name) with named graphs, which is not possible; choose only one of the two".into(),
                 ));
             }
         };

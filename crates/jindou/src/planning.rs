@@ -73,14 +73,14 @@ impl PlannedQuery {
         self.cached
     }
 
-    /// The plan, whose type is no part of the library's promise.
+    /// The plan, whose type is not part of the library's promise.
     #[doc(hidden)]
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The snapshot it was planned for, whose type is no part of the library's promise.
+    /// The snapshot it was planned for, whose type is not part of the library's promise.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {

@@ -47,10 +47,10 @@ pub enum Value<'a> {
 /// ```
 #[derive(Clone)]
 pub struct PreparedQuery {
-    shared: Arc<Shared>,
+    shared: Arc<PreparedShared>,
 }
 
-struct Shared {
+struct PreparedShared {
     db: Database,
     text: String,
     query: jindou_plan::Prepared,
@@ -83,7 +83,7 @@ impl Database {
     /// dataset and default graph hold for all runs.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, or names that are no variables of the query or get a value in it; those of
+    /// [`Error::Query`] for bad SPARQL, or names that are not variables of the query or get a value in it; those of
     /// [`Self::plan`].
     pub fn prepare(
         &self,
@@ -102,7 +102,7 @@ impl Database {
             let names = query.names().map(str::to_owned).collect();
             Ok((query, depth, names, text.to_owned()))
         })?;
-        let shared = Shared {
+        let shared = PreparedShared {
             db: self.clone(),
             text,
             query,
@@ -130,7 +130,7 @@ impl Database {
     }
 }
 
-impl Shared {
+impl PreparedShared {
     /// The options, with the graphs that the query was prepared for.
     fn over(&self, options: &QueryOptions) -> QueryOptions {
         options
@@ -209,7 +209,7 @@ impl PreparedQuery {
     }
 
     /// True if neither planning for all terms is under way nor due, as things are: a plan for a run is at hand, or made for its
-    /// terms alone. Waits for nobody.
+    /// terms alone. Waits for no one.
     #[must_use]
     pub fn is_current(&self) -> bool {
         match self.shared.planned.try_lock() {
@@ -258,7 +258,7 @@ impl PreparedQuery {
 
 /// One thread's prepared query: a plan of its own, into which terms are written.
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<PreparedShared>,
     /// The result of planning that `plan` was made from.
     planned: Option<Arc<Planned>>,
     plan: Option<Parametric>,
@@ -295,7 +295,7 @@ impl Session {
             let inner = &shared.db.inner;
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 let own = match &plan.form {
-                    // Only DESCRIBE reads edges beside the plan.
+                    // Only DESCRIBE reads edges alongside the plan.
                     Form::Describe(dataset) => {
                         let union = shared
                             .union_default

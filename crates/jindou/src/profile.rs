@@ -13,7 +13,7 @@ pub struct ProfileNode {
     pub name: String,
     /// Where it ran: `cpu`, or a device's name.
     pub place: String,
-    /// Rows that came in; `None` where nobody counted.
+    /// Rows that came in; `None` where nothing counted.
     pub rows_in: Option<u64>,
     /// Rows that went out.
     pub rows_out: Option<u64>,

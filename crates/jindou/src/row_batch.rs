@@ -157,7 +157,7 @@ struct Group {
 }
 
 impl Group {
-    /// The row behind the last.
+    /// The row after the last.
     fn end(&self) -> usize {
         self.first + self.ends.len()
     }
@@ -177,7 +177,7 @@ impl Group {
 }
 
 impl Column<'_> {
-    /// Decodes the row, and those behind it if reading goes from row to row.
+    /// Decodes the row, and those after it if reading goes from row to row.
     fn decode(&mut self, row: usize) -> Result<()> {
         let goes_on = row == self.group.end();
         let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });

@@ -22,11 +22,11 @@ use std::sync::{Arc, OnceLock};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct QueryWatch {
-    shared: Arc<Shared>,
+    shared: Arc<WatchShared>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct WatchShared {
     live: Arc<LiveProfile>,
     plan: OnceLock<(Plan, Vec<String>)>,
 }

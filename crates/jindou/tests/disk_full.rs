@@ -29,7 +29,7 @@ impl Disk {
         self.0.path()
     }
 
-    /// Takes all room but so many KiB.
+    /// Takes all room but this many KiB.
     fn fill(&self, leave: usize) -> PathBuf {
         let path = self.path().join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Stores on a disk that fails: reads of one file give EIO, for who has it mapped and for who reads it. Answers are right or an
+//! Stores on a disk that fails: reads of one file give EIO, for mapped and for ordinary reads. Answers are right or an
 //! error that names the file, the process lives, and all is there once the disk is well again.
 //!
 //! The disk is a loop device over an image that is cut short: reads beyond its end fail, as the kernel passes on what a broken
@@ -19,7 +19,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of an image beside its file: what the file system needs for itself.
+/// Bytes of an image besides its file: what the file system needs for itself.
 const ROOM: u64 = 16 << 20;
 
 /// Runs a command. Its output; in its place why it did not run.
@@ -119,7 +119,7 @@ impl Disk {
         self.forget();
     }
 
-    /// Has the system read the file anew, for all that it is mapped by this process.
+    /// Has the system read the file again, for all that it is mapped by this process.
     fn forget(&self) {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let path = self.path.to_str().unwrap();
@@ -173,7 +173,7 @@ fn can_fail() -> bool {
     true
 }
 
-/// A store with a merge and a record behind it, in a folder that goes with it.
+/// A store with a merge and a record after it, in a folder that goes with it.
 fn store() -> (tempfile::TempDir, PathBuf) {
     let store = stores::of_trig(&text());
     drop(store.db);
@@ -227,7 +227,7 @@ fn a_mapped_file_that_cannot_be_read_gives_its_name_or_the_right_answer() {
                     Err(e) => assert!(e.to_string().contains(&file), "{e}"),
                 }
             }
-            // Nobody else can open it, or what they get is right.
+            // No one else can open it, or what they get is right.
             for verify in [Verify::Off, Verify::Eager] {
                 let options = OpenOptions::default().with_verify(verify);
                 match Database::open_with(dir, &options.with_access(Access::Read)) {

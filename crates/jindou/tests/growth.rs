@@ -99,7 +99,7 @@ fn store() -> Store {
     stores::of_trig(&text)
 }
 
-/// `begin`, then `unit` so many times with `#` as the number, with `between` between, then `end`.
+/// `begin`, then `unit` this many times with `#` as the number, with `between` between, then `end`.
 fn repeat(begin: &str, unit: &str, between: &str, end: &str, n: usize) -> String {
     let mut text = String::from(begin);
     for i in 0..n {
@@ -149,7 +149,7 @@ const WAKING: Duration = Duration::from_millis(30);
 const SOME: u64 = 1 << 20;
 /// Time by which a long text may be late, in a build without optimisation.
 const LATE: Duration = Duration::from_millis(500);
-/// Bytes that the process may take beside what a query's budget counts.
+/// Bytes that the process may take besides what a query's budget counts.
 const BESIDE: usize = 64 << 20;
 
 fn limited(memory: u64, time: Duration) -> QueryOptions {
@@ -175,7 +175,7 @@ fn run(store: &Store, text: &str, options: &QueryOptions) -> (Cost, Option<Error
     (cost, error)
 }
 
-/// `{{…}}UNION{{…}}` of so many branches, and then so many conditions, joined by `&&`.
+/// `{{…}}UNION{{…}}` of this many branches, and then this many conditions, joined by `&&`.
 fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> String {
     let union = repeat("", branch, "UNION", "", n);
     let conditions = repeat(" FILTER(", condition, "&&", ")", m);
@@ -486,7 +486,7 @@ fn each_branch_of_a_wide_union_binds_its_own() {
     }
 }
 
-/// Far from done when its time is over, or when somebody cancels.
+/// Far from done when its time is over, or when someone cancels.
 #[test]
 fn deadlines_and_cancellation_end_long_texts() {
     let _turn = turn();

@@ -271,7 +271,7 @@ fn a_reader_that_leaves_ends_the_query() {
     assert!(matches!(e, Error::SinkClosed), "{e}");
 }
 
-/// Subjects with every one of so many predicates.
+/// Subjects with every one of this many predicates.
 fn star(predicates: usize) -> (Store, String) {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for s in 0..20 {
@@ -394,7 +394,7 @@ fn a_deadline_of_a_millisecond_ends_planning_within_two() {
     ];
     for text in texts {
         let options = QueryOptions::default().with_timeout(Duration::from_millis(1));
-        // Of so many because other tests run meanwhile, and share caches and cores with this thread.
+        // Of this many because other tests run meanwhile, and share caches and cores with this thread.
         let took = (0..20)
             .map(|_| {
                 let begun = thread_time();

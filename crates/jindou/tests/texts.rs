@@ -169,7 +169,7 @@ fn many_iris_are_described() {
     }
 }
 
-/// A template of thousands of triples ends in time, and is no light query.
+/// A template of thousands of triples ends in time, and is not a light query.
 #[test]
 fn a_long_template_ends_in_time() {
     let mut text = String::new();

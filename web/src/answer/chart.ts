@@ -35,7 +35,7 @@ export class Chart {
     const { columns } = this.answer;
     const numeric = numericColumns(await this.answer.firstRows(200), columns.length);
     if (numeric.length === 0) {
-      this.element.replaceChildren(h("p", {}, "No column of this answer has numbers: there is nothing to draw."));
+      this.element.replaceChildren(h("p", {}, "No column of this answer has numbers, so there is nothing to draw."));
       return;
     }
     const option = (c: number) => h("option", { attrs: { value: c } }, columns[c] ?? "");
@@ -58,7 +58,7 @@ export class Chart {
     const ys = series.values.at(-1) ?? new Float64Array();
     const xs = columns.length === 2 ? (series.values[0] ?? ys) : Float64Array.from(ys, (_, i) => i + 1);
     const title = `${this.answer.columns[y] ?? ""} ${x >= 0 ? `by ${this.answer.columns[x] ?? ""}` : "by row"}`;
-    const thinned = series.rows > ys.length ? `${count(ys.length)} of ${count(series.rows)} rows are drawn, evenly taken.` : "";
+    const thinned = series.rows > ys.length ? `${count(ys.length)} of ${count(series.rows)} rows are drawn, sampled evenly.` : "";
     this.picture.replaceChildren(named ? bars(ys, series.labels, title) : points(xs, ys, title), h("p", {}, thinned));
   }
 }

@@ -82,7 +82,7 @@ export class Graph {
     this.plot.classList.toggle("dense", dense);
     this.hint.textContent = dense ? " Point at a node to read its edges." : "";
     if (focus) this.nodes.get(`<${focus}>`)?.group.classList.add("focus");
-    this.note.textContent = this.left > 0 ? `A picture has room for ${MOST_NODES} nodes: ${this.left} triples are not in it.` : "";
+    this.note.textContent = this.left > 0 ? `The drawing is limited to ${MOST_NODES} nodes: ${this.left} triples are not shown.` : "";
     this.simulation.nodes([...this.nodes.values()]);
     this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 170 : 110).strength(dense ? 0.25 : 0.6));
     this.simulation.alpha(0.9);

@@ -62,7 +62,7 @@ function detail(item: Item, { counts, sampled }: Answer): string {
   if (item.count === undefined || item.count === 0) return item.kind === "prefix" ? (item.iri ?? "") : "";
   const n = item.count.toLocaleString("en");
   if (counts === "sample" && sampled !== null) return sampled > 1 ? `${n} of ${sampled.toLocaleString("en")}` : "";
-  if (counts === "whole") return `${n} in all`;
+  if (counts === "whole") return `${n} in total`;
   return counts === "estimate" ? `~${n}` : n;
 }
 

@@ -90,7 +90,7 @@ export function unreachable(error: unknown): Problem {
   const aborted = error instanceof DOMException && error.name === "AbortError";
   return aborted
     ? { status: 0, kind: "aborted", detail: "cancelled" }
-    : { status: 0, kind: "network", detail: "the server cannot be reached, or it ended the answer before its end: then its log says why" };
+    : { status: 0, kind: "network", detail: "the server cannot be reached, or it cut off the answer (then its log has the reason)" };
 }
 
 type Asker = (problem: Problem) => Promise<boolean>;

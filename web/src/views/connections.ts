@@ -51,7 +51,7 @@ export class Connections {
       return;
     }
     const status = h("p", { class: "soft", attrs: { role: "status" } }, "Looking…");
-    this.element.replaceChildren(h("h2", {}, "How classes connect"), status);
+    this.element.replaceChildren(h("h2", {}, "Connections between classes"), status);
     const all: Connection[] = [];
     let late = 0;
     for (const c of looked) {
@@ -85,7 +85,7 @@ export class Connections {
     const said = [`Of the ${looked === classes ? "" : `${looked} largest `}classes, up to ${count(SAMPLE)} instances each.`];
     if (late > 0) said.push(`${late} of them took more than ${TIME} s and ${late === 1 ? "is" : "are"} left out.`);
     if (all.length === 0) {
-      this.element.replaceChildren(h("h2", {}, "How classes connect"), h("p", { class: "soft" }, `${said.join(" ")} Nothing leads from one to another.`));
+      this.element.replaceChildren(h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, `${said.join(" ")} No class is connected to another.`));
       return;
     }
     const rows = all.map((c) => h(
@@ -97,8 +97,8 @@ export class Connections {
     this.graph?.stop();
     this.graph = new Graph();
     this.element.replaceChildren(
-      h("h2", {}, "How classes connect"), h("p", { class: "soft" }, said.join(" ")), this.graph.element,
-      h("div", { class: "wide tall", attrs: { tabindex: 0, role: "region", "aria-label": "How classes connect" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("td"))), h("tbody", {}, ...rows))),
+      h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, said.join(" ")), this.graph.element,
+      h("div", { class: "wide tall", attrs: { tabindex: 0, role: "region", "aria-label": "Connections between classes" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("td"))), h("tbody", {}, ...rows))),
     );
     this.graph.add(all.map((c): Triple => [{ type: "iri", value: c.from }, { type: "iri", value: c.predicate }, { type: "iri", value: c.to }]));
   }

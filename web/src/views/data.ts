@@ -38,7 +38,7 @@ export class DataView implements View {
   private async fill(): Promise<void> {
     const about = await data();
     if (!about) {
-      this.facts.replaceChildren(failure("The server does not say what it has: it wants a token, or cannot be reached."));
+      this.facts.replaceChildren(failure("No description of the data: the server requires a token, or cannot be reached."));
       return;
     }
     const graphs = h("div", {}, "…");
@@ -72,7 +72,7 @@ export class DataView implements View {
 
   private upload(): HTMLElement {
     const files = h("input", { attrs: { type: "file", multiple: true, "aria-label": "RDF files" } });
-    const graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or what the file says", spellcheck: "false" } });
+    const graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or the graphs in the file", spellcheck: "false" } });
     const replace = h("input", { attrs: { type: "checkbox" } });
     const log = h("div", { attrs: { "aria-live": "polite" } });
     let running: XMLHttpRequest | undefined;
@@ -100,9 +100,9 @@ export class DataView implements View {
     const box = h(
       "div", { class: "upload" },
       h("h2", {}, "Load files"),
-      h("p", {}, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, by the file's name, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: all of it, or nothing."),
+      h("p", {}, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, by the file's name, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: it is loaded completely or not at all."),
       h("p", {}, files),
-      h("p", {}, h("label", {}, "Into graph ", graph), " ", h("label", {}, replace, " replace what the graph has")),
+      h("p", {}, h("label", {}, "Into graph ", graph), " ", h("label", {}, replace, " replace the graph's contents")),
       h("p", {}, go, " ", stop), log,
     );
     box.addEventListener("dragover", (event) => event.preventDefault());
@@ -140,11 +140,11 @@ function list(title: string, unit: string, all: Counted[], whole: number, query:
 async function one(file: File, graph: string, replace: boolean, line: HTMLElement, started: (x: XMLHttpRequest) => void): Promise<boolean> {
   const media = mediaOf(file.name);
   if (!media) {
-    line.append(failure(`${file.name}: its name does not say which RDF it is; name it .ttl, .nt, .rdf, .jsonld, .nq or .trig`));
+    line.append(failure(`${file.name}: cannot tell the RDF format from the name; use .ttl, .nt, .rdf, .jsonld, .nq or .trig`));
     return false;
   }
   if (replace && graph === "" && isDataset(media)) {
-    line.append(failure(`${file.name} has graphs of its own: name the one graph that it shall replace`));
+    line.append(failure(`${file.name} contains named graphs: name the one graph to replace`));
     return false;
   }
   const target = graph !== "" ? `?graph=${encodeURIComponent(graph)}` : isDataset(media) ? "" : "?default";
@@ -155,7 +155,7 @@ async function one(file: File, graph: string, replace: boolean, line: HTMLElemen
     try {
       const report = await sendFile(file, media, `store${target}`, replace ? "PUT" : "POST", (n) => {
         bar.value = n;
-        said.textContent = n < file.size ? `${bytes(n)} of ${bytes(file.size)}` : "sent; the server reads it…";
+        said.textContent = n < file.size ? `${bytes(n)} of ${bytes(file.size)}` : "uploaded; the server is reading it…";
       }, started);
       line.replaceChildren(h("strong", {}, file.name), reportView(report));
       return true;
@@ -180,7 +180,7 @@ function sendFile(file: File, media: string, path: string, method: string, sent:
     const bearer = token();
     if (bearer) request.setRequestHeader("Authorization", `Bearer ${bearer}`);
     request.upload.onprogress = (event) => sent(event.loaded);
-    request.onabort = () => fail("cancelled: nothing of it was loaded, unless the server had already read it all");
+    request.onabort = () => fail("cancelled: nothing was loaded, unless the server had already read the whole file");
     request.onerror = () => fail("the server cannot be reached, or refused the file before its end");
     request.onload = () => {
       try {

@@ -43,7 +43,7 @@ export function flat(step: Step, depth = 0): { step: Step; depth: number }[] {
 export class PlanView {
   private rows = h("tbody");
   private lines = h("pre", { attrs: { tabindex: 0 } });
-  private title = h("h2", {}, "What it takes");
+  private title = h("h2", {}, "Profile");
   readonly element: HTMLElement;
 
   constructor() {
@@ -51,7 +51,7 @@ export class PlanView {
     this.element = h(
       "div", { class: "plan" },
       h("div", {}, this.title, h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Steps" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), this.rows)), h("p", { class: "soft" }, "Times are summed over threads.")),
-      h("div", {}, h("h2", {}, "What was expected"), this.lines),
+      h("div", {}, h("h2", {}, "Estimate"), this.lines),
     );
   }
 
@@ -61,7 +61,7 @@ export class PlanView {
     // A node above steps has their time in it, so the longest bar is the longest single time.
     const longest = Math.max(1e-9, ...all.map(({ step }) => step.ms ?? 0));
     const most = Math.max(1, ...all.map(({ step }) => step.rows_out ?? 0));
-    this.title.textContent = done ? "What it took" : "What it takes so far";
+    this.title.textContent = done ? "Profile" : "Profile (running)";
     this.rows.replaceChildren(...all.map(({ step, depth }) => line(step, depth, (step.rows_out ?? 0) / most, (step.ms ?? 0) / longest)));
     const lines = expected(text).join("\n");
     // Replacing the same text would lose what somebody marked in it.

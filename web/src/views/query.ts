@@ -50,7 +50,7 @@ export class QueryView implements View {
   private tab: Tab = "table";
   private planning: AbortController | undefined;
   private runButton = button("Run", () => this.run(), { class: "primary", title: "Ctrl-Enter" });
-  private cancelButton = button("Cancel", () => this.cancel(), { title: "Ends the query on the server, too" });
+  private cancelButton = button("Cancel", () => this.cancel(), { title: "Also ends the query on the server" });
   private planButton = button("Plan", () => void this.plan(), { title: "Runs the query and says how it was answered" });
   private status = h("p", { class: "status", attrs: { role: "status" } });
   private problems = h("div", { class: "problems" });
@@ -76,7 +76,7 @@ export class QueryView implements View {
     ]);
     const past = menu("Recent", () => past.fill([
       ...recent().map((text): [string, () => void] => [text.replace(/\s+/g, " ").slice(0, 120), () => { this.editor.text = text; this.editor.focus(); }]),
-      recent().length > 0 ? ["Forget them all", forgetQueries] : ["No query has run in this browser yet", () => {}],
+      recent().length > 0 ? ["Clear history", forgetQueries] : ["No query has run in this browser yet", () => {}],
     ]));
     this.filter.addEventListener("input", () => {
       clearTimeout(this.timer);
@@ -188,7 +188,7 @@ export class QueryView implements View {
       if (this.table && progress.rows > 0) {
         // What had come stays; it is not the whole answer.
         if (this.tab === "table") this.table.update();
-        this.say(`Not whole: ${this.told(answer)}`);
+        this.say(`Incomplete: ${this.told(answer)}`);
       }
       return;
     }
@@ -232,7 +232,7 @@ export class QueryView implements View {
     const said = parts.join(" · ");
     switch (ending?.how) {
       case "cancelled": return `Cancelled: ${said}`;
-      case "capped": return `${said}. The page keeps no more rows and ended the query here: Download fetches them all.`;
+      case "capped": return `${said}. The page holds no more rows and ended the query here: Download fetches all of them.`;
       default: return said;
     }
   }
@@ -354,7 +354,7 @@ export class QueryView implements View {
   private askToUpdate(text: string): void {
     void data().then((about) => {
       if (about && !about.writable) {
-        this.problems.replaceChildren(failure("This is an update, and this server takes none: it was started for reading."));
+        this.problems.replaceChildren(failure("This is an update, but the server is read-only."));
         return;
       }
       const go = button("Run the update", () => void this.update(text), { class: "primary" });
@@ -385,7 +385,7 @@ export class QueryView implements View {
     const { text } = this.editor;
     this.begin(text);
     this.busy(true);
-    this.say("Running it to measure each step…");
+    this.say("Running the query to measure each step…");
     const control = new AbortController();
     this.planning = control;
     const started = performance.now();
@@ -405,7 +405,7 @@ export class QueryView implements View {
       over.abort();
       view.show(profile, true);
       this.place.replaceChildren(view.element);
-      this.say(`${counted(profile.rows, "row")}, thrown away · planned in ${milliseconds(profile.plan_ms)}${profile.plan_cached ? " (kept from before)" : ""} · ran ${milliseconds(profile.run_ms)} · ${milliseconds(performance.now() - started)} in all`);
+      this.say(`${counted(profile.rows, "row")}, discarded · planned in ${milliseconds(profile.plan_ms)}${profile.plan_cached ? " (cached)" : ""} · ran ${milliseconds(profile.run_ms)} · ${milliseconds(performance.now() - started)} in all`);
     } catch (error) {
       if (this.planning === control) this.failed(error instanceof ProblemError ? error.problem : unreachable(error), () => void this.plan());
     } finally {

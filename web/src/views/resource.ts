@@ -72,8 +72,8 @@ export class ResourceView implements View {
       h("h1", { attrs: { dir: "ltr" } }, prefixes.shown(iri)), label,
       h("p", { class: "tools" }, h("code", { attrs: { dir: "ltr" } }, visible(iri)), " ", button("Copy", () => void copyText(iri).then((d) => (copied.textContent = d ? "copied" : "not allowed"))), copied, " ", ask, " ", web, " ", button("Neighbourhood", () => void this.draw(picture), { title: "Draws what is around it" })),
       also, picture,
-      h("h2", {}, "What it says"), out,
-      h("h2", {}, "What points at it"), into,
+      h("h2", {}, "Outgoing triples"), out,
+      h("h2", {}, "Incoming triples"), into,
     );
     document.title = `${prefixes.shown(iri)} · Jindou`;
     await Promise.all([
@@ -90,8 +90,8 @@ export class ResourceView implements View {
     try {
       const [row] = await select(`SELECT ?n ?m { ${predicate} ${graph} }`, { signal, timeout: PATIENCE });
       const [n, m] = [Number(row?.[0]?.value ?? 0), Number(row?.[1]?.value ?? 0)];
-      if (n > 0) place.append(`It is the predicate of ${counted(n, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  ?s ${name} ?o\n}\nLIMIT 1000\n`) } }, "see them"), ". ");
-      if (m > 0) place.append(`It is a graph of ${counted(m, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  GRAPH ${name} { ?s ?p ?o }\n}\nLIMIT 1000\n`) } }, "see them"), ".");
+      if (n > 0) place.append(`It is the predicate of ${counted(n, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  ?s ${name} ?o\n}\nLIMIT 1000\n`) } }, "show them"), ". ");
+      if (m > 0) place.append(`It is a graph of ${counted(m, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  GRAPH ${name} { ?s ?p ?o }\n}\nLIMIT 1000\n`) } }, "show them"), ".");
     } catch {
       // The rest of the page stands without it; whatever is wrong is said there.
     }
@@ -108,7 +108,7 @@ export class ResourceView implements View {
       groups.sort((a, b) => rank(a) - rank(b) || (way === "out" ? a.count - b.count : 0));
       place.removeAttribute("aria-busy");
       if (groups.length === 0) {
-        place.replaceChildren(h("p", { class: "soft" }, way === "out" ? "Nothing: no triple has it as its subject." : "Nothing: no triple has it as its object."));
+        place.replaceChildren(h("p", { class: "soft" }, way === "out" ? "None: no triple has this subject." : "None: no triple has this object."));
         return;
       }
       const listed = groups.length === LISTED ? h("p", { class: "soft" }, `The ${LISTED} most frequent predicates are listed.`) : "";
@@ -171,7 +171,7 @@ export class ResourceView implements View {
       button(text, () => void this.page(group, name, place, at, signal, label), { title: what, attrs: { "aria-label": what, disabled: at < 0 || at > last || at === from } });
     return h(
       "p", { class: "pager" },
-      to("«", 0, "First page"), to("‹", from - PAGE, "Page before"),
+      to("«", 0, "First page"), to("‹", from - PAGE, "Previous page"),
       h("span", { attrs: { role: "status" } }, `${count(from + 1)}–${count(Math.min(from + PAGE, group.count))} of ${count(group.count)}`),
       to("›", from + PAGE, "Next page"), to("»", last, "Last page"),
     );
@@ -185,7 +185,7 @@ export class ResourceView implements View {
     place.replaceChildren(graph.element);
     try {
       const found = await neighbours(iri, this.stop.signal);
-      if (found.length === 0) place.replaceChildren(h("p", { class: "soft" }, "There is nothing around it to draw."));
+      if (found.length === 0) place.replaceChildren(h("p", { class: "soft" }, "There are no neighbours to draw."));
       else graph.add(found, iri);
     } catch (error) {
       if (!this.stop.signal.aborted) place.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));

@@ -48,7 +48,7 @@ export class ServerView implements View {
   private rows = new Map<number, HTMLElement>();
 
   constructor() {
-    this.element.append(h("h1", {}, "Server"), h("h2", {}, "What runs now"), this.running, this.said, h("h2", {}, "How it does"), this.figures, this.merging, this.jobs);
+    this.element.append(h("h1", {}, "Server"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.merging, this.jobs);
   }
 
   show(): void {
@@ -99,7 +99,7 @@ export class ServerView implements View {
     if (!body) {
       body = h("tbody");
       const heads = ["Query", "State", "Time", "Rows", "Sent", "Memory", "Client"].map((t) => h("th", { attrs: { scope: "col" } }, t));
-      this.running.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "What runs now" } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...heads, h("td"))), body)));
+      this.running.replaceChildren(h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Running queries" } }, h("table", { class: "live" }, h("thead", {}, h("tr", {}, ...heads, h("td"))), body)));
     }
     for (const [id, row] of this.rows) {
       if (!all.some((q) => q.id === id)) {
@@ -128,7 +128,7 @@ export class ServerView implements View {
   private async cancel(id: number): Promise<void> {
     try {
       await send(`admin/queries/${id}`, { method: "DELETE" });
-      this.said.textContent = `Query ${id} was told to end.`;
+      this.said.textContent = `Query ${id} is being cancelled.`;
     } catch (error) {
       this.said.textContent = error instanceof ProblemError ? error.problem.detail : String(error);
     }
@@ -143,7 +143,7 @@ export class ServerView implements View {
       ["Memory of queries", `${bytes(of("jindou_query_memory_bytes"))} of ${bytes(of("jindou_query_memory_limit_bytes"))}`],
       ["Connections", count(of("jindou_connections"))],
       ["Queries answered", count(of("jindou_queries_total", 'outcome="ok"'))],
-      ["Refused for want of room", count(of("jindou_queries_refused_total"))],
+      ["Refused (at the query limit)", count(of("jindou_queries_refused_total"))],
       ["Waiting for a slot", count(of("jindou_queries_queued"))],
       ["Rows sent", count(of("jindou_result_rows_total"))],
       ["Bytes sent", bytes(of("jindou_result_bytes_total"))],
@@ -165,8 +165,8 @@ export class ServerView implements View {
       return;
     }
     const text = state.running
-      ? `A merge runs. ${count(state.edits)} edits lie beside the store's segments.`
-      : `${count(state.edits)} edits (${bytes(state.bytes)}) lie beside the store's segments; ${count(state.done)} merges since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
+      ? `A merge is running. ${count(state.edits)} edits are not merged into the store's segments yet.`
+      : `${count(state.edits)} edits (${bytes(state.bytes)}) are not merged into the store's segments yet; ${count(state.done)} merges since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
     const focused = this.merging.contains(document.activeElement);
     const go = button("Merge now", () => void this.mergeNow(), { attrs: { disabled: state.running || state.edits === 0 } });
     this.merging.replaceChildren(h("h2", {}, "Updates"), h("p", {}, text, " ", go));

@@ -28,7 +28,7 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
         } else {
             Rate::Absolute(n)
         }),
-        _ => Err("a rate is queries a second (50000) or a part of the peak (0.8x)".into()),
+        _ => Err("a rate is queries per second (50000) or a fraction of the peak (0.8x)".into()),
     }
 }
 
@@ -100,7 +100,7 @@ pub struct BenchMixed {
     /// Start points a class at most.
     #[arg(long, default_value_t = 20_000)]
     pub starts: usize,
-    /// Heavy queries to send beside: names of LUBM's (L1, L7) or files.
+    /// Heavy queries to send alongside: names of LUBM's (L1, L7) or files.
     #[arg(long, value_name = "QUERY", value_delimiter = ',')]
     pub heavy: Vec<String>,
     /// Clients that send heavy queries, each one after the other.
@@ -109,7 +109,7 @@ pub struct BenchMixed {
     /// Clients send light and heavy queries as the shares have it (ATC '18, §6.6); heavy ones have no clients of their own.
     #[arg(long, requires = "reciprocal")]
     pub freely: bool,
-    /// Only runs of heavy queries with nothing beside them (ATC '18, §6.7).
+    /// Only runs of heavy queries with nothing alongside them (ATC '18, §6.7).
     #[arg(long)]
     pub heavy_only: bool,
     /// Only runs with heavy queries.
@@ -118,10 +118,10 @@ pub struct BenchMixed {
     /// Senders of light queries.
     #[arg(long, value_enum, default_value = "workers")]
     pub clients_on: ClientsOn,
-    /// Also one worker beside a thread that does this, with no scheduler between: several to compare.
+    /// Also one worker alongside a thread that does this, with no scheduler between: several to compare.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub beside: Vec<Beside>,
-    /// Repeat comparisons of light queries beside something with light ones alone, in turn.
+    /// Repeat comparisons of light queries alongside something with light ones alone, in turn.
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
     /// Say first how often a bare loop on each core is interrupted, for so long.
@@ -136,16 +136,16 @@ pub struct BenchMixed {
     /// Over HTTP on loopback, a connection for each client; no heavy queries.
     #[arg(long, conflicts_with = "heavy")]
     pub http: bool,
-    /// Over HTTP also so many queries in a request to /batch.
+    /// Over HTTP also this many queries in a request to /batch.
     #[arg(long, default_value_t = 1, requires = "http")]
     pub batch: usize,
-    /// Over HTTP also so many requests before the first answer is read.
+    /// Over HTTP also this many requests before the first answer is read.
     #[arg(long, default_value_t = 1, requires = "http")]
     pub pipeline: usize,
     /// Queries that each client of a closed loop keeps under way.
     #[arg(long, default_value_t = 4)]
     pub window: usize,
-    /// Open loops as well, at so many queries a second or at a part of the closed loop's (0.8x).
+    /// Open loops as well, at this many queries a second or at a part of the closed loop's (0.8x).
     #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = parse_rate)]
     pub rates: Vec<Rate>,
     /// Worker threads, several to compare.

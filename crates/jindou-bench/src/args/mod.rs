@@ -65,17 +65,17 @@ pub enum Bench {
     Sp2b(BenchSp2b),
     /// Plan and run random queries over the ugly graph, and look up random vertices.
     Ugly(BenchUgly),
-    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) beside our own: see docs/papers.md.
+    /// Reprint the single-server tables and figures of Wukong's paper (OSDI '16) next to our own: see docs/lab/papers.md.
     Papers(BenchPapers),
-    /// Load your data and run your queries, beside other engines.
+    /// Load your data and run your queries, alongside other engines.
     Files(BenchFiles),
-    /// Time single operators over a store of LUBM or WatDiv, each beside its floor, answers checked.
+    /// Time single operators over a store of LUBM or WatDiv, each compared with its floor, answers checked.
     Operators(BenchOperators),
     /// Serve a store and read one large answer over loopback: bytes and rows a second, and the server's memory meanwhile.
     Stream(BenchStream),
-    /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries beside a merged store.
+    /// Change a store of LUBM in memory: triples a second, bytes a triple, and the queries compared with a merged store.
     Updates(BenchUpdates),
-    /// Ask L1 to L7 while parsed batches come at a steady rate, beside the same store merged.
+    /// Ask L1 to L7 while parsed batches come at a steady rate, compared with the same store merged.
     Live(BenchLive),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
@@ -83,9 +83,9 @@ pub enum Bench {
     Complete(BenchComplete),
     /// Merging: a copy of a store is changed, merged and opened again.
     Merge(BenchMerge),
-    /// Many light queries at once, alone and beside heavy ones: throughput and latencies by how they are scheduled.
+    /// Many light queries at once, alone and alongside heavy ones: throughput and latencies by how they are scheduled.
     Mixed(Box<BenchMixed>),
-    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/parallel.md.
+    /// Task and data parallelism by worker processes: speed-up, efficiency, balance. See docs/lab/parallel.md.
     Parallel(Box<BenchParallel>),
     /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
     #[command(subcommand)]
@@ -224,7 +224,7 @@ pub struct BenchUpdates {
     /// Random single changes before the queries are asked; 0: none.
     #[arg(long, default_value_t = 1_000_000)]
     pub edits: usize,
-    /// How many universities the store holds: those behind them are added, in transactions of each size.
+    /// How many universities the store holds: those after them are added, in transactions of each size.
     #[arg(long, short = 'n')]
     pub universities: Option<u32>,
     /// Universities to add.

@@ -60,7 +60,7 @@ impl fmt::Display for Gather {
 
 #[derive(ClapArgs, Debug)]
 pub struct BenchParallel {
-    /// LUBM of so many universities: L1 to L7, the official 14, the emulator's templates.
+    /// LUBM of this many universities: L1 to L7, the official 14, the emulator's templates.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["watdiv", "queries"])]
     pub lubm: Option<u32>,
     /// WatDiv of this scale: its 20 basic templates.
@@ -124,7 +124,7 @@ pub struct BenchParallel {
     /// Seed of all draws.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Project to so many cores.
+    /// Project to this many cores.
     #[arg(long, default_value_t = 48)]
     pub project: u32,
     /// Speed-up and efficiency as plots.

@@ -22,7 +22,7 @@ pub enum Peers {
         #[arg(long, alias = "into", value_name = "DIR")]
         engines: Option<PathBuf>,
     },
-    /// Print a comparison's JSON as a table, or write its page anew.
+    /// Print a comparison's JSON as a table, or write its page again.
     Show {
         /// File that `bench … --peers … --json FILE` wrote.
         #[arg(value_name = "FILE")]

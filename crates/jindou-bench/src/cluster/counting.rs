@@ -74,6 +74,6 @@ pub fn counted(
         Arc::clone(one) as Arc<dyn Far>
     })?;
     let counting = counting.into_inner();
-    let counting = counting.ok_or_else(|| jindou::Error::Internal("a way was not taken".into()))?;
+    let counting = counting.ok_or_else(|| jindou::Error::Internal("a mode was not used".into()))?;
     Ok((counting, db))
 }

@@ -93,7 +93,7 @@ impl Away {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// True if it was away at any time since it had made so many moves.
+    /// True if it was away at any time since it had made this many moves.
     fn was_since(&self, moves: u64) -> bool {
         !moves.is_multiple_of(2) || self.moves() != moves
     }
@@ -164,7 +164,7 @@ fn ask(
 pub fn run(a: &BenchFaults) -> Result<ExitCode> {
     if a.servers < 2 {
         return Err(Error::Unsupported(
-            "faults need two servers at least".into(),
+            "faults needs at least two servers".into(),
         ));
     }
     let stores = stores(&a.setup)?;
@@ -225,10 +225,7 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
             "the server asked was killed or stopped",
             n(&counts.unreachable),
         ),
-        (
-            "broken off, after rows had been sent",
-            n(&counts.broken_off),
-        ),
+        ("cut off after rows had been sent", n(&counts.broken_off)),
         ("wrong or partial answers", n(&counts.wrong)),
         ("errors without a server's name", n(&counts.unnamed)),
         ("errors after more than 3.5 s", n(&counts.late)),
@@ -239,7 +236,7 @@ pub fn run(a: &BenchFaults) -> Result<ExitCode> {
         println!("{what:<40} {figure:>9}");
     }
     if let Some(bad) = &*lock(&counts.first_bad) {
-        println!("the first bad one: {bad}");
+        println!("first bad answer: {bad}");
         return Ok(ExitCode::from(3));
     }
     Ok(ExitCode::SUCCESS)
@@ -283,14 +280,14 @@ fn one_fault(kind: &str, servers: &mut Servers, away: &[Away], state: &mut u64) 
     whole_again(servers)
 }
 
-/// Waits until every server answers a query to all shards: nobody has to help.
+/// Waits until every server answers a query to all shards: nothing has to help.
 fn whole_again(servers: &Servers) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     for (name, _, url) in &servers.known {
         let mut endpoint = Endpoint::new(url, &[]);
         while let Err(e) = endpoint.time(QUERIES[1].text, HANGS) {
             if Instant::now() > until {
-                let what = format!("{name} does not answer again: {e}");
+                let what = format!("{name} does not recover: {e}");
                 return Err(Error::Store(what));
             }
             std::thread::sleep(Duration::from_millis(20));

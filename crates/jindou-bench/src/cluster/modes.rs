@@ -51,7 +51,7 @@ fn processor_time() -> Duration {
 
 /// One query in one mode.
 #[derive(Clone, Default)]
-struct Run {
+struct ModeRun {
     rows: u64,
     processor: Duration,
     elapsed: Duration,
@@ -61,7 +61,7 @@ struct Run {
     by_shard: Vec<u64>,
 }
 
-impl Run {
+impl ModeRun {
     /// Milliseconds of all processors, network included as the model has it.
     fn modelled(&self) -> f64 {
         let network = self.traffic[1] as f64 * A_MESSAGE + self.sent as f64 * A_ROW;
@@ -81,9 +81,9 @@ fn best(
     mode: ShardMode,
     counting: Option<&Counting>,
     (times, is_written): (usize, bool),
-) -> Result<Run> {
+) -> Result<ModeRun> {
     let options = QueryOptions::default().with_shard_mode(mode);
-    let mut best: Option<Run> = None;
+    let mut best: Option<ModeRun> = None;
     db.checksum(plan, &options)?;
     let begun = Instant::now();
     let found = db.checksum(plan, &options)?;
@@ -113,7 +113,7 @@ fn best(
             once()?;
         }
         let traffic = counting.map_or([0; 3], Counting::take);
-        let run = Run {
+        let run = ModeRun {
             rows: found.rows,
             processor: (processor_time() - from) / together,
             elapsed: begun.elapsed() / together,

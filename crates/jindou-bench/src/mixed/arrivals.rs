@@ -146,7 +146,7 @@ impl Source {
 }
 
 impl Sources {
-    /// `rate` arrivals a second from `begin` on, of so many clients, spread over `workers` processes.
+    /// `rate` arrivals a second from `begin` on, of this many clients, spread over `workers` processes.
     pub fn new(rate: f64, clients: usize, workers: usize, begin: Instant, seed: u64) -> Self {
         let rate = rate / workers as f64;
         let all = (0..workers as u64)

@@ -97,7 +97,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
             .and_then(|n| n.parse().ok())
             .ok_or_else(|| {
                 bad(&format!(
-                    "'{first}' does not say how many queries are light"
+                    "'{first}' does not give the number of light queries"
                 ))
             })?;
         for line in lines {
@@ -108,7 +108,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
             let weight = weight
                 .parse()
-                .map_err(|_| bad(&format!("'{weight}' is no weight")))?;
+                .map_err(|_| bad(&format!("'{weight}' is not a weight")))?;
             named.push((name, weight));
         }
     } else {
@@ -189,7 +189,7 @@ fn template(name: &str, text: &str, weight: f64) -> Result<Template, String> {
     Ok(Template {
         name: name.into(),
         text: lines.join("\n"),
-        source: source.ok_or("no start point: nothing begins with %")?,
+        source: source.ok_or("no start point: no term begins with %")?,
         weight,
     })
 }

@@ -104,7 +104,7 @@ pub struct Plan {
     pub heavy_clients: usize,
     pub warm_up: Duration,
     pub duration: Duration,
-    /// After an open loop: so many queries a second for a while, to see how soon all is well again.
+    /// After an open loop: this many queries a second for a while, to see how soon all is well again.
     pub then: Option<f64>,
     pub seed: u64,
 }
@@ -300,7 +300,7 @@ impl Work for Emulator {
             Dropped::Late => s.late += 1,
             Dropped::Closed => {
                 s.unfinished += 1;
-                // Whoever still waits has waited so long: without them a queue that nobody serves would look well.
+                // Whoever still waits has waited so long: without them a queue that nothing serves would look well.
                 let span = self.recorded.get().copied();
                 if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
                     && (from..to).contains(&job.arrived)
@@ -384,7 +384,7 @@ pub fn run(
     let mut scheduler = Scheduler::start(emulator, options.clone()).map_err(|e| {
         Error::limit(
             Resource::Threads,
-            format!("no threads for {workers} workers: {e}"),
+            format!("cannot start threads for {workers} workers: {e}"),
         )
     })?;
     let _ = scheduler.work().again.set(scheduler.submitter());

@@ -162,7 +162,7 @@ fn requests(setup: &Setup, to: SocketAddr, batch: usize) -> Result<Requests> {
 /// A client that is later than this leaves out what it should have sent: not to the queries' loss, but it is said.
 const MOST_BEHIND: Duration = Duration::from_millis(5);
 
-struct Shared<'a> {
+struct ClientContext<'a> {
     setup: &'a Setup,
     requests: Requests,
     travel: Travel,
@@ -178,7 +178,7 @@ fn rows(answer: &serde_json::Value) -> Option<u64> {
     }
 }
 
-impl Shared<'_> {
+impl ClientContext<'_> {
     /// One exchange: some queries out, their answers in. `due`: when it was to be sent.
     fn exchange(
         &self,
@@ -292,7 +292,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let server = Server::start(setup.db.clone(), options).map_err(|e| failed("the server", e))?;
     let to = server.address();
-    let shared = Shared {
+    let shared = ClientContext {
         requests: requests(setup, to, travel.batch)?,
         setup,
         travel,

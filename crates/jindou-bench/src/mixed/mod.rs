@@ -1,4 +1,4 @@
-//! `jindou bench mixed`: many light queries at once, alone and beside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
+//! `jindou bench mixed`: many light queries at once, alone and alongside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
 
 mod alone;
 pub mod arrivals;
@@ -170,7 +170,7 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
     if classes.is_empty() && heavy.is_empty() {
         return Err(Error::limit(
             Resource::Other,
-            "nothing to ask: the mix has no queries",
+            "nothing to run: the mix has no queries",
         ));
     }
     Ok(Setup {

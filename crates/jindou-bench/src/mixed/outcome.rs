@@ -17,7 +17,7 @@ pub fn step_of(since: Duration) -> usize {
     (since.as_nanos() / STEP.as_nanos()) as usize
 }
 
-/// One query in so many is compared with plain execution after the run.
+/// One query in this many is compared with plain execution after the run.
 pub const SAMPLE: u64 = 512;
 pub const MOST_SAMPLES: usize = 256;
 
@@ -45,7 +45,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// For so many kinds of queries.
+    /// For this many kinds of queries.
     pub fn new(kinds: usize) -> Self {
         Self {
             latencies: vec![Histogram::default(); kinds],
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub counts: Counts,
     /// Processor time of all threads, clients included, in seconds.
     pub processor: f64,
-    /// Light queries a second that a tenth of all stretches of 10 ms exceed: the rate while nobody takes the cores.
+    /// Light queries a second that a tenth of all stretches of 10 ms exceed: the rate while nothing takes the cores.
     pub best_tenth: f64,
     /// Interference from other processes and the host meanwhile.
     pub taken: Taken,

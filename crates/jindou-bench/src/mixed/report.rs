@@ -49,7 +49,7 @@ pub fn print(title: &str, setup: &Setup, o: &Outcome) {
     let refused = match o.refused {
         0 => "refused none".to_owned(),
         n => format!(
-            "refused {:.0}/s (told to stay away for {:?} at most)",
+            "refused {:.0}/s (told to retry after at most {:?})",
             n as f64 / o.seconds,
             o.retry
         ),
@@ -87,7 +87,7 @@ pub fn print(title: &str, setup: &Setup, o: &Outcome) {
         o.memory[1] >> 20,
         o.memory[2] >> 20,
         o.beside.map_or(String::new(), |n| format!(
-            "; the loop beside went round {n:.0} times/s"
+            "; the loop next to it ran {n:.0} times/s"
         ))
     );
     if !o.after.is_empty() {
@@ -152,7 +152,7 @@ pub fn print_stalls(s: &Stalls, (one, two): (f64, f64)) {
     );
 }
 
-/// Light queries beside something against those of one core in `than`: medians over the rounds.
+/// Light queries alongside something against those of one core in `than`: medians over the rounds.
 pub fn print_ratios(
     title: &str,
     than: &str,

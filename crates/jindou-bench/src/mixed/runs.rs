@@ -84,7 +84,7 @@ impl Runs<'_> {
         runs.iter().map(|n| &self.done[*n].outcome).collect()
     }
 
-    /// One worker's light queries with nothing beside it; the same with another thread at something, without a scheduler.
+    /// One worker's light queries with nothing alongside it; the same with another thread at something, without a scheduler.
     fn one_worker(&mut self, what: Option<Beside>) -> Result<usize> {
         let o = options(self.args, Scheduling::Oblige, 1, 1, false);
         let p = self.plan(self.closed(), 0);
@@ -108,7 +108,7 @@ impl Runs<'_> {
             for s in &self.args.scheduling {
                 let o = options(self.args, *s, workers, 1, true);
                 let mut p = self.plan(self.open(per_second), 0);
-                // Behind an overload, half of what can be done.
+                // After an overload, half of what can be done.
                 p.then = (per_second > peak && peak > 0.0).then_some(peak / 2.0);
                 self.go(format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
             }
@@ -116,7 +116,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// Light queries beside heavy ones, each time after one worker's alone.
+    /// Light queries alongside heavy ones, each time after one worker's alone.
     fn beside_heavy(&mut self, workers: usize, threads: usize, clients: usize) -> Result<()> {
         let a = self.args;
         let title = format!("{workers} workers, heavy alone on {threads}");

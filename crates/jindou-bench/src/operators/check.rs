@@ -64,7 +64,7 @@ struct Ascending {
 impl Rows for Ascending {
     fn row(&mut self, line: &[u8]) {
         self.bag.row(line);
-        // Without what encloses it, which is no part of the order.
+        // Without what encloses it, which is not part of the order.
         let first = line.split(|&b| b == b'\t').next().unwrap_or(&[]);
         let first = first.get(1..first.len().saturating_sub(1)).unwrap_or(&[]);
         self.wrong |= first < &self.last[..];

@@ -9,7 +9,7 @@ pub enum Check {
     Count(&'static str),
     /// Another query gives the same rows in any order, and this one's first column ascends byte by byte.
     Ascending(&'static str),
-    /// The first so many, byte by byte, of what another query gives.
+    /// The first this many, byte by byte, of what another query gives.
     First(usize, &'static str),
 }
 

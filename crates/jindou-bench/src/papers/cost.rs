@@ -43,7 +43,7 @@ pub fn cost(db: &Database, text: &str, options: &QueryOptions, repeat: usize) ->
                 "two runs of one query differ: {seen:?}, then {again:?}"
             )));
         }
-        // `serialise` finds the plan in the cache, so one is made beside: some 0.2 µs too much, not too little.
+        // `serialise` finds the plan in the cache, so one is made alongside: some 0.2 µs too much, not too little.
         let start = Instant::now();
         std::hint::black_box(db.plan_uncached(text, options)?);
         serialise(db, text, options)?;

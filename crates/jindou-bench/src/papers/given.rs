@@ -150,7 +150,7 @@ fn measured(
             .into(),
     );
     sheet.notes.push(format!(
-        "the paper's data: {}; where yours has another size or version, its columns are no comparison",
+        "the paper's data: {}; where yours has another size or version, its columns are not a comparison",
         table.data
     ));
     Ok(sheet)
@@ -211,13 +211,13 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     if out.is_empty() {
         return Err(Error::limit(
             Resource::Other,
-            format!("{} holds no query", folder.display()),
+            format!("{} has no query", folder.display()),
         ));
     }
     Ok(out)
 }
 
-/// Lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows` behind a line of titles.
+/// Lines of `query<TAB>rows` or `template<TAB>instance<TAB>rows` after a line of titles.
 fn read_counts(file: &Path) -> Result<BTreeMap<String, u64>> {
     let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
     let mut out = BTreeMap::new();

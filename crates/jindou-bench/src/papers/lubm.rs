@@ -45,7 +45,7 @@ fn checked(sheet: &mut Sheet, q: &Query, universities: u32, rows: u64) {
 fn other_size(sheet: &mut Sheet, universities: u32) {
     if universities != UNIVERSITIES {
         sheet.notes.push(format!(
-            "the paper's columns are LUBM-{UNIVERSITIES}, ours LUBM-{universities}: no comparison; run with -n {UNIVERSITIES}"
+            "the paper's columns are LUBM-{UNIVERSITIES}, ours LUBM-{universities}, so they cannot be compared; run with -n {UNIVERSITIES}"
         ));
     }
 }
@@ -128,7 +128,7 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
         let plan = db.plan(q.text, &options(1))?;
         let first = run(&db, &plan, &options(1))?;
         checked(&mut sheet, q, universities, first.rows);
-        // Light queries' runs are as long as a clock's tick, so many of them are taken.
+        // Light queries' runs are as long as a clock's tick, this many of them are taken.
         let repeat = repeat.max(1) * if is_heavy(q.name) { 1 } else { 20 };
         let mut times = vec![Vec::new(); counts.len()];
         for _ in 0..repeat {
@@ -141,7 +141,7 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
                 if again != first {
                     sheet
                         .wrong
-                        .push(format!("{} differs with {t} threads", q.name));
+                        .push(format!("{} gives another answer with {t} threads", q.name));
                 }
             }
         }
@@ -239,7 +239,7 @@ pub fn figure_16(stores: &Stores, largest: u32, threads: usize, repeat: usize) -
             .into(),
     );
     sheet.notes.push(
-        "sizes follow one another, so the machine's mood is in the slopes; short times grow with cache misses too"
+        "sizes are measured one after another, so the slopes include variations of the machine; short times grow with cache misses too"
             .into(),
     );
     sheet.notes.push(format!("paper, six servers: {FIGURE_16}"));

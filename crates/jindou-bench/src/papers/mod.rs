@@ -1,4 +1,4 @@
-//! `jindou bench papers`: the single-server tables and figures of Wukong's paper (OSDI '16), ours beside the
+//! `jindou bench papers`: the single-server tables and figures of Wukong's paper (OSDI '16), ours next to the
 //! printed ones, answers checked.
 
 mod cost;
@@ -31,7 +31,7 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
         return Err(Error::limit(
             Resource::Other,
             format!(
-                "table {} needs its data and queries: --data FILE… --queries DIR (docs/papers.md says where from)",
+                "table {} needs its data and queries: --data FILE… --queries DIR (docs/lab/papers.md says where from)",
                 given[0]
             ),
         ));

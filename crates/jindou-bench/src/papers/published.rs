@@ -99,7 +99,7 @@ pub const TABLE_9: Table = Table {
 };
 
 /// Figure 14 (§7.4), of which the text gives these: LUBM-10240 on six servers, 1 to 16 threads each.
-pub const FIGURE_14: &str = "L1, L2, L3, L7 become 9.9 to 14.3 times faster from 1 to 16 threads; L4, L5, L6 always take one thread and stay as they are";
+pub const FIGURE_14: &str = "L1, L2, L3, L7 become 9.9 to 14.3 times faster from 1 to 16 threads; L4, L5, L6 always use one thread and do not change";
 
 /// Figure 16 (§7.4), of which the text gives this: LUBM-40 to LUBM-10240 on six servers.
 pub const FIGURE_16: &str =

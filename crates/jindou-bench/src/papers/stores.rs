@@ -46,7 +46,7 @@ impl Stores {
             let quads = Database::info(&dir)?.quads;
             if quads != t.distinct {
                 return Err(Error::Store(format!(
-                    "{} holds {quads} triples, LUBM({universities}) has {}; remove it",
+                    "{} has {quads} triples, but LUBM({universities}) has {}; remove it",
                     dir.display(),
                     t.distinct
                 )));

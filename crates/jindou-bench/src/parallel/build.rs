@@ -89,7 +89,7 @@ pub fn parts(db: &Database, work: &Path, how: Partition, workers: u32, hops: u32
     let start = Instant::now();
     let mut triples = vec![];
     for worker in 0..workers {
-        let part = Part {
+        let part = PartitionSource {
             graph: &graph,
             cut: &cut,
             reach: &reach,
@@ -158,7 +158,7 @@ fn write_ids(graph: &Graph<'_>, part: &Path, to: &Path) -> Result<()> {
 }
 
 /// The triples of one part, as a source to load.
-struct Part<'a> {
+struct PartitionSource<'a> {
     graph: &'a Graph<'a>,
     cut: &'a Cut,
     reach: &'a [u64],
@@ -167,7 +167,7 @@ struct Part<'a> {
 
 const BATCH_QUADS: usize = 1 << 14;
 
-impl Part<'_> {
+impl PartitionSource<'_> {
     fn edges(&self, predicate: u32, mut f: impl FnMut(u32, u32)) {
         let bit = 1u64 << self.worker;
         self.graph.edges(predicate, |s, o| {
@@ -221,7 +221,7 @@ impl Out<'_> {
     }
 }
 
-impl QuadSource for Part<'_> {
+impl QuadSource for PartitionSource<'_> {
     fn run(
         &self,
         worker: usize,

@@ -34,7 +34,7 @@ pub struct Prepared {
 pub struct How {
     /// Results pass along the tree of workers.
     pub gather: bool,
-    /// Workers open their files anew, and these are not in memory.
+    /// Workers open their files again, and these are not in memory.
     pub cold: bool,
     /// The answer's checksum in place of its text.
     pub check: bool,

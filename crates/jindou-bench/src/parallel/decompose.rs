@@ -109,7 +109,7 @@ pub fn decompose(
                 (new(c), is_constant, Reverse(size(c)), Reverse(*c))
             })
             .filter(|c| new(c) > 0)
-            .ok_or_else(|| Error::Internal("a pattern that no core reaches".into()))?;
+            .ok_or_else(|| Error::Internal("a pattern that is not connected to a core".into()))?;
         let mine = connected(&reaches[best], &covered);
         for (c, r) in covered.iter_mut().zip(&reaches[best]) {
             *c |= r.is_some();
@@ -231,7 +231,7 @@ fn select<'a>(
         let _ = write!(text, " {core} <{OWNED}> <{OWNED}> .");
     }
     if marked {
-        // What says who owns a vertex is no part of the graph.
+        // What says who owns a vertex is not part of the graph.
         for v in open {
             let _ = write!(text, " FILTER(?{v} != <{OWNED}>)");
         }

@@ -98,7 +98,7 @@ impl Fit {
         }
     }
 
-    /// The time with so many workers; never less than the master works.
+    /// The time with this many workers; never less than the master works.
     pub fn seconds(&self, workers: u32) -> f64 {
         let w = f64::from(workers.max(1));
         let more = self.serial_share * (w - 1.0) + self.contention * w * (w - 1.0);

@@ -18,7 +18,7 @@ pub fn clear() -> Result<()> {
 fn forget_translations() -> Result<()> {
     const PAGES: usize = 256;
     const BYTES: usize = PAGES << 12;
-    // SAFETY: a new private mapping, at an address of the system's choice, is nobody else's.
+    // SAFETY: a new private mapping, at an address of the system's choice, is used by nothing else.
     let place = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

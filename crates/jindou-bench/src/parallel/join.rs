@@ -178,7 +178,7 @@ mod tests {
     proptest! {
         #[test]
         fn joins_are_those_of_nested_loops(a in rows(2), b in rows(2), c in rows(2), d in rows(1)) {
-            // A triangle, and something beside it.
+            // A triangle, and something alongside it.
             let joined = join(vec![
                 relation(&["x", "y"], &a),
                 relation(&["y", "z"], &b),

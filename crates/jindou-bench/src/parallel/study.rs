@@ -304,7 +304,7 @@ fn one_partition(
             ..How::default()
         };
         let round = prepared.round(db, &mut processes, checked)?;
-        // Which rows a LIMIT without an order leaves is nobody's to say.
+        // Which rows a LIMIT without an order leaves is undefined.
         let upper = text.to_ascii_uppercase();
         let is_open = upper.contains("LIMIT") && !upper.contains("ORDER BY");
         if round.answer.0 != right.0 || !is_open && round.answer != right {

@@ -64,7 +64,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a store; `ids` is the file that [`super::build`] wrote beside a partition's store.
+    /// Opens a store; `ids` is the file that [`super::build`] wrote alongside a partition's store.
     pub fn new(dir: &Path, ids: Option<&Path>) -> Result<Self> {
         let ids = match ids {
             Some(path) => {
@@ -82,7 +82,7 @@ impl Opened {
         })
     }
 
-    /// Makes the store's files cold, for a run that opens them anew.
+    /// Makes the store's files cold, for a run that opens them again.
     fn cool(&mut self) -> Result<()> {
         self.db = None;
         footprint::drop_from_cache(&self.dir)

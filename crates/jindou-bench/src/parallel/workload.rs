@@ -15,7 +15,7 @@ pub struct Query {
     pub name: String,
     /// One, or each with other constants. Data parallelism asks the first.
     pub texts: Vec<String>,
-    /// How many rows the first has, if somebody else knows.
+    /// How many rows the first has, if something else knows.
     pub rows: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
             load(&Watdiv::new(&Model::standard(), n, a.seed)?)?;
         } else {
             return Err(Error::Store(format!(
-                "{} is no store; give --files to load",
+                "{} is not a store; pass --files to load one",
                 store.display()
             )));
         }
@@ -77,7 +77,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
         && info.quads != right.distinct
     {
         return Err(Error::Store(format!(
-            "{} holds {} triples, {title} has {}; give another --store or remove it",
+            "{} has {} triples, but {title} has {}; choose another --store or remove it",
             store.display(),
             info.quads,
             right.distinct

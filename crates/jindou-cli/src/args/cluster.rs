@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum Cluster {
-    /// Run all servers on this machine, for trying: writes the cluster file and certificates, starts the servers, and stops them
+    /// Run all servers on this machine, for testing: write the cluster file and certificates, start the servers, and stop them
     /// together on Ctrl-C.
     Start(StartCluster),
     /// Ask each server of a cluster file whether it is alive, and which shards it holds.
@@ -24,13 +24,13 @@ pub struct StartCluster {
     /// Servers, at most as many as there are shards.
     #[arg(long, value_name = "N")]
     pub servers: usize,
-    /// Folder for cluster.toml and the certificates (default: `cluster` in the store). Those that are there are used again.
+    /// Folder for cluster.toml and the certificates (default: `cluster` in the store). Existing ones are reused.
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
-    /// The first server's port for clients; the others follow, and then the ports for peers. 0 takes free ones.
+    /// Client port of the first server; the other servers' follow, then the ports for peers. 0 picks free ports.
     #[arg(long, default_value_t = 7878)]
     pub port: u16,
-    /// Carrier of what servers ask one another; it is written into the cluster file.
+    /// Transport between the servers, written into the cluster file.
     #[arg(long, value_enum, default_value_t = FabricArg::Tls)]
     pub fabric: FabricArg,
 }
@@ -41,7 +41,7 @@ pub enum FabricArg {
     Tls,
     /// UCX's shared memory, without encryption; needs libucx0.
     Ucx,
-    /// The same, and servers read nothing out of one another's memory.
+    /// UCX, without reading from other servers' memory.
     UcxAsking,
 }
 

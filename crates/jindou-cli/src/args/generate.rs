@@ -19,7 +19,7 @@ pub enum Generate {
     },
     /// The Waterloo SPARQL Diversity Test Suite: products, users and offers, drawn by the original's rules.
     Watdiv {
-        /// Scale: 1 is some 109,500 statements.
+        /// Scale: 1 is about 109,500 statements.
         #[arg(long, short = 'n')]
         scale: u32,
         /// Seed.
@@ -34,7 +34,7 @@ pub enum Generate {
     },
     /// The Berlin SPARQL Benchmark: products, offers and reviews, after the original's rules.
     Bsbm {
-        /// Number of products: 1 is some 353 statements.
+        /// Number of products: 1 is about 353 statements.
         #[arg(long, short = 'n')]
         products: u32,
         /// Seed.
@@ -44,7 +44,7 @@ pub enum Generate {
         #[arg(long, default_value = "-")]
         out: PathBuf,
     },
-    /// Bibliography after SP²Bench's published rules.
+    /// SP²Bench: a bibliography, by its published rules.
     Sp2b {
         /// Number of statements.
         #[arg(long, short = 'n')]
@@ -56,9 +56,9 @@ pub enum Generate {
         #[arg(long, default_value = "-")]
         out: PathBuf,
     },
-    /// Instances of WatDiv's templates, a file each: L1-0.rq, L1-1.rq …
+    /// Instances of WatDiv's templates, one file each: L1-0.rq, L1-1.rq …
     WatdivQueries(WatdivQueries),
-    /// A graph with everything real graphs hurt with: see docs/ugly.md.
+    /// A graph with the irregularities of real data (docs/lab/ugly.md).
     Ugly {
         /// Number of quads.
         #[arg(long, default_value_t = 20_000_000)]
@@ -74,16 +74,16 @@ pub enum Generate {
 
 #[derive(ClapArgs, Debug)]
 pub struct WatdivQueries {
-    /// Scale of the data that the queries are asked of.
+    /// Scale of the data to query.
     #[arg(long, short = 'n')]
     pub scale: u32,
     /// Seed.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Instances of each template (one of those that leave nothing open).
+    /// Instances of each template (one of templates without parameters).
     #[arg(long, default_value_t = 5)]
     pub instances: u32,
-    /// The folder to write to; made when it is not there.
+    /// The folder to write to; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Another model, in the original's language.

@@ -37,11 +37,11 @@ const LONG_VERSION: &str = concat!(
     "\nstore format 1, log format 1"
 );
 
-/// An in-memory RDF store that answers SPARQL by exploring the graph.
+/// An in-memory RDF store that answers SPARQL by graph exploration.
 #[derive(Parser, Debug)]
 #[command(name = "jindou", version = VERSION, long_version = LONG_VERSION, max_term_width = 100)]
 pub struct Args {
-    /// File of settings, instead of the one that JINDOU_CONFIG names or the user's own (docs/command.md).
+    /// Settings file, instead of the one named by JINDOU_CONFIG or the user's own (docs/command.md).
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[command(subcommand)]
@@ -54,48 +54,48 @@ pub enum Command {
     Load(Load),
     /// Answer a SPARQL query.
     Query(Query),
-    /// Ask a store or an endpoint interactively, with history, completion and paging.
+    /// Query a store or an endpoint interactively, with history, completion and paging.
     Shell(Box<Shell>),
-    /// Change a store by a SPARQL update request: all of its operations, or none.
+    /// Change a store with a SPARQL update request, as one transaction.
     Update(Box<Update>),
-    /// Renumber a store, changes included, so that the order of its ids suits its present data. A store that is served is
+    /// Renumber a store, including its changes, so that the order of ids suits its current data. A store that is being served is
     /// reclustered through its server (POST /admin/recluster).
     Recluster(Recluster),
-    /// Back a store up, also while it is served. What an earlier backup in the same place has is not copied again.
+    /// Back up a store, even while it is served. Data that an earlier backup in the same folder has is not copied again.
     Backup(Backup),
-    /// Make a store of a backup, as it was at a time or a snapshot.
+    /// Restore a store from a backup, as of a time or a snapshot.
     Restore(Restore),
-    /// Fold what updates changed into the store's segments, so that it opens fast. A store that is served is merged through its
-    /// server (POST /admin/merge), or by itself.
+    /// Merge the changes made by updates into the store's segments, so that it opens fast. A store that is being served is merged through its
+    /// server (POST /admin/merge), or automatically.
     Merge(Merge),
     /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
     Serve(Box<Serve>),
-    /// Run a store of shards on several servers (docs/cluster.md).
+    /// Run a sharded store on several servers (docs/cluster.md).
     #[command(subcommand)]
     Cluster(Cluster),
-    /// Verify every byte of a store and name what is damaged.
+    /// Verify every byte of a store and list any damage.
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
     Info(Info),
     /// Write a store's statements, or those of one graph, as an RDF document.
     Dump(Dump),
-    /// Write RDF documents in another format, without a store; or only check them.
+    /// Convert RDF documents to another format without a store, or only check them.
     Convert(Convert),
-    /// Ask a server whether it is ready, for probes and containers without other clients. Exits with status 1 if it is not, or if none answers.
+    /// Check whether a server is ready, for probes and containers without other clients. Exits with status 1 if it is not ready or does not answer.
     Health(Health),
-    /// Print the settings, and whether they come from the environment or a file.
+    /// Print the settings and where they come from: the environment or a file.
     Settings(Settings),
-    /// Print a script that completes this command in a shell.
+    /// Print a completion script for a shell.
     Completions(Completions),
-    /// Write manual pages of all commands into a folder.
+    /// Write the manual pages of all commands to a folder.
     Man(Man),
     /// Generate a benchmark's data as N-Triples or N-Quads.
     #[command(subcommand)]
     Generate(Generate),
-    /// Measure (by the program `jindou-bench`, which lies beside this one).
+    /// Run benchmarks (with the program `jindou-bench`, installed next to this one).
     #[command(disable_help_flag = true)]
     Bench(Laboratory),
-    /// Install other engines to compare with, and show comparisons (by `jindou-bench`, too).
+    /// Install other engines to compare with, and show comparisons (also with `jindou-bench`).
     #[command(disable_help_flag = true)]
     Peers(Laboratory),
 }
@@ -105,14 +105,14 @@ pub struct Health {
     /// The server's address.
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:7878")]
     pub url: String,
-    /// Give up after this long.
+    /// Stop waiting after this time.
     #[arg(long, value_parser = parse_duration, default_value = "5s", value_name = "TIME")]
     pub timeout: Duration,
 }
 
 #[derive(ClapArgs, Debug)]
 pub struct Settings {
-    /// Print settings with default values, too.
+    /// Also print settings that have their default values.
     #[arg(long)]
     pub all: bool,
     /// Print them as JSON.
@@ -129,7 +129,7 @@ pub struct Completions {
 
 #[derive(ClapArgs, Debug)]
 pub struct Man {
-    /// The folder; made when it is not there.
+    /// The folder; created if it does not exist.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
@@ -155,16 +155,16 @@ pub struct StoreArg {
 
 #[derive(ClapArgs, Debug)]
 pub struct Load {
-    /// The store directory to make [env: JINDOU_STORE].
+    /// The store directory to create [env: JINDOU_STORE].
     #[arg(long, visible_alias = "to", value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Cut the store into so many shards, each a folder of its own, for as many servers at most.
+    /// Split the store into this many shards, one folder each, for at most as many servers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255), conflicts_with = "into")]
     pub shards: Option<u32>,
-    /// With --shards: which shard gets what, range (an even part of every class) or hash.
+    /// With --shards: how to place data on shards, range (an even part of every class) or hash.
     #[arg(long, value_name = "HOW", requires = "shards")]
     pub placement: Option<jindou::Placement>,
-    /// Add to the store that is in this directory, in one transaction, instead of making one.
+    /// Add to the existing store in this directory, in one transaction, instead of creating one.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["store", "replace", "union_default_graph"])]
     pub into: Option<PathBuf>,
     #[command(flatten)]
@@ -184,42 +184,42 @@ pub struct Load {
     /// Put the triples into this named graph.
     #[arg(long, value_name = "IRI")]
     pub graph: Option<String>,
-    /// Base IRI for relative ones (default: the file's own).
+    /// Base for relative IRIs (default: the file's own IRI).
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
-    /// Queries of this store see all graphs merged as their default graph.
+    /// Make the union of all graphs the default graph of queries.
     #[arg(long)]
     pub union_default_graph: bool,
-    /// Fetch documents that are named by their addresses.
+    /// Fetch documents that are given as http and https addresses.
     #[arg(long)]
     pub allow_url: bool,
-    /// Longest document to fetch, before decompression.
+    /// Maximum size of a fetched document, before decompression.
     #[arg(long, value_parser = parse_size, default_value = "64G", value_name = "SIZE")]
     pub max_url_bytes: u64,
-    /// Skip what is not valid, count it, and list the first ten.
+    /// Skip invalid statements, count them, and list the first ten.
     #[arg(long)]
     pub lenient: bool,
-    /// With --lenient: write everything that is skipped to this file.
+    /// With --lenient: write all skipped statements to this file.
     #[arg(long, value_name = "FILE", requires = "lenient")]
     pub errors: Option<PathBuf>,
-    /// Take the place of the store that is there.
+    /// Replace the existing store.
     #[arg(long)]
     pub replace: bool,
-    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files, but for some 40 bytes
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files, except for some 40 bytes
     /// of each term.
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Worker threads (default: one a core).
+    /// Worker threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// No progress bar.
+    /// Hide the progress bar.
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 #[derive(ClapArgs, Debug)]
 pub struct Update {
-    /// The store directory. No other process may be changing it: one that is served is updated through its server.
+    /// The store directory. No other process may be changing it; a store that is being served is updated through its server.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// The update request.
@@ -228,19 +228,19 @@ pub struct Update {
     /// Read the request from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// Require declarations of all prefixes. Without this, some sixty common ones (foaf:, skos:) need none.
+    /// Require all prefixes to be declared. Otherwise some sixty common ones (foaf:, skos:) are predeclared.
     #[arg(long, alias = "no-common-prefixes")]
     pub no_prefixes: bool,
-    /// Base of relative IRIs where the request has no BASE.
+    /// Base for relative IRIs, unless the request has BASE.
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
-    /// Give up after this long, e.g. 500ms, 30s, 2m; nothing is changed then.
+    /// Cancel the update after this time, e.g. 500ms, 30s, 2m; nothing is changed then.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
-    /// Memory the update may use, e.g. 2G (default: half of this machine's).
+    /// Memory that the update may use, e.g. 2G (default: half of this machine's).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Threads (default: one a core).
+    /// Threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
     #[command(flatten)]
@@ -249,10 +249,10 @@ pub struct Update {
     pub durability: DurabilityArg,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443.
+    /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443.
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -264,13 +264,13 @@ pub struct Recluster {
     pub store: PathBuf,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Memory to use, e.g. 8G (default: two thirds of this machine's). What is larger goes through files.
+    /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files.
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Threads (default: one a core).
+    /// Threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// No progress bar.
+    /// Hide the progress bar.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -283,7 +283,7 @@ pub struct Backup {
     /// Folder of backups.
     #[arg(long, value_name = "DIR")]
     pub to: String,
-    /// List the backups that are there.
+    /// List the backups.
     #[arg(long)]
     pub list: bool,
 }
@@ -293,17 +293,17 @@ pub struct Restore {
     /// Folder of backups.
     #[arg(long, value_name = "DIR")]
     pub from: String,
-    /// The store directory to make; nothing may be there.
+    /// The store directory to create; it must not exist.
     #[arg(long, value_name = "DIR")]
     pub store: PathBuf,
-    /// Take this backup, whatever others there are (`jindou backup --list` names them). Without it, one whose list is damaged keeps
-    /// older ones from being taken.
+    /// Restore this backup, whatever the others are (`jindou backup --list` lists them). Otherwise a backup whose list is damaged keeps
+    /// older ones from being used.
     #[arg(long, value_name = "NAME")]
     pub backup: Option<String>,
-    /// With all that was committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
+    /// Restore everything committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
     #[arg(long, value_parser = jindou::parse_time, value_name = "TIME", conflicts_with = "snapshot")]
     pub at: Option<u64>,
-    /// Up to this snapshot.
+    /// Restore up to this snapshot.
     #[arg(long, value_name = "NUMBER")]
     pub snapshot: Option<u32>,
 }
@@ -317,10 +317,10 @@ pub struct Merge {
     pub verify: VerifyArg,
     #[command(flatten)]
     pub budget: MergeBudget,
-    /// Threads (default: one a core, at most four are used).
+    /// Threads (default: one per core, at most four are used).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -328,10 +328,10 @@ pub struct Merge {
 /// Limits on a merge's memory and write rate.
 #[derive(ClapArgs, Debug)]
 pub struct MergeBudget {
-    /// Memory that a merge may use for keys, 16 bytes each of a predicate's.
+    /// Memory that a merge may use for keys; each key of a predicate takes 16 bytes.
     #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
     pub merge_memory: u64,
-    /// Bytes that a merge may write in a second (default: as fast as it goes).
+    /// Bytes that a merge may write per second (default: no limit).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub merge_rate: Option<u64>,
 }
@@ -339,10 +339,10 @@ pub struct MergeBudget {
 /// Where LOAD finds documents.
 #[derive(ClapArgs, Debug)]
 pub struct DocumentArgs {
-    /// Folder whose files LOAD may read (`LOAD <file:///…>`), several times.
+    /// Folder whose files LOAD may read (`LOAD <file:///…>`); repeatable.
     #[arg(long = "load-from", value_name = "DIR")]
     pub load_from: Vec<PathBuf>,
-    /// Host that LOAD may read from, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// Host that LOAD may read from; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).
     #[arg(long = "load-allow", value_name = "HOST[:PORT]")]
     pub load_allow: Vec<Allowed>,
@@ -351,8 +351,8 @@ pub struct DocumentArgs {
 /// When the store's bytes are compared with their checksums.
 #[derive(ClapArgs, Debug, Clone, Copy)]
 pub struct VerifyArg {
-    /// When the store's files are compared with their checksums: `eager`, before anything is answered;
-    /// `background`, meanwhile (what was answered before damage is found may be wrong); `off`, never.
+    /// When to compare the store's files with their checksums: `eager`, before the first answer;
+    /// `background`, while answering (answers given before damage is found may be wrong); `off`, never.
     #[arg(
         long,
         default_value = "eager",
@@ -365,9 +365,9 @@ pub struct VerifyArg {
 /// When an update counts as done.
 #[derive(ClapArgs, Debug, Clone, Copy)]
 pub struct DurabilityArg {
-    /// When an update is acknowledged: `batch`, once it is on the disk, together with those that came at the same time;
-    /// `interval=MS`, once the system has it, which writes it within so many milliseconds (a power failure loses that much);
-    /// `none`, once the system has it (a power failure loses what it had not written yet). The end of the process loses
+    /// When to acknowledge an update: `batch`, once it is on disk, together with concurrent ones;
+    /// `interval=MS`, once the operating system has it, and it is synced within this many milliseconds (a power failure loses that much);
+    /// `none`, once the operating system has it (a power failure loses what is not written yet). The end of the process loses
     /// nothing in any case.
     #[arg(long, value_parser = parse_durability, default_value = "batch", value_name = "WHEN")]
     pub durability: Durability,
@@ -379,7 +379,7 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=MOST) => Ok(n),
         _ => Err(format!(
-            "'{text}' is no number of threads; write one from 1 to {MOST}"
+            "'{text}' is not a number of threads; write one from 1 to {MOST}"
         )),
     }
 }
@@ -394,7 +394,7 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
             .and_then(|ms| ms.parse().ok())
             .filter(|&ms: &u64| ms > 0)
             .map(|ms| Durability::Interval(Duration::from_millis(ms)))
-            .ok_or_else(|| format!("'{text}' is none of batch, interval=MILLISECONDS and none")),
+            .ok_or_else(|| format!("'{text}' is not one of batch, interval=MILLISECONDS and none")),
     }
 }
 
@@ -403,17 +403,18 @@ pub struct Info {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// How many predicates and classes to list.
+    /// Number of predicates and classes to list.
     #[arg(long, default_value_t = 20)]
     pub top: usize,
 }
 
 fn parse_format(s: &str) -> Result<Format, String> {
-    Format::from_extension(s.trim_start_matches('.'))
-        .ok_or_else(|| format!("unknown format '{s}': one of nt, nq, ttl, trig, rdf, jsonld"))
+    Format::from_extension(s.trim_start_matches('.')).ok_or_else(|| {
+        format!("unknown format '{s}'; expected one of nt, nq, ttl, trig, rdf, jsonld")
+    })
 }
 
 #[cfg(test)]

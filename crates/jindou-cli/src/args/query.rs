@@ -23,17 +23,17 @@ pub struct Query {
     /// Read the query from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// Resolve the query's relative IRIs against this IRI, unless it has a BASE of its own.
+    /// Base for relative IRIs, unless the query has BASE.
     #[arg(long, value_name = "IRI", value_parser = parse_base)]
     pub base: Option<String>,
-    /// Require declarations of all prefixes, and write whole IRIs in tables. Without this, some sixty common prefixes (foaf:, skos:) need none.
+    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise some sixty common prefixes (foaf:, skos:) are predeclared.
     #[arg(long, alias = "no-common-prefixes")]
     pub no_prefixes: bool,
-    /// How to write the answer: table, tsv, csv, json, ndjson, xml; graphs as nt, nq, ttl, trig, rdf, jsonld, and as rows by csv, tsv and ndjson.
+    /// Format of the answer: table, tsv, csv, json, ndjson, xml; for graphs nt, nq, ttl, trig, rdf, jsonld, or as rows csv, tsv, ndjson.
     /// Default: table on a terminal, tsv elsewhere, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,
-    /// Print the plan instead of running it.
+    /// Print the plan without running it.
     #[arg(long, conflicts_with = "endpoint")]
     pub explain: bool,
     /// Run, and print each step's rows, time and bytes to standard error.
@@ -42,25 +42,25 @@ pub struct Query {
     /// Print rows and times to standard error.
     #[arg(long)]
     pub time: bool,
-    /// Give up after this long, e.g. 500ms, 30s, 2m.
+    /// Cancel the query after this time, e.g. 500ms, 30s, 2m.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
-    /// Memory the query may use, e.g. 2G (default: half of this machine's).
+    /// Memory that the query may use, e.g. 2G (default: half of this machine's).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Threads a heavy query may use (default: one a core).
+    /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// The default graph is the union of all graphs.
+    /// Use the union of all graphs as the default graph.
     #[arg(long, conflicts_with = "endpoint")]
     pub union_default_graph: bool,
-    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
+    /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
-    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).
+    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
@@ -71,7 +71,7 @@ fn parse_base(text: &str) -> Result<String, String> {
     match jindou::oxrdf::NamedNode::new(text) {
         Ok(iri) => Ok(iri.into_string()),
         Err(e) => Err(format!(
-            "it is not an absolute IRI, such as http://example.org/: {e}"
+            "not an absolute IRI such as http://example.org/: {e}"
         )),
     }
 }
@@ -79,10 +79,10 @@ fn parse_base(text: &str) -> Result<String, String> {
 /// A SPARQL endpoint in place of a store.
 #[derive(ClapArgs, Debug)]
 pub struct RemoteArgs {
-    /// Ask the SPARQL endpoint at this address instead of a store.
+    /// Query the SPARQL endpoint at this address instead of a store.
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// Token to send to the endpoint as a Bearer token. Others can see it on the command line; JINDOU_TOKEN or the file of settings
+    /// Bearer token to send to the endpoint. Other users can see it on the command line; JINDOU_TOKEN or the settings file
     /// keep it private.
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
@@ -95,44 +95,44 @@ pub struct Shell {
     pub store: Option<PathBuf>,
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// Accept updates, too. No other process may have the store open for changes.
+    /// Also accept updates. No other process may have the store open for writing.
     #[arg(long)]
     pub write: bool,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Require declarations of all prefixes, and write whole IRIs in tables. Without this, some sixty common prefixes (foaf:, skos:) need none.
+    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise some sixty common prefixes (foaf:, skos:) are predeclared.
     #[arg(long)]
     pub no_prefixes: bool,
-    /// How to write answers (see `jindou query`). Default: table, nt for graphs.
+    /// Format of answers (see `jindou query`). Default: table, nt for graphs.
     #[arg(long)]
     pub format: Option<ResultFormat>,
     /// Show only this many rows of an answer.
     #[arg(long, value_name = "ROWS")]
     pub limit: Option<u64>,
-    /// Show long answers page by page with this program (default: $PAGER, or less); empty: never.
+    /// Program to page long answers with (default: $PAGER, or less); empty: no paging.
     #[arg(long, value_name = "COMMAND")]
     pub pager: Option<String>,
-    /// Give up a query after this long, e.g. 500ms, 30s, 2m.
+    /// Cancel a query after this time, e.g. 500ms, 30s, 2m.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory for queries, e.g. 2G (default: half of this machine's).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Threads a heavy query may use (default: one a core).
+    /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// The default graph is the union of all graphs.
+    /// Use the union of all graphs as the default graph.
     #[arg(long, conflicts_with = "endpoint")]
     pub union_default_graph: bool,
-    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
+    /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
-    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).
+    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
     #[command(flatten)]
     pub documents: DocumentArgs,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443.
+    /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443.
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
 }

@@ -13,10 +13,10 @@ pub struct Dump {
     pub store: PathBuf,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// File to write (`-`: standard output). Its name says format and compression, as in all.nq.gz or all.trig.zst.
+    /// File to write (`-`: standard output). Its extension selects format and compression, as in all.nq.gz or all.trig.zst.
     #[arg(long, short, default_value = "-", value_name = "FILE")]
     pub out: PathBuf,
-    /// Format to write, instead of by name: nt, nq, ttl, trig, rdf, jsonld. Default on standard output: nq, of one graph nt.
+    /// Format to write, instead of by extension: nt, nq, ttl, trig, rdf, jsonld. Default on standard output: nq, or nt for one graph.
     #[arg(long, value_parser = parse_format, value_name = "FORMAT")]
     pub to: Option<Format>,
     /// Only this named graph.
@@ -28,12 +28,12 @@ pub struct Dump {
     /// With --graph: write quads of the graph, not its triples.
     #[arg(long, requires = "graph")]
     pub keep_graph: bool,
-    /// Write the triples of all graphs without their graphs.
+    /// Write the triples of all graphs and drop the graph names.
     #[arg(long, conflicts_with_all = ["graph", "default_graph"])]
     pub drop_graphs: bool,
     #[command(flatten)]
     pub prefixes: PrefixArgs,
-    /// Print neither a progress bar nor a closing line.
+    /// Hide the progress bar and the summary.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -46,19 +46,19 @@ pub struct Convert {
     /// Format of every file, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
     #[arg(long, value_parser = parse_format, value_name = "FORMAT")]
     pub from: Option<Format>,
-    /// File to write (`-`: standard output). Its name says format and compression, as in all.nq.gz or all.trig.zst.
+    /// File to write (`-`: standard output). Its extension selects format and compression, as in all.nq.gz or all.trig.zst.
     #[arg(long, short, default_value = "-", value_name = "FILE")]
     pub out: PathBuf,
-    /// Format to write, instead of by name: nt, nq, ttl, trig, rdf, jsonld. Default on standard output: nq.
+    /// Format to write, instead of by extension: nt, nq, ttl, trig, rdf, jsonld. Default on standard output: nq.
     #[arg(long, value_parser = parse_format, value_name = "FORMAT")]
     pub to: Option<Format>,
-    /// Base IRI for relative ones (default: the file's own).
+    /// Base for relative IRIs (default: the file's own IRI).
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
     /// Put the triples into this named graph.
     #[arg(long, value_name = "IRI")]
     pub graph: Option<String>,
-    /// Write the triples of all graphs without their graphs.
+    /// Write the triples of all graphs and drop the graph names.
     #[arg(long, conflicts_with = "graph")]
     pub drop_graphs: bool,
     #[command(flatten)]
@@ -66,16 +66,16 @@ pub struct Convert {
     /// Skip invalid statements, count them, and list the first ten.
     #[arg(long)]
     pub lenient: bool,
-    /// With --lenient: write everything that is skipped to this file.
+    /// With --lenient: write all skipped statements to this file.
     #[arg(long, value_name = "FILE", requires = "lenient")]
     pub errors: Option<PathBuf>,
-    /// Write nothing: only read, and say how many statements there are or where the first error is.
+    /// Write nothing: only count the statements, or report the first error.
     #[arg(long, conflicts_with_all = ["out", "to"])]
     pub check: bool,
     /// Memory that one statement, list or compression window may take, e.g. 1G (default: half of this machine's).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Print neither a progress bar nor a closing line.
+    /// Hide the progress bar and the summary.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -83,7 +83,7 @@ pub struct Convert {
 /// Prefixes of a document that is written.
 #[derive(ClapArgs, Debug)]
 pub struct PrefixArgs {
-    /// Prefix that Turtle, TriG, RDF/XML and JSON-LD are written with, several times. Common prefixes that the first statements use are
+    /// Prefix to use in Turtle, TriG, RDF/XML and JSON-LD; repeatable. Common prefixes that the first statements use are
     /// added.
     #[arg(long, value_parser = parse_prefix, value_name = "NAME=IRI")]
     pub prefix: Vec<(String, String)>,
@@ -101,7 +101,7 @@ pub fn parse_prefix(text: &str) -> Result<(String, String), String> {
     let name = name.trim().trim_end_matches(':');
     if !is_prefix_name(name) {
         return Err(format!(
-            "'{name}' cannot be the name of a prefix; take letters, digits, - and _, with a letter first"
+            "'{name}' is not a valid prefix name; use letters, digits, - and _, starting with a letter"
         ));
     }
     if let Err(e) = jindou::oxiri::Iri::parse(iri) {

@@ -14,13 +14,13 @@ pub struct Serve {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
-    /// Be one server of several: the cluster file, which is the same on all of them (docs/cluster.md).
+    /// Cluster file, identical on all servers: run as one of them (docs/cluster.md).
     #[arg(long, value_name = "FILE", requires = "server")]
     pub cluster: Option<PathBuf>,
     /// This server's name in the cluster file.
     #[arg(long, value_name = "NAME", requires = "cluster")]
     pub server: Option<String>,
-    /// Address to listen on; anything but this machine's own needs --token-file.
+    /// Address to listen on; other than loopback it needs --token-file.
     #[arg(
         long,
         default_value = "127.0.0.1",
@@ -29,43 +29,43 @@ pub struct Serve {
         env = "JINDOU_HOST"
     )]
     pub host: IpAddr,
-    /// Port; 0 takes a free one.
+    /// Port; 0 picks a free one.
     #[arg(long, default_value_t = 7878, env = "JINDOU_PORT")]
     pub port: u16,
-    /// Time limit of a query whose request names none.
+    /// Time limit of a query, unless its request sets one.
     #[arg(long, value_parser = parse_duration, default_value = "60s", value_name = "TIME", env = "JINDOU_TIMEOUT")]
     pub timeout: Duration,
-    /// The longest limit that a request can ask for.
+    /// Longest time limit that a request can set.
     #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
     pub max_timeout: Duration,
-    /// Memory of all queries together, e.g. 8G (default: half of this machine's).
+    /// Memory limit of all queries together, e.g. 8G (default: half of this machine's).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    /// Memory of one query (default: a quarter of --memory).
+    /// Memory limit of one query (default: a quarter of --memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub query_memory: Option<u64>,
-    /// Threads a heavy query may use (default: one a core).
+    /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Heavy queries that compute at once; the others wait (default: one a core, at least two).
+    /// Heavy queries computing at a time; others wait (default: one per core, at least two).
     #[arg(long, value_name = "N")]
     pub heavy_slots: Option<usize>,
-    /// Light queries that compute at once (default: two a core, at least four).
+    /// Light queries computing at a time (default: two per core, at least four).
     #[arg(long, value_name = "N")]
     pub light_slots: Option<usize>,
-    /// Heavy queries that wait; further ones are refused with 503 and Retry-After.
+    /// Heavy queries that may wait; further ones are refused with 503 and Retry-After.
     #[arg(long, default_value_t = 1024, value_name = "N")]
     pub heavy_queue: usize,
-    /// Light queries that would wait longer are refused likewise.
+    /// Longest wait of a light query; otherwise it is refused with 503 and Retry-After.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub light_wait: Duration,
-    /// Queries at once, including those that wait for a slot or for their reader.
+    /// Queries at a time, including those that wait for a slot or for their reader.
     #[arg(long, default_value_t = 4096, value_name = "N")]
     pub max_queries: usize,
-    /// Of those, what one client may have: a token, or an address without one (default: half).
+    /// Queries at a time of one client, that is, a token, or an address without one (default: half of --max-queries).
     #[arg(long, value_name = "N")]
     pub max_client_queries: Option<usize>,
-    /// Connections at once.
+    /// Connections at a time.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pub max_connections: usize,
     /// Longest request.
@@ -80,21 +80,21 @@ pub struct Serve {
     /// Log the text of queries that take this long.
     #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
     pub slow_query: Duration,
-    /// Serve TLS with this PEM certificate chain.
+    /// PEM certificate chain to serve TLS with.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// Its PEM private key.
+    /// PEM private key of the certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Tokens, lines `read TOKEN` and `write TOKEN`; clients send them as Bearer, or as the password of Basic. Read again on
-    /// SIGHUP, like the TLS files.
+    /// File of tokens, with lines `read TOKEN` and `write TOKEN`; clients send one as Bearer, or as the password of Basic. Reloaded on
+    /// SIGHUP, as are the TLS files.
     #[arg(long, value_name = "FILE", env = "JINDOU_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
-    /// Without --token-file: let every program on this machine write. Pages of other machines may not, whatever --cors-origin
+    /// Without --token-file: let every program on this machine write. Web pages from other machines may not, whatever --cors-origin
     /// says.
     #[arg(long, conflicts_with_all = ["token_file", "read_only"])]
     pub writable: bool,
-    /// Take no updates, and leave the store's directory to another process that does.
+    /// Refuse updates, and let another process update the store's directory.
     #[arg(long)]
     pub read_only: bool,
     /// Longest body of an update or a graph.
@@ -109,35 +109,35 @@ pub struct Serve {
     /// Whether changes are merged into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
-    /// Merge with so many edits (default: a million, and at least a twentieth of all quads).
+    /// Edits that start a merge (default: a million, and at least a twentieth of all quads).
     #[arg(long, value_name = "EDITS")]
     pub merge_at: Option<u64>,
     #[command(flatten)]
     pub merge_budget: MergeBudget,
-    /// Origin whose pages may read answers, `*` for all; several times (default: all with tokens, else this machine's). They
+    /// Origin whose pages may read answers, `*` for all; repeatable (default: all with tokens, else this machine's). They
     /// write only with a token.
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     pub cors_origins: Vec<String>,
-    /// How long a shutdown waits for what runs.
+    /// How long a shutdown waits for running requests.
     #[arg(long, value_parser = parse_duration, default_value = "30s", value_name = "TIME")]
     pub grace: Duration,
-    /// The default graph is the union of all graphs.
+    /// Use the union of all graphs as the default graph.
     #[arg(long)]
     pub union_default_graph: bool,
-    /// Some sixty prefixes that everybody uses (foaf:, skos:) are known where a text does not declare them.
+    /// Predeclare some sixty common prefixes (foaf:, skos:).
     #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
     pub common_prefixes: bool,
-    /// Run graph patterns on a GPU: on, off, auto (where a GPU is expected to take less time).
+    /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
-    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all that is free there).
+    /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
     #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
-    /// Endpoint that SERVICE may ask, several times: HOST means its ports 80 and 443. One inside this machine or its own
+    /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
-    /// Folder that POST /admin/backup backs the store up to.
+    /// Folder for backups made with POST /admin/backup.
     #[arg(long, value_name = "DIR")]
     pub backup_to: Option<String>,
     /// Log as text or json, to standard error.
@@ -151,7 +151,7 @@ pub struct Serve {
 /// An address, or a name for one, of which IPv4's are preferred.
 pub fn parse_host(s: &str) -> Result<IpAddr, String> {
     use std::net::ToSocketAddrs;
-    let bad = |e: &dyn std::fmt::Display| format!("{s} is no address of this machine: {e}");
+    let bad = |e: &dyn std::fmt::Display| format!("{s} is not an address of this machine: {e}");
     let found: Vec<IpAddr> = match s.parse() {
         Ok(address) => vec![address],
         Err(_) if s == "localhost" => vec![IpAddr::from([127, 0, 0, 1])],

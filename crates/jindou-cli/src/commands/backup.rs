@@ -16,7 +16,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     let Some(store) = &a.store else {
         return Err(Error::limit(
             Resource::Other,
-            "there is no store to back up: name it with --store DIR",
+            "no store to back up: name it with --store DIR",
         ));
     };
     let cancel = cancel_on_interrupt();
@@ -44,7 +44,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     );
     if report.left_out > 0 {
         eprintln!(
-            "jindou: the process that has the store open had not made its last {} durable; not in the backup",
+            "jindou: the last {} of the process that has the store open were not durable yet and are not in the backup",
             counted(u64::from(report.left_out), "transaction")
         );
     }
@@ -53,7 +53,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
 
 fn line(info: &BackupInfo) -> String {
     format!(
-        "{} of {}: snapshots {} to {}, any time from {} on",
+        "{} of {}: snapshots {} to {}, restorable to any time since {}",
         info.name,
         time_text(info.time),
         info.base,
@@ -66,7 +66,7 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     let all = target.list()?;
     if all.is_empty() {
-        say!("there are no backups here");
+        say!("no backups here");
     }
     for backup in all {
         match backup {

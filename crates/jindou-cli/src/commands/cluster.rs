@@ -40,7 +40,7 @@ fn status(path: &Path) -> Result<ExitCode> {
     let has_key = |s: &&jindou::cluster::servers::ServerEntry| fs::File::open(&s.key).is_ok();
     let one = file.servers.iter().find(has_key).ok_or_else(|| {
         wrong(format!(
-            "{}: none of the servers' keys can be read here; ask on a machine that runs one",
+            "{}: none of the servers' keys can be read here; run this on a machine that runs one of the servers",
             path.display()
         ))
     })?;
@@ -91,7 +91,7 @@ fn ports(first: u16, servers: usize) -> Result<Vec<u16>> {
         .collect();
     if free.len() < 2 * servers {
         return Err(wrong(
-            "no free ports from 12000 to 31999; pass the first one as --port",
+            "no free ports from 12000 to 31999; choose the first one with --port",
         ));
     }
     Ok(free)
@@ -136,7 +136,7 @@ fn make(
         made => made,
     });
     made.map_err(|e| Error::io(folder, e))?;
-    let cannot = |e: rcgen::Error| wrong(format!("no certificate could be made: {e}"));
+    let cannot = |e: rcgen::Error| wrong(format!("cannot create a certificate: {e}"));
     let mut params = CertificateParams::new(Vec::new()).map_err(cannot)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -210,13 +210,13 @@ impl Drop for Running {
 fn start(a: &StartCluster) -> Result<ExitCode> {
     let cluster = Servers::shards_in(&a.store)?.ok_or_else(|| {
         wrong(format!(
-            "{} is no store of shards; load it with --shards",
+            "{} is not a sharded store; load it with --shards",
             a.store.display()
         ))
     })?;
     if a.servers == 0 || a.servers > cluster {
         return Err(wrong(format!(
-            "the store has {cluster} shards, which 1 to {cluster} servers can hold, not {}",
+            "{} servers cannot hold the store's {cluster} shards; use 1 to {cluster} servers",
             a.servers
         )));
     }
@@ -230,13 +230,13 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     file.check(cluster)?;
     if a.fabric != FabricArg::Tls && file.fabric == Fabric::Tls {
         return Err(wrong(format!(
-            "{} was made for TLS: add the line fabric = \"ucx\" above its servers, or give another folder as --files",
+            "{} was made for TLS: add the line fabric = \"ucx\" above its servers, or choose another folder with --files",
             path.display()
         )));
     }
     if file.servers.len() != a.servers {
         return Err(wrong(format!(
-            "{} is for {} servers: give --servers {0}, or another folder as --files",
+            "{} is for {} servers: pass --servers {0}, or choose another folder with --files",
             path.display(),
             file.servers.len()
         )));
@@ -244,7 +244,7 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
     ctrlc::set_handler(move || told.store(true, Ordering::SeqCst))
-        .map_err(|e| wrong(format!("Ctrl-C cannot be handled: {e}")))?;
+        .map_err(|e| wrong(format!("cannot handle Ctrl-C: {e}")))?;
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
     let mut running = Running(Vec::new());
     for server in &file.servers {

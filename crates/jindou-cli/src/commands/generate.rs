@@ -76,7 +76,7 @@ fn read_templates(folder: &Path) -> Result<Vec<Template>> {
         return Err(Error::limit(
             Resource::Other,
             format!(
-                "{} has no templates: files that end in .txt",
+                "{} has no templates (files that end in .txt)",
                 folder.display()
             ),
         ));

@@ -1,17 +1,17 @@
-//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies beside this one.
+//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies next to this one.
 
 use jindou::{Error, Result};
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
-/// Runs `jindou-bench` with the arguments, behind `first` if there is one, and ends as it does.
+/// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends as it does.
 pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         return Err(Error::Unsupported(format!(
-            "measuring and comparing is done by the program jindou-bench, which is not there: {}; \
-             build it with `cargo build --release -p jindou-bench`, or install it beside jindou",
+            "benchmarks and comparisons need the program jindou-bench, which was not found: {}; build it \
+                with `cargo build --release -p jindou-bench`, or install it next to jindou",
             program.display()
         )));
     }

@@ -54,7 +54,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         (None, None) => {
             return Err(Error::limit(
                 Resource::Other,
-                "there is no place to load to: name a new store with --store DIR, or one that is there with --into DIR",
+                "no destination: pass --store DIR (new) or --into DIR (existing)",
             ));
         }
     };
@@ -142,7 +142,7 @@ fn fetched(
     if !a.allow_url {
         return Err(Error::limit(
             Resource::Other,
-            format!("{url} is an address of the web; --allow-url lets it be fetched"),
+            format!("{url} is a web address; pass --allow-url to fetch it"),
         ));
     }
     let limits = remote::Limits {
@@ -155,7 +155,7 @@ fn fetched(
     Ok(builder.charset(found.charset))
 }
 
-/// New quads from which a load folds them into the segments itself: reading so many from the log takes a third of a second at each opening.
+/// New quads from which a load folds them into the segments itself: reading this many from the log takes a third of a second at each opening.
 const MANY: u64 = 100_000;
 /// New quads from which it does so where they are more than a tenth of the store.
 const MANY_OF_FEW: u64 = 10_000;
@@ -177,8 +177,8 @@ fn fold_in(
     match db.merge(&options, &Progress::default()) {
         Ok(report) => say!("{report}"),
         Err(e) => eprintln!(
-            "jindou: everything is loaded, but it could not be folded into the store's segments, so each opening reads it from \
-             the log ({e}); `jindou merge` tries again"
+            "jindou: everything is loaded, but merging it into the store's segments failed, so every \
+                opening reads it from the log ({e}); retry with `jindou merge`"
         ),
     }
     Ok(())
@@ -194,12 +194,12 @@ pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     let behind = match (rest.documents, rest.elements) {
         (0, _) => String::new(),
         (n, 0) => format!(
-            ", and the rest of {} behind an error: {} bytes",
+            ", and the rest of {} after an error: {} bytes",
             counted(n, "document"),
             rest.bytes
         ),
         (n, elements) => format!(
-            ", and the rest of {} behind an error: {} bytes with {} of XML",
+            ", and the rest of {} after an error: {} bytes with {} of XML",
             counted(n, "document"),
             rest.bytes,
             counted(elements, "element")
@@ -207,7 +207,7 @@ pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     };
     let where_all = match errors {
         Some(file) => format!("all are in {}", file.display()),
-        None => "--errors FILE writes all".into(),
+        None => "--errors FILE lists all".into(),
     };
     let shown = match sources.skipped() > first.len() as u64 {
         true => format!("the first {} ({where_all})", first.len()),
@@ -272,7 +272,7 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
         && report.peak_bytes > memory + memory / 10
     {
         eprintln!(
-            "note: this is more than --memory ({} MiB), since some 40 bytes of each of the {} have to be in memory",
+            "note: this exceeds --memory ({} MiB), since about 40 bytes for each of the {} must be in memory",
             memory >> 20,
             counted(report.terms, "term"),
         );
@@ -285,8 +285,8 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
         Error::limit(
             Resource::Other,
             format!(
-                "'{spec}' is no generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, \
-             bsbm:PRODUCTS, sp2b:TRIPLES or ugly:QUADS"
+                "'{spec}' is not a generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, bsbm:PRODUCTS, \
+                    sp2b:TRIPLES or ugly:QUADS"
             ),
         )
     };
@@ -305,7 +305,7 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
 }
 
 /// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
-/// up behind itself.
+/// up after itself.
 struct Cancellable<'a> {
     source: Box<dyn QuadSource + 'a>,
     cancel: CancelToken,

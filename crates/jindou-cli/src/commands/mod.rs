@@ -136,7 +136,7 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
 pub fn no_store() -> Error {
     Error::limit(
         Resource::Other,
-        "there is nothing to ask: name a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL",
+        "nothing to query: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL",
     )
 }
 
@@ -156,7 +156,7 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
             .map_err(|e| Error::io(f, e)),
         (None, None) => Err(Error::limit(
             Resource::Other,
-            "there is no request; give it as text or with -f",
+            "no request; pass it as text or with -f",
         )),
     }
 }

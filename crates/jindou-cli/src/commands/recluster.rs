@@ -28,7 +28,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         db.recluster(&options, &progress)?
     };
     say!(
-        "{}: {} quads, {} terms numbered anew in {:.2} s; {:.1} MiB; snapshot {}, id epoch {:016x}",
+        "{}: {} quads, {} terms renumbered in {:.2} s; {:.1} MiB; snapshot {}, id epoch {:016x}",
         a.store.display(),
         report.quads,
         report.terms,
@@ -38,7 +38,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         report.epoch
     );
     if let Some(why) = report.left {
-        eprintln!("jindou: files of the old base stay until the store is opened next: {why}");
+        eprintln!("jindou: files of the old base stay until the store is next opened: {why}");
     }
     Ok(ExitCode::SUCCESS)
 }

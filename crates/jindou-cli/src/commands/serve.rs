@@ -15,7 +15,10 @@ use tracing_subscriber::EnvFilter;
 pub fn run(a: &Serve) -> Result<ExitCode> {
     jindou::set_up_allocator();
     let filter = EnvFilter::try_new(&a.log).map_err(|e| {
-        Error::Unsupported(format!("--log {}: {e}; write it like info or debug", a.log))
+        Error::Unsupported(format!(
+            "--log {}: {e}; write a level such as info or debug",
+            a.log
+        ))
     })?;
     let json = a.log_format == "json";
     let ansi = !json && std::io::stderr().is_terminal();
@@ -31,12 +34,12 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     // On the command line clap says so; settings may come from elsewhere.
     if a.writable && a.token_file.is_some() {
         return Err(Error::Unsupported(
-            "writable lets every program write, and token-file only those with a token: set one of them".into(),
+            "writable (any program may write) and token-file (only holders of a token may) exclude each other: set only one".into(),
         ));
     }
     if a.tls_cert.is_some() != a.tls_key.is_some() {
         return Err(Error::Unsupported(
-            "TLS needs both tls-cert and tls-key: set the other one, too".into(),
+            "TLS needs both tls-cert and tls-key: set the other one as well".into(),
         ));
     }
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
@@ -54,7 +57,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         (None, None) => Database::open_with(&a.store, &options)?,
         _ => {
             return Err(Error::Unsupported(
-                "one server of a cluster needs both cluster and server: set the other one, too"
+                "a server of a cluster needs both cluster and server: set the other one as well"
                     .into(),
             ));
         }
@@ -64,7 +67,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     }
     match (a.verify.verify, db.trust().verified()) {
         (Verify::Off, _) => tracing::warn!(
-            "the store's files are not verified (--verify off): damaged ones may give wrong answers"
+            "the store's files are not verified (--verify off): damage may cause wrong answers"
         ),
         (Verify::Eager, Some(bytes)) => {
             let seconds = begun.elapsed().as_secs_f64();
@@ -78,7 +81,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         let told = |outcome: &Result<u32>| match outcome {
             Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
             Err(e) => tracing::error!(
-                "what another process changes in the store cannot be followed, and answers are as of before: {e}"
+                "cannot follow another process's changes to the store; answers do not include them: {e}"
             ),
         };
         Some(db.follow_in_background(told)?)
@@ -139,7 +142,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             .with_options(merge::options(&a.merge_budget));
         let told = |outcome: &Result<jindou::MergeReport>| match outcome {
             Ok(report) => tracing::info!("{report}"),
-            Err(e) => tracing::warn!("merging failed, and is tried again: {e}"),
+            Err(e) => tracing::warn!("merging failed and will be retried: {e}"),
         };
         Some(db.merge_in_background(policy, told)?)
     } else {

@@ -47,7 +47,7 @@ pub fn format_for(out: &Path, asked: Option<Format>) -> Result<Option<Format>> {
         return Err(Error::limit(
             Resource::Other,
             format!(
-                "{}: its name does not say which RDF format to write; say it with --to nt|nq|ttl|trig|rdf|jsonld",
+                "{}: cannot tell the RDF format from the name; choose one with --to nt|nq|ttl|trig|rdf|jsonld",
                 out.display()
             ),
         ));

@@ -30,11 +30,11 @@ pub struct QuadWriter {
     prefixes: Vec<(String, String)>,
     common: bool,
     name: PathBuf,
-    state: State,
+    state: OutputState,
     quads: u64,
 }
 
-enum State {
+enum OutputState {
     /// Nothing is written.
     New(OutFile),
     Lines(OutFile, Vec<u8>),
@@ -55,7 +55,7 @@ impl QuadWriter {
             prefixes: vec![],
             common: false,
             name,
-            state: State::New(out),
+            state: OutputState::New(out),
             quads: 0,
         }
     }
@@ -76,11 +76,11 @@ impl QuadWriter {
 
     /// Begins the document, with the prefixes for what this batch holds.
     fn begin(&mut self, batch: &QuadBatch) -> Result<()> {
-        let State::New(out) = std::mem::replace(&mut self.state, State::Failed) else {
-            return Err(Error::Internal("a document was begun twice".into()));
+        let OutputState::New(out) = std::mem::replace(&mut self.state, OutputState::Failed) else {
+            return Err(Error::Internal("a document was started twice".into()));
         };
         self.state = if matches!(self.format, Format::NTriples | Format::NQuads) {
-            State::Lines(out, vec![])
+            OutputState::Lines(out, vec![])
         } else {
             let mut serializer = RdfSerializer::from_format(rdf_format(self.format));
             if self.common {
@@ -100,7 +100,7 @@ impl QuadWriter {
                 })?;
             }
             let out = Returns::new(out, self.format == Format::RdfXml);
-            State::Document(Box::new(serializer.for_writer(out)))
+            OutputState::Document(Box::new(serializer.for_writer(out)))
         };
         Ok(())
     }
@@ -110,15 +110,15 @@ impl QuadWriter {
     /// # Errors
     /// [`Error::Io`] if its end cannot be written.
     pub fn finish(mut self) -> Result<u64> {
-        if matches!(self.state, State::New(_)) {
+        if matches!(self.state, OutputState::New(_)) {
             self.begin(&QuadBatch::default())?;
         }
-        let done = match std::mem::replace(&mut self.state, State::Failed) {
-            State::Lines(out, _) => out.finish(),
-            State::Document(serializer) => serializer
+        let done = match std::mem::replace(&mut self.state, OutputState::Failed) {
+            OutputState::Lines(out, _) => out.finish(),
+            OutputState::Document(serializer) => serializer
                 .finish()
                 .and_then(|out| out.into_inner().finish()),
-            State::New(_) | State::Failed => Ok(()),
+            OutputState::New(_) | OutputState::Failed => Ok(()),
         };
         done.map_err(|e| self.failed(e))?;
         Ok(self.quads)
@@ -150,12 +150,12 @@ impl QuadWriter {
 impl QuadSink for QuadWriter {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         self.check_graphs(batch)?;
-        if matches!(self.state, State::New(_)) {
+        if matches!(self.state, OutputState::New(_)) {
             self.begin(batch)?;
         }
         let triples = self.graphs == Graphs::Drop;
         let wrote = match &mut self.state {
-            State::Lines(out, text) => {
+            OutputState::Lines(out, text) => {
                 text.clear();
                 let mut bare;
                 let batch = match triples && batch.quads.iter().any(|q| q[3].len > 0) {
@@ -172,7 +172,7 @@ impl QuadSink for QuadWriter {
                 write_batch(batch, text)?;
                 out.write_all(text)
             }
-            State::Document(serializer) => {
+            OutputState::Document(serializer) => {
                 let mut last = Last::default();
                 let format = rdf_format(self.format);
                 let mut outcome = Ok(());
@@ -190,7 +190,9 @@ impl QuadSink for QuadWriter {
                 }
                 outcome
             }
-            State::New(_) | State::Failed => Err(io::Error::other("the document has ended")),
+            OutputState::New(_) | OutputState::Failed => {
+                Err(io::Error::other("the document has ended"))
+            }
         };
         wrote.map_err(|e| self.failed(e))?;
         self.quads += batch.quads.len() as u64;
@@ -204,7 +206,7 @@ struct Last(Option<([Span; 4], Quad)>);
 
 impl Last {
     fn quad(&mut self, batch: &QuadBatch, spans: &[Span; 4], triples: bool) -> Result<&Quad> {
-        let damaged = || Error::Internal("a batch holds bytes that are no quad".into());
+        let damaged = || Error::Internal("a batch holds bytes that are not a quad".into());
         let decoded = |span: Span| term::decode(batch.term(span)).ok_or_else(damaged);
         let node = |span| match decoded(span)? {
             Term::NamedNode(n) => Ok(NamedOrBlankNode::from(n)),

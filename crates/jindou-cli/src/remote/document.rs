@@ -56,7 +56,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
         if !status.is_success() {
             let said = said(&mut answer);
             let mark = if said.is_empty() { "" } else { ": " };
-            return Err(failed(format!("{url} answers {status}{mark}{said}")));
+            return Err(failed(format!("{url} answered {status}{mark}{said}")));
         }
         let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("");
         let by_answer = || Format::of_document(media, by_name(url.path()));
@@ -64,13 +64,13 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
         let format = format.or_else(by_answer).ok_or_else(|| {
             let media = if media.is_empty() { "no media type" } else { media };
             failed(format!(
-                "the server declares {url} as {media}, which is no RDF format, and its name suggests none either; name it by --format nt|nq|ttl|trig|rdf|jsonld"
+                "the server declares {url} as {media}, which is not an RDF format, and its name does not tell the format either; choose one with --format nt|nq|ttl|trig|rdf|jsonld"
             ))
         })?;
         let size = answer.body().content_length();
         let too_long = || {
             format!(
-                "{url} has more than the {} bytes that --max-url-bytes allows",
+                "{url} is longer than the {} bytes that --max-url-bytes allows",
                 limits.bytes
             )
         };

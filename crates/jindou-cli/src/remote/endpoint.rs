@@ -55,7 +55,7 @@ impl Endpoint {
         let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
         if token.is_some() && url.scheme_str() == Some("http") && !here {
             return Err(failed(format!(
-                "{url}: a token is not sent unencrypted to another machine; use its https address"
+                "{url}: tokens are not sent unencrypted to another machine; use its https address"
             )));
         }
         Ok(Self {
@@ -100,7 +100,7 @@ impl Endpoint {
             }
             (Form::Graph, Some(format), _) => self.graph(body, &media, format, cancel, sink),
             _ => Err(failed(format!(
-                "{} answers in {media}, which is not a format for this query's answer; is it a SPARQL endpoint?",
+                "{} answered with {media}, which is not a format for this query's results; is it a SPARQL endpoint?",
                 self.url
             ))),
         }
@@ -194,11 +194,11 @@ impl Endpoint {
             if !status.is_success() {
                 let said = said(&mut answer);
                 let hint = match (status.as_u16(), &self.token) {
-                    (401 | 403, None) => "\nhelp: --token sends one",
+                    (401 | 403, None) => "\nhelp: send a token with --token",
                     _ => "",
                 };
                 let mark = if said.is_empty() { "" } else { ": " };
-                return Err(failed(format!("{url} answers {status}{mark}{said}{hint}")));
+                return Err(failed(format!("{url} answered {status}{mark}{said}{hint}")));
             }
             let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("no media type");
             let media = media.to_owned();
@@ -216,7 +216,7 @@ impl Endpoint {
             ureq::Error::Timeout(_) => {
                 failed(format!("{}: no answer within the time limit", self.url))
             }
-            e => failed(format!("{} cannot be asked: {e}", self.url)),
+            e => failed(format!("cannot reach {}: {e}", self.url)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Endpoint {
         if let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>()) {
             return failed(format!("the answer of {} {wide}", self.url));
         }
-        own(e).unwrap_or_else(|e| failed(format!("the answer of {} ends early: {e}", self.url)))
+        own(e).unwrap_or_else(|e| failed(format!("the answer of {} ended early: {e}", self.url)))
     }
 
     fn table(

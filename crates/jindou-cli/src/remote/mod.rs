@@ -64,7 +64,7 @@ fn url_of(text: &str) -> Result<Uri, Error> {
 /// The target of a redirect, if it may be followed.
 fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let to = text(answer.headers(), header::LOCATION)
-        .ok_or_else(|| failed(format!("{from} redirects to nowhere")))?;
+        .ok_or_else(|| failed(format!("{from} redirects without naming a destination")))?;
     let bad = || failed(format!("{from} redirects to {to}, which is not a URL"));
     // A fragment is a place in the document.
     let to = to.split('#').next().unwrap_or_default();
@@ -73,7 +73,7 @@ fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let next = url_of(next.as_str()).map_err(|_| bad())?;
     if from.scheme_str() == Some("https") && next.scheme_str() == Some("http") {
         return Err(failed(format!(
-            "{from} redirects to {next}, which is not encrypted; ask that by its own name if that is wanted"
+            "{from} redirects to {next}, which is not encrypted; if you want that, use the second address directly"
         )));
     }
     Ok(next)
@@ -188,12 +188,14 @@ impl Read for Pieces {
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name("remote".into());
     let spawned = thread.spawn(work);
-    spawned
-        .map(drop)
-        .map_err(|e| Error::Internal(format!("no thread to ask another machine: {e}")))
+    spawned.map(drop).map_err(|e| {
+        Error::Internal(format!(
+            "cannot start a thread to contact another machine: {e}"
+        ))
+    })
 }
 
-/// Waits for a thread's message, as long as nobody cancels.
+/// Waits for a thread's message, as long as nothing cancels.
 fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     loop {
         cancel.check()?;
@@ -214,7 +216,7 @@ fn answered(
 ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
     let (send, receive) = sync_channel(1);
     spawn(move || {
-        // Nobody may wait any more.
+        // No one may wait any more.
         let _ = send.send(ask());
     })?;
     wait(&receive, cancel)
@@ -232,11 +234,11 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     let said = said(&mut answer);
     match status.is_success() {
         true => Ok(said),
-        false => Err(failed(format!("{url} answers {status}: {said}"))),
+        false => Err(failed(format!("{url} answered {status}: {said}"))),
     }
 }
 
-/// The error behind one of reading: an interrupt passes through readers as one of theirs.
+/// The error after one of reading: an interrupt passes through readers as one of theirs.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast::<Error>()
 }

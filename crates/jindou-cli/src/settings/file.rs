@@ -58,7 +58,7 @@ impl SettingsFile {
                 .mode();
             if mode & 0o007 != 0 {
                 return Err(wrong(format!(
-                    "{}:{}: there is a {} in a file that everybody on this machine can read; `chmod 600 {}` keeps it",
+                    "{}:{}: this file holds a {} and every user of this machine can read it; run `chmod 600 {}`",
                     path.display(),
                     secret.line,
                     secret.option,
@@ -89,7 +89,7 @@ fn text_of(path: &Path) -> Result<String> {
         .map_err(|e| Error::io(path, e))?;
     if text.len() as u64 > LONGEST {
         return Err(wrong(format!(
-            "{}: longer than {LONGEST} bytes, and so no file of settings",
+            "{}: too long for a settings file (more than {LONGEST} bytes)",
             path.display()
         )));
     }
@@ -148,7 +148,7 @@ impl Reader<'_> {
             let nearest = nearest(name, all().map(Command::get_name), |n| format!("[{n}]"));
             self.wrong(
                 key.span().start,
-                format!("there is no command {name} with settings{nearest}"),
+                format!("no command {name} with settings{nearest}"),
             )
         })
     }
@@ -171,13 +171,13 @@ impl Reader<'_> {
         }
         let message = match with(name) {
             Some((command, ..)) => {
-                format!("{name} is a setting of one command; write it below [{command}]")
+                format!("{name} is a setting of a single command; write it below [{command}]")
             }
             None if ONE_CALL.contains(&name) => {
-                format!("--{name} says what one call does, and is no setting")
+                format!("--{name} applies to a single call and cannot be a setting")
             }
             None => format!(
-                "there is no setting {name}{}",
+                "unknown setting {name}{}",
                 nearest(name, EVERYWHERE.iter().copied(), str::to_owned)
             ),
         };
@@ -195,7 +195,7 @@ impl Reader<'_> {
         found.ok_or_else(|| {
             let any = command.get_arguments().any(|a| a.get_long() == Some(name));
             let message = if any && !is_setting(section, name) {
-                format!("--{name} says what one call does, and is no setting")
+                format!("--{name} applies to a single call and cannot be a setting")
             } else {
                 let names = settings_of(command).filter_map(Arg::get_long);
                 format!(
@@ -229,7 +229,9 @@ impl Reader<'_> {
         for value in &values {
             if flag {
                 if !matches!(value.as_str(), "true" | "false") {
-                    return Err(self.wrong(at, format!("{option} is true or false, not {value}")));
+                    return Err(
+                        self.wrong(at, format!("{option} must be true or false, not {value}"))
+                    );
                 }
                 continue;
             }
@@ -262,7 +264,7 @@ impl Reader<'_> {
             DeValue::Boolean(b) => b.to_string(),
             other => {
                 let message = format!(
-                    "{option} takes a text, a number or true and false, not a TOML {}",
+                    "{option} must be a string, a number, true or false, not a TOML {}",
                     other.type_str()
                 );
                 return Err(self.wrong(value.span().start, message));

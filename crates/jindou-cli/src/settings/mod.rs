@@ -38,7 +38,7 @@ const EVERYWHERE: &[&str] = &[
     "verify",
 ];
 
-/// Options that say what one call does, and are no settings.
+/// Options that say what one call does, and are not settings.
 const ONE_CALL: &[&str] = &[
     "at",
     "check",
@@ -124,7 +124,7 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
         return arg;
     }
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
-    // A load's own place counts before the variable, and `--into` may stand beside that.
+    // A load's own place counts before the variable, and `--into` may stand alongside that.
     let late = command == "load" && option == "store";
     let variable = variable(command, &option);
     if let Some(name) = &variable

@@ -56,7 +56,7 @@ pub fn show(a: &Settings, command: &Command, file: Option<&SettingsFile>) -> Res
     }
     match file {
         Some(file) => say!("# {}", file.path.display()),
-        None => say!("# no file of settings"),
+        None => say!("# no settings file"),
     }
     for (name, lines) in &sections {
         if !name.is_empty() && !lines.is_empty() {

@@ -210,7 +210,7 @@ impl Assistant {
             let words = KEYWORDS
                 .iter()
                 .filter(|k| k.to_uppercase().starts_with(&upper));
-            // As it was begun: in small letters or as everybody writes it.
+            // As it was begun: in small letters or as everyone writes it.
             let words = words.map(|k| {
                 if lower {
                     k.to_lowercase()
@@ -268,7 +268,7 @@ impl Completer for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        // An empty line ends whatever was typed: nobody is caught in a statement.
+        // An empty line ends whatever was typed: no one is caught in a statement.
         let gives_up = text.contains('\n')
             && text
                 .rsplit('\n')

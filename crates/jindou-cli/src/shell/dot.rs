@@ -55,7 +55,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
                 How::Profile
             };
             let query = statement::argument(text).filter(|q| !q.is_empty());
-            let query = query.ok_or_else(|| wrong(format!("{name} needs a query after it")))?;
+            let query = query.ok_or_else(|| wrong(format!("{name} needs a query")))?;
             session.query(query.strip_suffix(';').unwrap_or(query), how)?;
         }
         ".format" => {
@@ -93,7 +93,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
             }
         },
         ".read" => {
-            let file = value.ok_or_else(|| wrong(".read needs the name of a file"))?;
+            let file = value.ok_or_else(|| wrong(".read needs a file name"))?;
             return read_file(session, Path::new(file));
         }
         ".timeout" => {
@@ -108,7 +108,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
                 None => !session.timing,
                 Some("on") => true,
                 Some("off") => false,
-                Some(other) => return Err(wrong(format!(".timing is on or off, not {other}"))),
+                Some(other) => return Err(wrong(format!(".timing takes on or off, not {other}"))),
             };
         }
         other => {
@@ -118,7 +118,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
             });
             let near = near.map_or("", |n| n);
             return Err(wrong(format!(
-                "there is no command {other}; did you mean {near}? .help lists all"
+                "unknown command {other}; did you mean {near}? .help lists all commands"
             )));
         }
     }
@@ -127,7 +127,10 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
 
 fn read_file(session: &mut Session, path: &Path) -> Result<Next> {
     if session.depth == DEEPEST {
-        return Err(wrong(format!("{}: files read one another", path.display())));
+        return Err(wrong(format!(
+            "{}: files .read one another in a circle",
+            path.display()
+        )));
     }
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     session.depth += 1;
@@ -137,7 +140,7 @@ fn read_file(session: &mut Session, path: &Path) -> Result<Next> {
         Outcome::Good => Ok(Next::GoOn),
         Outcome::Quit => Ok(Next::Quit),
         Outcome::Failed => Err(wrong(format!(
-            "{}: not all of it could be run",
+            "{}: not all statements could be run",
             path.display()
         ))),
     }

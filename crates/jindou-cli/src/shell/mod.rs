@@ -104,7 +104,7 @@ pub enum Outcome {
 /// end, if it is complete there. Statements after one that fails are run as well.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] if nobody reads the answers any more, and what reading the text fails with; a statement longer than
+/// [`Error::SinkClosed`] if the reader is gone, and what reading the text fails with; a statement longer than
 /// [`LONGEST`] among that.
 fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<Outcome> {
     let mut pending = String::new();
@@ -136,7 +136,7 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
         }
         if n == room {
             let e = format!(
-                "a statement is longer than {} MiB; load data by jindou load, or send it to jindou update",
+                "a statement is longer than {} MiB; load data with `jindou load`, or send it to `jindou update`",
                 LONGEST >> 20
             );
             return Err(Error::io(name, std::io::Error::other(e)));
@@ -211,7 +211,7 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break ExitCode::SUCCESS,
             Err(ReadlineError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
-                eprintln!("that was no UTF-8, and the line is left out");
+                eprintln!("line skipped: not valid UTF-8");
             }
             Err(e) => return Err(broken(e)),
         }

@@ -24,7 +24,7 @@ enum To {
 }
 
 impl Pages {
-    /// Output for a screen of so many lines.
+    /// Output for a screen of this many lines.
     pub fn new(command: Option<String>, lines: usize) -> Self {
         let to = if command.is_some() { To::Held } else { To::Out };
         Self {
@@ -107,7 +107,7 @@ impl Write for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // An error was told, or nobody reads.
+        // An error was told, or nothing reads.
         let _ = self.end();
     }
 }

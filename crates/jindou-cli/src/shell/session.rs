@@ -237,7 +237,10 @@ impl Session {
         if rows.is_none()
             && let Some(n) = self.limit
         {
-            eprintln!("only the first {} (.limit off: all)", counted(n, "row"));
+            eprintln!(
+                "only the first {} (.limit off shows all)",
+                counted(n, "row")
+            );
         }
         if self.timing {
             let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
@@ -288,7 +291,7 @@ impl Session {
             Target::Store(db) => Ok(db),
             Target::Endpoint(..) => Err(Error::limit(
                 Resource::Other,
-                "plans and profiles are of stores, and this is an endpoint",
+                "endpoints have no plans or profiles; open a store",
             )),
         }
     }
@@ -297,7 +300,7 @@ impl Session {
         if !self.write {
             return Err(Error::limit(
                 Resource::Other,
-                "this is an update, and the shell only reads; `jindou shell --write` takes updates",
+                "this is an update, but the shell is read-only; start it with `jindou shell --write`",
             ));
         }
         let interrupt = self.interrupt.clone();

@@ -8,10 +8,10 @@ use jindou_testing::attack::{Attack, Language};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Texts in a row under one setting: the first half one at a time, the others so many at once.
+/// Texts in a row under one setting: the first half one at a time, the others this many at once.
 const ROW: usize = 64;
 const AT_ONCE: usize = 8;
-/// Memory at rest beyond which a server is started anew: what updates wrote stays in it.
+/// Memory at rest beyond which a server is started again: what updates wrote stays in it.
 const GROWN: u64 = 48 << 20;
 
 /// How many times longer than on an idle machine a thread takes here at present, at most eight.

@@ -2,10 +2,10 @@
 //! settings of limits. No process takes more memory than its limit + 10 % + 96 MiB, no text computes longer than its time limit
 //! + 1 s, or outlives its client, DELETE or SIGTERM by more than 1 s; nothing panics, and light queries are answered meanwhile.
 //!
-//! Time is judged by the process's own processor time after the limit, so that other work on the machine is no fault.
+//! Time is judged by the process's own processor time after the limit, so that other work on the machine is not a fault.
 //!
 //! `JINDOU_TEXTS`, `JINDOU_SEED`, `JINDOU_FROM`: how many, which, from which on (each text depends on the seed and its number
-//! alone); `JINDOU_SLOW`: time limits so many times as long (as measured, where other work leaves less of the machine); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHRINK`: tries to
+//! alone); `JINDOU_SLOW`: time limits this many times as long (as measured, where other work leaves less of the machine); `JINDOU_KIB`: the longest; `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHRINK`: tries to
 //! make each fault's recipe smaller; `JINDOU_RECIPE` with `JINDOU_LANGUAGE` (`query`, `update`, or a media type): this text alone,
 //! by each of its language's routes. Recipes are in the notation of `jindou_testing::attack::Recipe`.
 
@@ -91,7 +91,7 @@ fn found() -> impl Iterator<Item = Attack> {
         let language = match language {
             "query" => Language::Query,
             "update" => Language::Update,
-            other => panic!("{other} is no language"),
+            other => panic!("{other} is not a language"),
         };
         Attack::of(language, recipe.parse().expect(recipe))
     })

@@ -54,7 +54,7 @@ fn run(arguments: &[&str], paths: &[&Path]) {
 }
 
 impl Template {
-    /// A store of so many subjects' statements, some of which were changed since.
+    /// A store of this many subjects' statements, some of which were changed since.
     pub fn new(subjects: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -178,7 +178,7 @@ impl Server {
     /// Processor time of all threads.
     pub fn cpu(&self) -> Duration {
         let text = self.proc("stat");
-        // Behind the name, which is in parentheses and may contain anything.
+        // After the name, which is in parentheses and may contain anything.
         let fields = text.rsplit_once(") ").map_or("", |t| t.1);
         let ticks = fields.split(' ').skip(11).take(2);
         let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();

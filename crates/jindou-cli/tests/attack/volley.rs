@@ -146,7 +146,7 @@ impl Light {
     }
 }
 
-/// Throws these at once, and watches until all have ended as the plan says. The server may have been killed behind it.
+/// Throws these at once, and watches until all have ended as the plan says. The server may have been killed after it.
 pub fn throw(
     server: &mut Server,
     setting: &Setting,
@@ -182,7 +182,7 @@ pub fn throw(
         while watch.look(server, &flights) {
             std::thread::sleep(LOOK);
         }
-        // Whatever still reads has lost its server, or nobody waits for it.
+        // Whatever still reads has lost its server, or nothing waits for it.
         flights.iter().for_each(|f| f.leave());
     });
     let (mut seen, begun) = (watch.seen, watch.begun);

@@ -194,7 +194,7 @@ fn what_is_no_store_is_said_in_one_sentence() {
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("letter.txt"), "dear").unwrap();
     sentence(&ask(&foreign, q, &[]), &["foreign"]);
-    // A folder that is no store is never replaced.
+    // A folder that is not a store is never replaced.
     fs::write(t.path().join("a.nt"), "<http://e/b> <http://e/p> \"y\" .\n").unwrap();
     let o = jindou()
         .args(["load", "--quiet", "--replace", "--store"])
@@ -533,7 +533,10 @@ fn a_store_is_reclustered_backed_up_and_restored() {
         "--at",
         "2001-01-01T00:00:00Z",
     ];
-    sentence(&run(&never), &["no backup reaches", "2001-01-01T00:00:00Z"]);
+    sentence(
+        &run(&never),
+        &["no backup includes", "2001-01-01T00:00:00Z"],
+    );
     let bad = run(&[
         "restore",
         "--from",
@@ -548,7 +551,7 @@ fn a_store_is_reclustered_backed_up_and_restored() {
     sentence(&run(&cloud), &["s3://bucket/place"]);
 }
 
-/// `bench` and `peers` are the business of a program beside this one, which gets their arguments as they are.
+/// `bench` and `peers` are the business of a program next to this one, which gets their arguments as they are.
 #[cfg(unix)]
 #[test]
 fn the_laboratory_is_a_program_beside_the_command() {
@@ -622,7 +625,7 @@ fn a_hangup_makes_a_server_read_its_tokens_again() {
         .spawn()
         .unwrap();
     let mut errors = server.stderr.take().unwrap();
-    said(&mut errors, "can be read by others");
+    said(&mut errors, "can be read by other users");
     let mut line = Vec::new();
     let mut out = server.stdout.take().unwrap();
     let mut byte = [0];
@@ -641,7 +644,7 @@ fn a_hangup_makes_a_server_read_its_tokens_again() {
     );
     fs::write(&tokens, "nonsense\n").unwrap();
     assert!(signal("-HUP").success());
-    let text = said(&mut errors, "could not be read again");
+    let text = said(&mut errors, "reload failed");
     assert!(text.contains("line 1"), "{text}");
     assert!(server.try_wait().unwrap().is_none());
     assert!(signal("-TERM").success());
@@ -698,7 +701,7 @@ fn every_answer_has_a_sensible_form_in_every_format() {
     );
     is("nt", line);
     is("table", line);
-    // Nobody asked for rows.
+    // No one asked for rows.
     assert_eq!(out(&ask(&store, graph, &[])), line);
     assert!(out(&ask(&store, graph, &["--format", "json"])).contains("\"@id\""));
     assert!(out(&ask(&store, graph, &["--format", "xml"])).contains("rdf:RDF"));
@@ -708,7 +711,7 @@ fn every_answer_has_a_sensible_form_in_every_format() {
     );
     sentence(
         &ask(&store, "SELECT * { ?s ?p ?o }", &["--format", "nt"]),
-        &["SELECT answers with rows", "N-Triples"],
+        &["SELECT returns rows", "N-Triples"],
     );
 }
 
@@ -765,7 +768,7 @@ fn a_line_that_memory_has_no_room_for_is_refused() {
         &["--memory", "128M", "--replace"],
     );
     assert!(!o.status.success());
-    sentence(&o, &["longer.nt", "MiB and does not end yet"]);
+    sentence(&o, &["longer.nt", "MiB and has not ended yet"]);
     // The store of before.
     let o = ask(
         &store,

@@ -67,7 +67,7 @@ impl Served {
             .unwrap_or_else(|| panic!("{answer}"))
     }
 
-    /// Waits until the server answers that there are so many quads.
+    /// Waits until the server answers that there are this many quads.
     fn shows(&self, quads: u64, after: &str) {
         let begun = Instant::now();
         loop {

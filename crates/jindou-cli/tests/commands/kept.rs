@@ -70,7 +70,7 @@ fn stores_of_earlier_releases_are_opened_and_changed() {
             answer, "?n\n\"Bob \\\"B\\\" \\\\ é 日本\\n\"\n",
             "{release}"
         );
-        // It is changed, merged and numbered anew by this release.
+        // It is changed, merged and numbered again by this release.
         good(
             at,
             &[

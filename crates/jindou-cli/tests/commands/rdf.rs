@@ -1,4 +1,4 @@
-//! `jindou dump` and `jindou convert`: what they write is read by somebody else's parsers, and compared with what was there.
+//! `jindou dump` and `jindou convert`: what they write is read by an independent parser, and compared with what was there.
 
 use jindou::oxrdf::{Dataset, Literal, Term};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParser};

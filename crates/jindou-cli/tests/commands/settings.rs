@@ -79,9 +79,9 @@ fn option_then_environment_then_file_then_default() {
         &["query", "ASK {}"],
     );
     assert!(err(&o).contains("nowhere.toml"));
-    // A load takes its place from there, too, and `--into` may stand beside it.
+    // A load takes its place from there, too, and `--into` may stand alongside it.
     let load = ["load", "-q", "d.nt"];
-    assert!(err(&run(at, &[("JINDOU_STORE", "a")], &load)).contains("a store at a already"));
+    assert!(err(&run(at, &[("JINDOU_STORE", "a")], &load)).contains("a store already exists at a"));
     out(&run(at, &[("JINDOU_STORE", "new")], &load));
     assert!(at.join("new/manifest.jd").exists());
     out(&run(
@@ -201,8 +201,8 @@ fn mistakes_in_the_file_are_named_with_their_line() {
         ("threads = 100000\n", 1, &["from 1 to 4096"]),
         ("a = 1\na = 2\n", 2, &["duplicate"]),
         ("store = 'x\n", 1, &[]),
-        ("\nreplace = true\n", 2, &["what one call does"]),
-        ("[load]\ninto = 'x'\n", 2, &["what one call does"]),
+        ("\nreplace = true\n", 2, &["applies to a single call"]),
+        ("[load]\ninto = 'x'\n", 2, &["applies to a single call"]),
         ("[bench]\nx = 1\n", 1, &["no command bench"]),
         ("token = 't'\n", 1, &["chmod 600"]),
     ] {
@@ -222,8 +222,8 @@ fn files_of_settings_end_and_names_are_bytes() {
     let t = tempfile::tempdir().unwrap();
     let at = t.path();
     let e = err(&run(at, &[], &["--config", "/dev/zero", "settings"]));
-    assert!(e.contains("/dev/zero: longer than"), "{e}");
-    // An argument that is no UTF-8 hides no --config behind it.
+    assert!(e.contains("/dev/zero: too long"), "{e}");
+    // An argument that is not UTF-8 does not hide a --config that follows it.
     let odd = OsStr::from_bytes(b"odd-\xff.toml");
     fs::write(at.join(odd), "memory = '2G'\n").unwrap();
     for config in [b"--config=odd-\xff.toml".as_slice(), b"--config"] {

@@ -102,7 +102,7 @@ fn statements_of_a_pipe_are_run_one_after_the_other() {
             && out.contains(".timeout [TIME|off]"),
         "{out}"
     );
-    for words in ["files read one another", "nowhere", "time limit"] {
+    for words in ["files .read one another", "nowhere", "time limit"] {
         assert!(err.contains(words), "no '{words}' in {err}");
     }
 }

@@ -16,7 +16,8 @@ pub fn faults(root: &Path) -> Vec<String> {
     .iter()
     .map(|p| root.join(p))
     .collect();
-    let folders = ["docs", "docs/internals"].map(|f| fs::read_dir(root.join(f)).expect(f));
+    let folders =
+        ["docs", "docs/internals", "docs/lab"].map(|f| fs::read_dir(root.join(f)).expect(f));
     for entry in folders.into_iter().flatten() {
         let path = entry.expect("an entry").path();
         // The table of contents names pages as the site has them; scripts/site.sh checks it.
@@ -66,7 +67,7 @@ pub fn faults(root: &Path) -> Vec<String> {
     faults
 }
 
-/// Lines that are no code, numbered from 1.
+/// Lines that are not code, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     text.lines().enumerate().filter_map(move |(n, line)| {
@@ -80,7 +81,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (n, line) in prose(text) {
-        // What stands in code is no link.
+        // What stands in code is not a link.
         let line: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
         for (open, close) in [("](", ')'), ("src=\"", '"'), ("href=\"", '"')] {
             for part in line.split(open).skip(1) {

@@ -6,7 +6,7 @@ const UNITS: [&str; 13] = [
 ];
 
 /// A line with its spaces made one, and `#` for times, sizes of memory, moments, process ids, names of backups, id epochs, and
-/// numbers with three digits or more behind the point.
+/// numbers with three digits or more after the point.
 pub fn mask(line: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     for word in line.split_whitespace() {

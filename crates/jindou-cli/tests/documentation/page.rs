@@ -7,7 +7,7 @@ use std::path::Path;
 pub struct Block {
     /// Line of its first fence, from 1.
     pub line: usize,
-    /// First word behind the fence.
+    /// First word after the fence.
     pub language: String,
     pub text: String,
     /// The comment right before it.

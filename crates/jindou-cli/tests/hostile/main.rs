@@ -2,7 +2,7 @@
 //! syntaxes to a hundred. The system says how much memory the process had at most; every request must end in its time, other
 //! readers must be answered meanwhile, and the process must live on.
 //!
-//! `JINDOU_BIN`: another program than the one built beside the test; `JINDOU_SHAPE`: only shapes whose name has this;
+//! `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHAPE`: only shapes whose name has this;
 //! `JINDOU_MIB`: size of the documents (100).
 
 mod server;
@@ -422,7 +422,7 @@ fn compressed_lines() {
     none(&faults);
 }
 
-/// A text of so many mebibytes of one unit, compressed by hand-made stored and repeated blocks of the system's gzip.
+/// A text of this many mebibytes of one unit, compressed by hand-made stored and repeated blocks of the system's gzip.
 fn gzip(head: &str, unit: &str, tail: &str, mebibytes: usize) -> Vec<u8> {
     let mut child = std::process::Command::new("gzip")
         .args(["-1", "-c"])

@@ -24,7 +24,7 @@ const MANY: u64 = 128;
 /// Most bits of a key: no block then has more keys than its head can count.
 pub const MAX_LOW: u32 = 25;
 
-/// Bits appended one behind the other.
+/// Bits appended one after the other.
 #[derive(Debug, Default)]
 pub struct Writer {
     words: Vec<u64>,
@@ -78,7 +78,7 @@ impl Writer {
     }
 }
 
-/// 64 bits from `bit` on; `None` behind the last word but one.
+/// 64 bits from `bit` on; `None` after the last word but one.
 #[inline]
 fn window(words: &[u64], bit: u64) -> Option<u64> {
     let at = usize::try_from(bit / 64).ok()?;

@@ -6,7 +6,7 @@ use jindou_store::directory::{Bytes, SEGMENTS_IN, SEGMENTS_OUT, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The default graph's files, mapped a second time beside the store's own mapping (the pages are the same):
+/// The default graph's files, mapped a second time alongside the store's own mapping (the pages are the same):
 /// the memory that others read, and the places of arrays in it.
 #[derive(Debug)]
 pub struct StoreFiles {

@@ -43,7 +43,7 @@ pub struct SegmentEntry {
     pub max_degree: u32,
     /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so ask.
     pub finder: u32,
-    /// 1 if there are offsets behind intervals.
+    /// 1 if there are offsets after intervals.
     pub offsets: u32,
     /// Edges of named graphs, at most `u32::MAX`.
     pub named_edges: u32,
@@ -64,7 +64,7 @@ const DENSE: u64 = 4;
 /// Most keys in a bucket, on average. The directory must stay in the caches, so it should be small; a block's
 /// lines are fetched together, so it may have a few.
 const BUCKET: u64 = 48;
-/// Keys between two entries behind intervals.
+/// Keys between two entries after intervals.
 const GROUP: u32 = 64;
 
 /// Entries and summaries of one direction.
@@ -72,12 +72,12 @@ const GROUP: u32 = 64;
 pub struct Summaries {
     /// By dense predicate id.
     pub entries: Vec<SegmentEntry>,
-    /// All summaries, one behind the other.
+    /// All summaries, one after the other.
     pub words: Vec<u64>,
 }
 
 impl Summaries {
-    /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment beside the
+    /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment alongside the
     /// result. `named_edges` has the number of edges in named graphs, by dense predicate id.
     #[must_use]
     pub fn of(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
@@ -302,7 +302,7 @@ impl Summary {
     }
 
     /// Where the neighbours of vertices lie, appended to `out`: byte offset in the segment file and number of neighbours, `None` for
-    /// what is no key. No memory but the summary is touched, and the cache misses of several lookups are in flight together.
+    /// what is not a key. No memory but the summary is touched, and the cache misses of several lookups are in flight together.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
         /// Lookups in flight.
         const FLIGHT: usize = 32;
@@ -350,7 +350,7 @@ impl Summary {
         }
     }
 
-    /// The first half of a lookup; `None` if it is known by then that `v` is no key.
+    /// The first half of a lookup; `None` if it is known by then that `v` is not a key.
     #[inline]
     fn enter(&self, v: u32) -> Option<Half> {
         match self.finder {

@@ -98,13 +98,13 @@ impl ClusterFile {
         let token = text_of(&table, "token").map_err(wrong)?;
         if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
             return Err(wrong(format!(
-                "token has to be of {MIN_TOKEN} to {MAX_TOKEN} bytes"
+                "token must have {MIN_TOKEN} to {MAX_TOKEN} bytes"
             )));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         let authority = folder.join(text_of(&table, "authority").map_err(wrong)?);
         let Some(Value::Array(all)) = table.get("server") else {
-            return Err(wrong("there is no [[server]] in it".into()));
+            return Err(wrong("it has no [[server]]".into()));
         };
         if all.is_empty() || all.len() > MAX_SERVERS {
             return Err(wrong(format!(
@@ -124,8 +124,8 @@ impl ClusterFile {
         let reads = match table.get("reads") {
             None => fabric == Fabric::Ucx,
             Some(Value::Boolean(reads)) if fabric == Fabric::Ucx || !reads => *reads,
-            Some(Value::Boolean(_)) => return Err(wrong("reads are for fabric = \"ucx\"".into())),
-            Some(_) => return Err(wrong("reads has to be true or false".into())),
+            Some(Value::Boolean(_)) => return Err(wrong("reads needs fabric = \"ucx\"".into())),
+            Some(_) => return Err(wrong("reads must be true or false".into())),
         };
         Ok(Self {
             path: path.to_owned(),
@@ -144,7 +144,7 @@ impl ClusterFile {
         self.servers.iter().find(|s| s.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.servers.iter().map(|s| s.name.as_str()).collect();
             Error::Store(format!(
-                "{}: there is no server {name} in it, but {}",
+                "{}: no server {name}; it has {}",
                 self.path.display(),
                 names.join(", ")
             ))
@@ -163,7 +163,7 @@ impl ClusterFile {
                 match holders.get_mut(shard as usize) {
                     None => {
                         return wrong(format!(
-                            "server {} is to hold shard {shard}, and the store has {shards} of them, from 0",
+                            "server {} should hold shard {shard}, but the store has {shards} shards, numbered from 0",
                             server.name
                         ));
                     }
@@ -187,7 +187,7 @@ impl ClusterFile {
 fn only(table: &Table, known: &[&str]) -> Result<(), String> {
     match table.keys().find(|k| !known.contains(&k.as_str())) {
         Some(key) => Err(format!(
-            "there is no setting {key}, but {}",
+            "unknown setting {key}; the settings are {}",
             known.join(", ")
         )),
         None => Ok(()),
@@ -197,7 +197,7 @@ fn only(table: &Table, known: &[&str]) -> Result<(), String> {
 fn text_of<'t>(table: &'t Table, key: &str) -> Result<&'t str, String> {
     match table.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
-        Some(_) => Err(format!("{key} has to be a text")),
+        Some(_) => Err(format!("{key} must be a string")),
         None => Err(format!("{key} is missing")),
     }
 }
@@ -207,13 +207,13 @@ fn fabric(table: &Table, servers: &[ServerEntry]) -> Result<Fabric, String> {
         None => Fabric::Tls,
         Some(Value::String(name)) if name == "tls" => Fabric::Tls,
         Some(Value::String(name)) if name == "ucx" => Fabric::Ucx,
-        Some(_) => return Err("fabric has to be \"tls\" or \"ucx\"".into()),
+        Some(_) => return Err("fabric must be \"tls\" or \"ucx\"".into()),
     };
     let named = servers.iter().filter(|s| s.devices.is_some()).count();
     if chosen == Fabric::Tls {
         return match named {
             0 => Ok(chosen),
-            _ => Err("devices are for fabric = \"ucx\"".into()),
+            _ => Err("devices needs fabric = \"ucx\"".into()),
         };
     }
     let other = servers.iter().find(|s| match named {
@@ -223,7 +223,7 @@ fn fabric(table: &Table, servers: &[ServerEntry]) -> Result<Fabric, String> {
     match other {
         None => Ok(chosen),
         Some(server) => Err(format!(
-            "with fabric = \"ucx\" server {} needs devices, such as \"mlx5_0:1,eth0\": `ucx_info -d` shows those of a machine",
+            "with fabric = \"ucx\" server {} needs devices, such as \"mlx5_0:1,eth0\": list those of a machine with `ucx_info -d`",
             server.name
         )),
     }
@@ -237,7 +237,7 @@ fn is_loopback(address: &str) -> bool {
 
 fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, String> {
     let Value::Table(table) = value else {
-        return Err("it has to be a table".into());
+        return Err("it must be a table".into());
     };
     only(
         table,
@@ -255,7 +255,7 @@ fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, 
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.len() > 63 || !name.chars().all(plain) || name.starts_with('-') || name.ends_with('-') {
         return Err(format!(
-            "{name:?} is no name for a server: use up to 63 small letters, digits and hyphens"
+            "{name:?} is not a valid server name: use up to 63 lower-case letters, digits and hyphens"
         ));
     }
     let address = text_of(table, "address")?;
@@ -263,14 +263,14 @@ fn entry(value: &Value, folder: &Path, authority: &Path) -> Result<ServerEntry, 
         .rsplit_once(':')
         .is_none_or(|a| a.1.parse::<u16>().is_err())
     {
-        return Err(format!("address {address:?} is no HOST:PORT"));
+        return Err(format!("address {address:?} is not HOST:PORT"));
     }
     let Some(Value::Array(all)) = table.get("shards") else {
-        return Err("shards have to be a list of numbers".into());
+        return Err("shards must be a list of numbers".into());
     };
     let number = |v: &Value| v.as_integer().and_then(|n| u32::try_from(n).ok());
     let shards: Option<Vec<u32>> = all.iter().map(number).collect();
-    let mut shards = shards.ok_or("shards have to be a list of numbers")?;
+    let mut shards = shards.ok_or("shards must be a list of numbers")?;
     shards.sort_unstable();
     if shards.is_empty() {
         return Err("it holds no shard".into());
@@ -347,12 +347,12 @@ mod tests {
         for (text, says) in [
             (ucx.clone(), "server one needs devices"),
             (here.replace(key, &one), "server two needs devices"),
-            (both.replace("\"ucx\"", "\"tls\""), "devices are for"),
-            (ucx.replace("\"ucx\"", "\"rdma\""), "fabric has to be"),
+            (both.replace("\"ucx\"", "\"tls\""), "devices needs"),
+            (ucx.replace("\"ucx\"", "\"rdma\""), "fabric must be"),
             (asking.replace("false", "\"no\""), "true or false"),
             (
                 TEXT.replace("authority =", "reads = true\nauthority ="),
-                "reads are for",
+                "reads needs",
             ),
         ] {
             let e = parse(&text).unwrap_err().to_string();
@@ -363,10 +363,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (from, to, says) in [
-            ("0123456789abcdef", "short", "token has to be"),
+            ("0123456789abcdef", "short", "token must have"),
             ("\"two\"", "\"one\"", "two servers are called one"),
-            ("\"two\"", "\"Two!\"", "no name for a server"),
-            ("h:3", "h", "no HOST:PORT"),
+            ("\"two\"", "\"Two!\"", "not a valid server name"),
+            ("h:3", "h", "not HOST:PORT"),
             ("shards = [1]", "shards = []", "server 2: it holds no shard"),
             ("shards = [1]", "shards = [-1]", "list of numbers"),
             ("http = \"h:4\"", "", "server 2: http is missing"),

@@ -108,7 +108,7 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &Part) -> io::Resul
     let body = part
         .message
         .get(part.range.clone())
-        .ok_or_else(|| bad("a frame beyond its message"))?;
+        .ok_or_else(|| bad("a frame runs past the end of its message"))?;
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
     header[4..6].copy_from_slice(&VERSION.to_le_bytes());
@@ -140,7 +140,7 @@ async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io:
             let seconds = SILENCE.as_secs_f64();
             io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("nothing was heard of it for {seconds} s"),
+                format!("no sign of life for {seconds} s"),
             )
         })??;
         if n == 0 {
@@ -167,7 +167,7 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
     let version = u16::from_le_bytes([header[4], header[5]]);
     if version != VERSION {
         return Err(bad(format!(
-            "it speaks version {version} of the protocol, this one version {VERSION}"
+            "it speaks version {version} of the protocol, this server version {VERSION}"
         )));
     }
     let kind = Kind::of(header[6]).ok_or_else(|| bad("a frame of an unknown kind"))?;
@@ -223,9 +223,9 @@ pub async fn write_all(
             write(to, &part).await?;
             to.flush().await
         };
-        timeout(2 * SILENCE, written)
-            .await
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it takes nothing any more"))??;
+        timeout(2 * SILENCE, written).await.map_err(|_| {
+            io::Error::new(io::ErrorKind::TimedOut, "it accepts nothing any more")
+        })??;
     }
 }
 
@@ -234,7 +234,7 @@ pub async fn write_all(
 pub struct Hello {
     /// The cluster's secret.
     pub token: String,
-    /// Identity of its store; 0 for who only wants to know the state.
+    /// Identity of its store; 0 if it only asks for the state.
     pub identity: u64,
     /// Id epoch of its store.
     pub epoch: u64,

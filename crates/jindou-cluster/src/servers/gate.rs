@@ -1,6 +1,6 @@
 //! The gate before the handshakes: who may wait there, and who has to go when it is full.
 //!
-//! Anybody can open connections and say nothing. So newcomers are always let in, and somebody else is sent away for them: at first one
+//! Anyone can open connections and say nothing. So newcomers are always let in, and another connection is closed for them: at first one
 //! that comes from no server's address and has said nothing yet, and of those the one that came first. A server says its first word as
 //! soon as it is connected, and is through with its handshake some milliseconds later.
 
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 const WAITING: usize = 512;
 /// Of those, handshakes that are under way.
 const GREETING: usize = 64;
-/// Connections and handshakes from one address that is no server's.
+/// Connections and handshakes from one address that belongs to no server.
 const FROM_ONE: usize = 16;
 /// Time between looks at what the servers' names lead to.
 const LOOK: Duration = Duration::from_secs(30);

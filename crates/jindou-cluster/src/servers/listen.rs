@@ -160,7 +160,7 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
         return Some("the introduction cannot be read".into());
     };
     if !bool::from(hello.token.as_bytes().ct_eq(expected.token.as_bytes())) {
-        return Some("the token is another one than this server's".into());
+        return Some("the token differs from this server's".into());
     }
     // Only asks for the state.
     if hello.identity == 0 {
@@ -168,7 +168,7 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
     }
     if (hello.identity, hello.epoch) != (expected.identity, expected.epoch) {
         return Some(format!(
-            "server {} has another load of data than server {}; give both the shards of one load",
+            "server {} has shards of another load than server {}; use shards of a single load",
             hello.name, expected.name
         ));
     }
@@ -209,7 +209,7 @@ async fn meet(
                 Some(why) => why,
             }
         }
-        Ok(_) => "a server introduces itself first".into(),
+        Ok(_) => "a server must introduce itself first".into(),
         Err(e) => format!("the introduction cannot be read: {e}"),
     };
     frame::send(&mut stream, Kind::Refusal, why.into_bytes()).await?;
@@ -331,7 +331,7 @@ impl Message {
             return;
         }
         if self.length > self.bytes.capacity() {
-            // Doubled, the old one beside the new one, and read into requests afterwards.
+            // Doubled, the old one alongside the new one, and read into requests afterwards.
             let room = self.length.next_power_of_two();
             if let Err(e) = self.charge.set(2 * room as u64) {
                 self.bytes = Vec::new();

@@ -105,7 +105,7 @@ impl Servers {
             .collect();
         if mine != entry.shards {
             return Err(Error::Store(format!(
-                "{}: server {name} is to hold shards {:?} and has {mine:?} open",
+                "{}: server {name} should hold shards {:?} but has {mine:?} open",
                 file.path.display(),
                 entry.shards
             )));
@@ -118,7 +118,11 @@ impl Servers {
             .thread_name("jindou-peers")
             .enable_all()
             .build()
-            .map_err(|e| Error::Store(format!("no threads for the cluster's network: {e}")))?;
+            .map_err(|e| {
+                Error::Store(format!(
+                    "cannot start the threads for the cluster's network: {e}"
+                ))
+            })?;
         let tls = tls::Both::of(entry)?;
         let hello = Hello {
             token: file.token.clone(),
@@ -214,13 +218,15 @@ impl Servers {
                 let put =
                     |shelf: &Arc<reads::Shelf>| shelf.put(lanes.transport(), shard, &folder, base);
                 if let Some(Err(e)) = lanes.shelf().map(put) {
-                    tracing::warn!("other servers have to ask for the lists of shard {shard}: {e}");
+                    tracing::warn!(
+                        "other servers must request the lists of shard {shard} by message: {e}"
+                    );
                 }
             }
         };
         let thread = std::thread::Builder::new().name("jindou-summaries".into());
         if let Err(e) = thread.spawn(serve) {
-            tracing::warn!("other servers have to ask for lists: {e}");
+            tracing::warn!("other servers must request lists by message: {e}");
         }
     }
 
@@ -263,7 +269,11 @@ impl Servers {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| Error::Store(format!("no thread for the cluster's network: {e}")))?;
+            .map_err(|e| {
+                Error::Store(format!(
+                    "cannot start a thread for the cluster's network: {e}"
+                ))
+            })?;
         let one = |s: &ServerEntry| {
             let found = runtime.block_on(peer::state_of(s, &tls.client, &hello));
             (s.name.clone(), found)
@@ -359,7 +369,7 @@ impl Far for Servers {
                 return Err(Error::Shard {
                     shard,
                     message: format!(
-                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers take",
+                        "a request of {} bytes is longer than the {MAX_REQUEST} that servers accept",
                         body.len()
                     ),
                 });

@@ -259,7 +259,7 @@ impl Peer {
         }
     }
 
-    /// True if somebody waits for the reply of a request.
+    /// True if something waits for the reply of a request.
     pub fn waits_for(&self, number: u64) -> bool {
         match &*lock(&self.state) {
             State::Up { waiting, .. } => waiting.contains_key(&number),
@@ -274,14 +274,14 @@ impl Peer {
         }
     }
 
-    /// Takes a frame of a reply; those for requests that nobody waits for any more are thrown away.
+    /// Takes a frame of a reply; those for requests that nothing waits for any more are thrown away.
     fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match (frame.kind, frame.number) {
             (Kind::Beat, _) => return Ok(()),
             (Kind::Lane, number) => {
                 match self.lane() {
-                    Some(lane) if number == 0 => self.lane_ended(&lane, "it takes none"),
+                    Some(lane) if number == 0 => self.lane_ended(&lane, "it accepts none"),
                     Some(lane) => lane.accepted(number),
                     None => {}
                 }
@@ -304,7 +304,7 @@ impl Peer {
                 return Ok(());
             };
             if bytes.len() + frame.body.len() > MAX_REPLY {
-                return invalid("its answer is longer than any can be");
+                return invalid("its answer is longer than allowed");
             }
             if bytes.is_empty() {
                 *bytes = frame.body;
@@ -319,7 +319,7 @@ impl Peer {
         self.finish(frame.number, frame.kind, done).or_else(invalid)
     }
 
-    /// Gives a whole reply to who waits for it.
+    /// Hands a complete reply to its waiting caller.
     ///
     /// # Errors
     /// For a message that is none.
@@ -335,7 +335,7 @@ impl Peer {
                 let why = String::from_utf8_lossy(&why).into_owned();
                 slot.end(SlotState::Failed(shard, why));
             }
-            _ => return Err("a message that answers nothing"),
+            _ => return Err("an answer to no request"),
         }
         Ok(())
     }
@@ -374,14 +374,14 @@ async fn dial(
         let mut stream = TlsConnector::from(Arc::clone(tls))
             .connect(name, tcp)
             .await
-            .map_err(|e| format!("no TLS with it: {e}"))?;
+            .map_err(|e| format!("TLS with it failed: {e}"))?;
         let talked = async {
             frame::send(&mut stream, Kind::Hello, hello.to_bytes()).await?;
             frame::read(&mut stream, CHUNK).await
         };
         let reply = talked
             .await
-            .map_err(|e| format!("it lets nobody in: {e}"))?;
+            .map_err(|e| format!("it accepts no connections: {e}"))?;
         match reply.kind {
             Kind::Welcome => {}
             Kind::Refusal => {
@@ -390,7 +390,7 @@ async fn dial(
                     String::from_utf8_lossy(&reply.body)
                 ));
             }
-            _ => return Err("it does not answer an introduction".into()),
+            _ => return Err("it did not answer the introduction".into()),
         }
         let state = ServerState::parse(&reply.body).ok_or("its introduction cannot be read")?;
         if state.name != entry.name {
@@ -426,11 +426,11 @@ pub async fn keep_up(
             .await
             .and_then(|(stream, state)| {
                 if state.identity != hello.identity {
-                    return Err("it serves another load of data".into());
+                    return Err("it serves the data of another load".into());
                 }
                 if state.shards != peer.entry.shards {
                     return Err(format!(
-                        "it holds shards {:?}, and the cluster file says {:?}",
+                        "it holds shards {:?}, but the cluster file says {:?}",
                         state.shards, peer.entry.shards
                     ));
                 }

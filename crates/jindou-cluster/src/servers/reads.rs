@@ -44,7 +44,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// An empty one of a store with so many predicates.
+    /// An empty one of a store with this many predicates.
     pub fn new(predicates: u32) -> Self {
         Self {
             predicates,
@@ -93,7 +93,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// True if so many lists are sooner read than asked for.
+    /// True if this many lists are sooner read than asked for.
     fn reads(&self, lists: usize) -> bool {
         let further = lists.saturating_sub(1) as f64;
         self.one + further * self.further < self.ask + A_LIST * lists as f64
@@ -132,7 +132,7 @@ impl Reads {
             }
             let begins = catalogue.first_chunk().map(|n| u32::from_le_bytes(*n));
             if begins != predicates {
-                let what = "the peer has other predicates";
+                let what = "the peer's predicates differ";
                 return Err(TransportError::Refused(what.into()));
             }
             let memory = |segments: u64| (segments / PART).max(LEAST);

@@ -26,7 +26,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| wrong(path, format!("not a PEM certificate: {e}")))?;
     if all.is_empty() {
-        return Err(wrong(path, "there is no certificate in it"));
+        return Err(wrong(path, "it has no certificate"));
     }
     Ok(all)
 }
@@ -39,9 +39,12 @@ impl Both {
     pub fn of(entry: &ServerEntry) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for root in certificates(&entry.authority)? {
-            roots
-                .add(root)
-                .map_err(|e| wrong(&entry.authority, format!("no authority's certificate: {e}")))?;
+            roots.add(root).map_err(|e| {
+                wrong(
+                    &entry.authority,
+                    format!("not an authority's certificate: {e}"),
+                )
+            })?;
         }
         let roots = Arc::new(roots);
         let chain = certificates(&entry.certificate)?;
@@ -51,7 +54,7 @@ impl Both {
         let unfit = |e: rustls::Error| {
             wrong(
                 &entry.certificate,
-                format!("certificate and key do not serve: {e}"),
+                format!("certificate and key cannot be used together: {e}"),
             )
         };
         let client = ClientConfig::builder_with_provider(Arc::clone(&provider))

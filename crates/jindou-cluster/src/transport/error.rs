@@ -8,7 +8,7 @@ use std::time::Duration;
 /// ([`Self::Closed`]), report a bug or a wrong setting ([`Self::Refused`], [`Self::Unavailable`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// No answer in time. The peer may be dead, stopped, cut off or slow: nobody can tell.
+    /// No answer in time. The peer may be dead, stopped, cut off or slow: no one can tell.
     #[error("{peer} did not answer in {waited:?}")]
     Deadline {
         /// Its address.
@@ -25,7 +25,7 @@ pub enum TransportError {
         reason: String,
     },
     /// The operation belongs to an epoch that one side has left.
-    #[error("the operation is of placement epoch {}, the present one is {}; fetch the placement again", .held.0, .current.0)]
+    #[error("the operation has placement epoch {}, but the current one is {}; fetch the placement again", .held.0, .current.0)]
     StaleEpoch {
         /// The operation's epoch.
         held: Epoch,

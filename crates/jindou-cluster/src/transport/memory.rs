@@ -22,7 +22,7 @@ pub struct Faults {
     pub delay_min: Duration,
     /// Longest time one way.
     pub delay_max: Duration,
-    /// Of 1,000 packets one way, so many are lost.
+    /// Of 1,000 packets one way, this many are lost.
     pub drop_permille: u32,
     /// Time after a crash in which connected peers learn of it; `None`: never (a silent partition).
     pub notice: Option<Duration>,
@@ -125,7 +125,7 @@ impl Network {
         s.each(name, |n| n.crashed = Some(now));
     }
 
-    /// The end stops (or goes on): it answers nothing, and nobody is told.
+    /// The end stops (or goes on): it answers nothing, and nothing is told.
     pub fn stop(&self, name: &str, stopped: bool) {
         self.lock().each(name, |n| n.stopped = stopped);
     }
@@ -318,9 +318,7 @@ impl Transport for End {
     fn release(&self, region: u64) -> Result<()> {
         self.with(|n| match n.regions.remove(&region) {
             Some(_) => Ok(()),
-            None => Err(TransportError::Refused(format!(
-                "there is no region {region}"
-            ))),
+            None => Err(TransportError::Refused(format!("no region {region}"))),
         })
     }
 
@@ -538,7 +536,7 @@ impl Peer for Link {
                 });
             }
             let handler = handler.ok_or_else(|| {
-                TransportError::Refused(format!("nobody handles messages of kind {kind}"))
+                TransportError::Refused(format!("no handler for messages of kind {kind}"))
             })?;
             let message = Message {
                 kind,

@@ -11,7 +11,7 @@
 //!   region. That is harmless because registered memory never changes: the reader sees the old epoch's
 //!   immutable base, as its query's snapshot promises. So a server must keep an old epoch's regions
 //!   registered until the longest deadline given out under it has passed.
-//! - **Trust**: there is neither authentication nor encryption. Who can connect can read all registered
+//! - **Trust**: there is neither authentication nor encryption. A client that can connect can read all registered
 //!   memory and call all handlers, and with UCX's emulated reads any address of the process. Transports are
 //!   for one administrative domain on a network that strangers cannot reach; they bind to loopback unless
 //!   told otherwise.
@@ -68,13 +68,13 @@ pub unsafe trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The file that all of it is mapped from; `None` if it is no file. Readers on the same machine may map it themselves.
+    /// The file that all of it is mapped from; `None` if it is not a file. Readers on the same machine may map it themselves.
     fn file(&self) -> Option<&Path> {
         None
     }
 }
 
-// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it behind a shared `Arc`, through
+// SAFETY: a vector's bytes lie on the heap, where they stay when it is moved; transports hold it after a shared `Arc`, through
 // which it cannot be changed.
 unsafe impl Memory for Vec<u8> {
     fn bytes(&self) -> &[u8] {
@@ -250,7 +250,7 @@ pub trait Peer: Send + Sync {
     /// Makes a region readable. Once a region, not once a read.
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion>;
 
-    /// Reads `ranges` of `region` into `into`, one behind the other, in one round trip where the transport
+    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip where the transport
     /// can. `into` must be as long as all ranges together, and the ranges must lie in the region. When it
     /// fails, `into` holds anything, but is not written to later. What needs no waiting at all may succeed
     /// although the deadline has passed.

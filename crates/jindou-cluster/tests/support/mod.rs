@@ -31,7 +31,7 @@ pub fn graph() -> Vec<TermQuad> {
     let mut quads = Vec::new();
     for v in 0..1500 {
         let s = iri("v", v);
-        // (predicate, one vertex in so many, longest list, objects)
+        // (predicate, one vertex in this many, longest list, objects)
         let shapes = [
             (0, 1, 1, 700),
             (1, 1, 5, 1500),

@@ -1,8 +1,8 @@
-//! The strings of an interner, one after the other, each behind its id and length.
+//! The strings of an interner, one after the other, each after its id and length.
 
 use jindou_model::memory::{advise_huge, prefetch_at};
 
-/// Bytes kept behind the last record, so that fixed-size reads at any byte of a record stay inside
+/// Bytes kept after the last record, so that fixed-size reads at any byte of a record stay inside
 /// the arena.
 const SLACK: usize = 16;
 /// Bytes before a record's content: id and length.

@@ -63,7 +63,7 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<Item> {
     items
 }
 
-/// Whether strings with this key have bytes behind it.
+/// Whether strings with this key have bytes after it.
 fn goes_on(key: u64) -> bool {
     key & 0xFF > STEP as u64
 }

@@ -6,7 +6,7 @@ use jindou_model::{Error, Result};
 use std::path::PathBuf;
 
 /// A part while it is written.
-struct Part {
+struct ShardStrings {
     writer: StringsWriter,
     /// The term that came last.
     last: Vec<u8>,
@@ -14,7 +14,7 @@ struct Part {
     terms: u32,
 }
 
-impl Part {
+impl ShardStrings {
     fn push(&mut self, term: &[u8]) -> Result<()> {
         let same = self.last.iter().zip(term).take_while(|(a, b)| a == b);
         let shared = same.count();
@@ -39,7 +39,7 @@ pub fn split_strings(
 ) -> Result<Vec<u32>> {
     let mut parts = Vec::with_capacity(folders.len());
     for folder in folders {
-        parts.push(Part {
+        parts.push(ShardStrings {
             writer: StringsWriter::create(folder)?,
             last: Vec::new(),
             counts: [0; 256],

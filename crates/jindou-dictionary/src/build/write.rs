@@ -17,7 +17,7 @@ use std::path::Path;
 /// Terms whose buckets are prefetched together.
 const GROUP: usize = 32;
 
-/// Writes `dictionary.jd` beside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
+/// Writes `dictionary.jd` alongside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
 /// that clustering gave the term: a permutation of `1..=n`. With two threads or more the hash table
 /// and the value columns are made at the same time.
 ///
@@ -56,9 +56,7 @@ fn write_to(
     bits: u32,
 ) -> Result<Vec<u8>> {
     if strings.len() as usize != id_of_lex.len() {
-        return Err(Error::Internal(
-            "an id for every term is needed, and none besides".into(),
-        ));
+        return Err(Error::Internal("exactly one id per term is needed".into()));
     }
     let (seed, values) = std::thread::scope(|scope| -> Result<_> {
         let mut values = None;
@@ -73,7 +71,7 @@ fn write_to(
             values = Some(
                 thread
                     .join()
-                    .map_err(|_| Error::Internal("making value columns failed".into()))??,
+                    .map_err(|_| Error::Internal("cannot build the value columns".into()))??,
             );
         }
         Ok((seed, values))

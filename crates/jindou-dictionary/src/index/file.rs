@@ -110,7 +110,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// An index's file while it is written: numbered sections, one behind the other.
+/// An index's file while it is written: numbered sections, one after the other.
 pub struct IndexWriter {
     file: SectionWriter,
     version: u32,

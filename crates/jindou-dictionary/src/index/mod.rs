@@ -90,7 +90,7 @@ pub trait Probe: Send {
     /// How many terms of the base fulfil it.
     fn estimate(&self) -> Estimate;
 
-    /// The words behind the condition in EXPLAIN, such as "by index words (12 terms)".
+    /// The words after the condition in EXPLAIN, such as "by index words (12 terms)".
     fn explain(&self) -> String;
 
     /// The verdict on each id, in as many places of `out`. Any id may come: those of updates and of the query, and 0 for an
@@ -111,7 +111,7 @@ pub struct Estimate {
     pub passing: u64,
     /// Terms that the index knows of.
     pub of: u64,
-    /// Exactly `passing` are true; else about so many.
+    /// Exactly `passing` are true; else about this many.
     pub exact: bool,
 }
 

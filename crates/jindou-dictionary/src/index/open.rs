@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Builds every kind that has a file, beside a complete `strings.jd` (not synced), within so much memory each. Gives the
+/// Builds every kind that has a file, alongside a complete `strings.jd` (not synced), within this much memory each. Gives the
 /// names of the files. `id_of_lex` as in [`crate::write_dictionary`].
 ///
 /// # Errors
@@ -33,7 +33,7 @@ pub fn build_indexes(
         let mut file = IndexWriter::create(dir.join(&name), kind.version())?;
         catch_unwind(AssertUnwindSafe(|| kind.build(&terms, &mut file))).unwrap_or_else(|_| {
             Err(Error::Internal(format!(
-                "building the index {} panicked; load without it, or mend it",
+                "building the index {} panicked; load without it, or fix it",
                 kind.name()
             )))
         })?;
@@ -83,7 +83,10 @@ impl OpenIndexes {
             if kind.has_file() {
                 let name = kind.name();
                 let Some(at) = there.iter().position(|n| *n == name) else {
-                    left_out.push((name.to_owned(), "not built; reclustering builds it"));
+                    left_out.push((
+                        name.to_owned(),
+                        "not built; recluster the store to build it",
+                    ));
                     continue;
                 };
                 there.swap_remove(at);
@@ -91,7 +94,7 @@ impl OpenIndexes {
                 match IndexFile::open(&path, kind.version(), dictionary.strings())? {
                     Some(f) => file = Some(Arc::new(f)),
                     None => {
-                        let what = "of another version; reclustering builds it anew";
+                        let what = "of another version; recluster the store to rebuild it";
                         left_out.push((name.to_owned(), what));
                         continue;
                     }
@@ -102,7 +105,7 @@ impl OpenIndexes {
             open.push(Opened { kind, file, index });
         }
         there.sort_unstable();
-        let unknown = "of a kind that this program does not have";
+        let unknown = "of a kind that this program does not support";
         left_out.extend(there.into_iter().map(|n| (n.to_owned(), unknown)));
         Ok(Self {
             kinds: kinds.clone(),

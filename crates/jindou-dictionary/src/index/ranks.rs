@@ -97,7 +97,7 @@ impl Ranks<'_> {
 }
 
 impl<'a> RankProbe<'a> {
-    /// `None` where the constant is no literal. O(log terms).
+    /// `None` where the constant is not a literal. O(log terms).
     fn new(relation: Relation, constant: &[u8], d: &'a Dictionary) -> Option<Self> {
         if let [term::IRI | term::BLANK | term::TRIPLE, ..] | [] = constant {
             return None;

@@ -35,17 +35,17 @@ impl Indexes {
     /// Adds a kind.
     ///
     /// # Errors
-    /// [`Error::Query`] for a name that is no index's or is there already, and for more than 64 kinds.
+    /// [`Error::Query`] for a name that is not valid or is already taken, and for more than 64 kinds.
     pub fn register(&mut self, index: Arc<dyn Index>) -> Result<()> {
         let name = index.name();
         if !is_name(name) {
             return Err(Error::Query(format!(
-                "'{name}' is no index's name: it has lower-case letters, digits and hyphens, {MAX_NAME} at most"
+                "'{name}' is not a valid index name: use at most {MAX_NAME} lower-case letters, digits and hyphens"
             )));
         }
         if self.kinds.iter().any(|k| k.name() == name) {
             return Err(Error::Query(format!(
-                "an index named {name} is there already; give this one another name"
+                "an index named {name} already exists; choose another name"
             )));
         }
         if self.kinds.len() >= MAX_KINDS {
@@ -125,7 +125,7 @@ mod tests {
         for bad in ["", "A", "a/b", "..", "a b", "ä", &"x".repeat(41)] {
             let bad: &'static str = bad.to_owned().leak();
             let e = Indexes::new().with(Named(bad)).unwrap_err().to_string();
-            assert!(e.contains("is no index's name"), "{e}");
+            assert!(e.contains("is not a valid index name"), "{e}");
             assert_eq!(name_of(&file_of(bad)), None);
         }
         let two = Indexes::new().with(Named("a-1")).unwrap();
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(format!("{two:?}"), r#"{"value-ranks", "a-1"}"#);
         for there in ["a-1", "value-ranks"] {
             let e = two.clone().with(Named(there)).unwrap_err().to_string();
-            assert!(e.contains("is there already"), "{e}");
+            assert!(e.contains("already exists"), "{e}");
         }
         assert_eq!(name_of("index.jd"), None);
     }

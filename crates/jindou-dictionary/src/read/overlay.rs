@@ -52,7 +52,7 @@ impl DictionaryOverlay {
             let message = if self.first == FIRST_TAIL_ID {
                 "updates have used up the ids of new terms; recluster the store"
             } else {
-                "the query makes too many different terms"
+                "the query creates too many distinct terms"
             };
             return Err(Error::limit(Resource::Numbers, message));
         }

@@ -41,7 +41,7 @@ impl Strings {
         )?)
     }
 
-    /// Over the bytes of a `strings.jd` that is no file.
+    /// Over the bytes of a `strings.jd` that is not a file.
     pub(crate) fn of(bytes: &[u8]) -> Result<Self> {
         Self::over(Sections::of(bytes, STRINGS_FILE, STRINGS_MAGIC)?)
     }
@@ -191,7 +191,7 @@ impl Strings {
     /// The first lex index whose term is not below these bytes; `len()` when all are. O(log n).
     #[must_use]
     pub fn lower_bound(&self, canonical: &[u8]) -> u32 {
-        // The last block whose head is not above them: the answer lies in it or right behind it.
+        // The last block whose head is not above them: the answer lies in it or right after it.
         let (mut low, mut high) = (0, self.len().div_ceil(BLOCK));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -244,7 +244,7 @@ struct Walk<'a> {
     /// Length of the common prefix of the current term and the target.
     matched: usize,
     len: usize,
-    /// Order of the current term and the target where they differ behind the prefix.
+    /// Order of the current term and the target where they differ after the prefix.
     order: Ordering,
 }
 

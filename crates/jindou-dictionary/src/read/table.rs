@@ -11,7 +11,7 @@ use jindou_model::memory::prefetch_at;
 pub(super) enum Table<'a> {
     /// 12 ids and one-byte fingerprints a bucket.
     Wide(&'a [Bucket]),
-    /// 16 ids a bucket that share their words with the fingerprints; ids of so many bits.
+    /// 16 ids a bucket that share their words with the fingerprints; ids of this many bits.
     Compact(&'a [CompactBucket], u32),
 }
 

@@ -11,7 +11,7 @@ use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
 use jindou_store::{Graph, Predicates};
 use std::borrow::Cow;
 
-/// A predicate variable: bound here (to an output column, if anybody reads it) or before.
+/// A predicate variable: bound here (to an output column, if it is read) or before.
 #[derive(Clone, Copy)]
 pub(crate) enum AnyPredicate {
     Bind(Option<usize>),

@@ -191,7 +191,7 @@ impl<'a> Expand<'a> {
         }
     }
 
-    /// The number of output rows of a whole batch, when nobody needs the rows themselves and one list a row
+    /// The number of output rows of a whole batch, when nothing needs the rows themselves and one list a row
     /// says it.
     pub fn count(&mut self, input: View<'_>) -> Option<usize> {
         let [list] = &self.lists[..] else { return None };

@@ -71,7 +71,7 @@ impl<'a> ConstantList<'a> {
 /// Where the rows' lists are.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'p> {
-    /// A list a row: in `array`, or behind its end in `more`.
+    /// A list a row: in `array`, or after its end in `more`.
     pub ranges: &'p [[u32; 2]],
     pub array: &'p [u32],
     /// Lists that a patch changed, of this batch.
@@ -106,7 +106,7 @@ enum Form<'a> {
     Dirty(Segment<'a>, &'a Patch),
     /// Every key is merged from default graph, named graphs and patch.
     Merged,
-    /// Every batch's lists are fetched from the shards that have them, and laid behind this array.
+    /// Every batch's lists are fetched from the shards that have them, and laid after this array.
     Laid(&'a [u32]),
 }
 

@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a pipeline ended before its input did.
 pub(crate) enum Halt {
-    /// Nobody wants more rows.
+    /// No more rows are wanted.
     Stop,
     /// Something is wrong.
     Failed(Error),
@@ -81,7 +81,7 @@ pub(crate) struct Run<'r> {
     pub service: Option<&'r dyn ServiceCaller>,
     /// Threads that help.
     pub pool: &'r dyn WorkerPool,
-    /// Set when another worker failed, or when nobody wants more rows.
+    /// Set when another worker failed, or when no more rows are wanted.
     pub stop: &'r AtomicBool,
 }
 
@@ -118,7 +118,7 @@ impl Plumb<'_, '_> {
         })
     }
 
-    /// The output column of a slot, if anybody reads it.
+    /// The output column of a slot, if it is read.
     pub fn output(&self, slot: Slot) -> Option<usize> {
         self.output.iter().position(|&s| s == slot)
     }
@@ -171,7 +171,7 @@ pub(crate) struct Emit<'e> {
     batch: &'e mut Batch,
     /// As long as the batch has room.
     index: &'e mut [u32],
-    /// Stands in for columns that nobody reads; long enough once there is one.
+    /// Stands in for columns that nothing reads; long enough once there is one.
     spare: &'e mut Vec<u32>,
 }
 
@@ -213,7 +213,7 @@ impl Emit<'_> {
     }
 
     /// Adds a row for each id of `list` that fits: `to` takes the ids, the constants repeat, graphs run
-    /// beside the list. Returns how many fitted.
+    /// alongside the list. Returns how many fitted.
     pub fn list(
         &mut self,
         input_row: usize,

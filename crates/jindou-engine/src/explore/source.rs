@@ -39,7 +39,7 @@ impl<'a> Source<'a> {
             StartSource::IdFilter => {
                 let within = within.map(|w| IdTest::exact(w, plumb.snapshot));
                 Form::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
-                    Error::Internal("the plan starts at intervals but gives none".into())
+                    Error::Internal("the plan starts at intervals but has none".into())
                 })?)
             }
             StartSource::List(list) => {
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         matches!(self.form, Form::Unit)
     }
 
-    /// Writes the values numbered `from .. from + out.len()` (as far as there are so many); returns how many
+    /// Writes the values numbered `from .. from + out.len()` (as far as there are this many); returns how many
     /// were written, which for keys may be fewer.
     pub fn read(&self, from: u64, out: &mut [u32], scratch: &mut Vec<u32>) -> usize {
         let want = out

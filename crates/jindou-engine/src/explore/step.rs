@@ -73,7 +73,7 @@ pub(super) struct StepState<'a> {
     filters: Filters<'a>,
     pub(super) out: Batch,
     index: Vec<u32>,
-    /// For columns that nobody reads; as long as such a column needed.
+    /// For columns that nothing reads; as long as such a column needed.
     spare: Vec<u32>,
     /// Rows of an output without columns.
     pub(super) bare: usize,

@@ -21,7 +21,7 @@ pub(crate) struct Compare<'a> {
 impl<'a> Compare<'a> {
     pub fn new(value: Value, relation: Relation, bytes: &'a [u8]) -> Result<Self> {
         let constant = jindou_values::value(bytes)
-            .ok_or_else(|| Error::Internal("a plan's constant is no term".into()))?;
+            .ok_or_else(|| Error::Internal("a plan's constant is not a term".into()))?;
         Ok(Self {
             value,
             relation,

@@ -102,7 +102,7 @@ impl Scratch<'_> {
         let (own, space) = self
             .space
             .split_at_mut_checked(n)
-            .ok_or_else(|| Error::Internal("too little memory for a condition".into()))?;
+            .ok_or_else(|| Error::Internal("not enough memory for a condition".into()))?;
         let (shared, work) = (&mut *self.shared, &mut *self.work);
         let inside = Scratch {
             space,
@@ -370,7 +370,7 @@ impl<'a> Filters<'a> {
         })
     }
 
-    /// Makes room for the values of so many rows; all of them are wanted.
+    /// Makes room for the values of this many rows; all of them are wanted.
     fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.charged {
             self.charge.set(rows.saturating_mul(self.all_of_a_row))?;

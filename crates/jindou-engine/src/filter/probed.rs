@@ -33,7 +33,7 @@ impl ProbeRows {
 }
 
 impl<'a> Probed<'a> {
-    /// The condition behind an index that knows it; as it is, if none does.
+    /// The condition after an index that knows it; as it is, if none does.
     pub fn over(
         otherwise: Node<'a>,
         c: &Condition,

@@ -1,4 +1,4 @@
-//! Ids whose terms are surely beyond a bound, so that nobody need look at the terms.
+//! Ids whose terms are surely beyond a bound, so that no one need look at the terms.
 //!
 //! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by their bytes. So the ids
 //! between two of one such run, whose terms are texts of one kind and beyond the bound, have texts of that kind that are beyond it as well.
@@ -15,7 +15,7 @@ const RUNS: usize = 1 << 12;
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'g> {
     sets: CharacteristicSets<'g>,
-    /// Vertices with this predicate may be in a run with those of other classes, which begin anew.
+    /// Vertices with this predicate may be in a run with those of other classes, which begin again.
     rdf_type: Option<u32>,
     /// The first id after all runs.
     end: u32,
@@ -45,7 +45,7 @@ impl<'g> Runs<'g> {
         }
     }
 
-    /// The first id of the run that an id is in, and the first one behind it. O(log runs).
+    /// The first id of the run that an id is in, and the first one after it. O(log runs).
     pub fn run(&self, id: u32) -> Option<[u32; 2]> {
         if id >= self.end {
             return None;

@@ -37,19 +37,16 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Demanded => f.write_str("that was asked for"),
-            Self::Start => f.write_str("only this server can begin it"),
+            Self::Start => f.write_str("only this server can start it"),
             Self::Costs([here, parts]) => {
                 let (here, parts) = (here / 1e6, parts / 1e6);
                 if parts < here {
                     write!(
                         f,
-                        "that takes about {parts:.1} ms, and asking for their data {here:.1}"
+                        "that takes about {parts:.1} ms; asking for their data {here:.1} ms"
                     )
                 } else {
-                    write!(
-                        f,
-                        "that takes about {here:.1} ms, and all shards {parts:.1}"
-                    )
+                    write!(f, "that takes about {here:.1} ms; all shards {parts:.1} ms")
                 }
             }
         }
@@ -123,7 +120,7 @@ impl ForkExecutor {
                 Way::Fork(_) => {
                     writeln!(
                         out,
-                        "run here, asking other shards for their data: they can only begin it"
+                        "run here, asking other shards for their data: they can only start it"
                     )
                 }
                 Way::There(shard) if n > 0 => writeln!(out, "run at shard {shard}: {why}"),
@@ -189,7 +186,7 @@ impl ForkExecutor {
         let (own, blocks) = task
             .snapshot
             .placement()
-            .ok_or_else(|| Error::Internal("the store is not cut into shards".into()))?;
+            .ok_or_else(|| Error::Internal("the store is not sharded".into()))?;
         let query = QueryName {
             home: hub.home,
             number: hub.number(),
@@ -254,7 +251,7 @@ fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {
             _ => {
                 return Err(Error::Shard {
                     shard,
-                    message: "it did not take its part of the query".into(),
+                    message: "it did not accept its part of the query".into(),
                 });
             }
         }

@@ -20,7 +20,7 @@ const LINKS: Duration = Duration::from_millis(200);
 /// Time without news before the parts are asked whether they are still there.
 const QUIET: Duration = Duration::from_secs(1);
 /// The fault of rows that have other columns than the steps give.
-pub(crate) const NO_FIT: &str = "its rows do not fit the query";
+pub(crate) const NO_FIT: &str = "its rows do not match the query";
 /// Time for the last message to the parts.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -58,7 +58,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// For parts that have so many steps each, so many columns after the last of them, give rows so often, and begin with messages of
+    /// For parts that have this many steps each, this many columns after the last of them, give rows so often, and begin with messages of
     /// these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<Inner>),
@@ -168,7 +168,7 @@ impl Gathering {
             Some(&(shard, ..)) if std::mem::replace(&mut state.is_one_gone, true) => {
                 Err(Error::Shard {
                     shard,
-                    message: "its part of the query ended, and it could not say why".into(),
+                    message: "its part of the query ended without giving a reason".into(),
                 })
             }
             Some(_) => Ok(()),
@@ -185,7 +185,7 @@ impl Gathering {
             if self.hub.link(shard)? != link {
                 return Err(Error::Shard {
                     shard,
-                    message: "its server was away while it had a part of the query".into(),
+                    message: "its server was unreachable while it had a part of the query".into(),
                 });
             }
         }
@@ -216,7 +216,7 @@ impl Gathering {
         if held > 0 {
             let _ = writeln!(
                 out,
-                "after the last step: {held} rows held back, since enough others come before them"
+                "after the last step: {held} rows held back, since enough others precede them"
             );
         }
         for step in 0..self.steps {
@@ -240,7 +240,7 @@ impl Gathering {
                     .collect();
                 let _ = writeln!(
                     out,
-                    "step {step}: {sent} rows sent to their data, {stayed} had it fetched; rows by shard {}",
+                    "step {step}: {sent} rows sent to their data, data fetched for {stayed}; rows by shard {}",
                     by.join(", ")
                 );
             }
@@ -282,7 +282,7 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`], for the engine; the parts end when nobody wants more of them, and when it is dropped.
+/// The rows of [`Gathering`], for the engine; the parts end when no more of them is wanted, and when it is dropped.
 pub(crate) struct Gathered {
     gathering: Arc<Gathering>,
     /// The parts were told.

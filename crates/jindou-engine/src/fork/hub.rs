@@ -136,7 +136,7 @@ impl Inner {
         Ok((answer, bytes))
     }
 
-    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is no message to send.
+    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is not a message to send.
     pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
@@ -149,7 +149,7 @@ impl Inner {
             .iter()
             .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
             .collect();
-        // What takes its time at the other side is no measure of the way there.
+        // What takes its time at the other side is not a measure of the way there.
         let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + requests.len());
@@ -176,7 +176,7 @@ impl Inner {
             };
             let answer = answer.ok_or_else(|| Error::Shard {
                 shard: *shard,
-                message: "its answer does not fit what it was told".into(),
+                message: "its answer does not match its request".into(),
             })?;
             answers.push((*shard, answer, request.bytes()));
         }
@@ -236,11 +236,11 @@ impl Inner {
             return Ok(Answer::Unknown);
         }
         if parts.open.contains_key(&(query, shard)) {
-            let why = "a part of a query was begun twice";
+            let why = "a part of a query was started twice";
             return Err(Error::Internal(why.into()));
         }
         if parts.open.len() >= PARTS {
-            let text = format!("the server has {PARTS} parts of queries already; try again");
+            let text = format!("the server already runs {PARTS} parts of queries; try again");
             return Err(Error::Busy(jindou_model::Limit::new(
                 jindou_model::Resource::Threads,
                 text,
@@ -471,7 +471,7 @@ impl Posts for Hub {
         }
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,
-            message: "it was told what cannot be read".into(),
+            message: "it was sent an unreadable message".into(),
         })?;
         Ok(put_answer(&self.0.answered(shard, query, message)))
     }

@@ -1,4 +1,4 @@
-//! When a query's parts are done: numbers of messages with rows, of which each was sent by somebody and is worked off by somebody
+//! When a query's parts are done: numbers of messages with rows, of which each was sent by someone and is worked off by someone
 //! (after Mattern's credit, but with a name in place of a share, which needs no splitting).
 //!
 //! A part tells that a message is worked off together with the numbers of those that came of it. So while something is under way, the

@@ -10,7 +10,7 @@ use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Slot, Step, layout_of};
 use jindou_store::shard::Blocks;
 
-/// Rows that are run through a step at once, where there are so many.
+/// Rows that are run through a step at once, where there are this many.
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
 
 /// Where a line's rows go.
@@ -80,9 +80,10 @@ impl<'a> Line<'a> {
         mode: ShardMode,
         [round, list]: [f64; 2],
     ) -> Result<Self> {
-        let (own, blocks) = run.snapshot.placement().ok_or_else(|| {
-            Error::Internal("a part of a query over a store that is whole".into())
-        })?;
+        let (own, blocks) = run
+            .snapshot
+            .placement()
+            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
         let shards = f64::from(blocks.shards());
         let hops = steps.windows(2).zip(layouts);
         let hops = hops.map(|(two, layout)| Hop {
@@ -205,7 +206,7 @@ fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
     }
 }
 
-/// The steps behind one, which take its rows.
+/// The steps after one, which take its rows.
 struct Rest<'h, 'a> {
     hops: &'h mut [Hop<'a>],
     common: &'h Common<'a>,

@@ -36,7 +36,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// True for rows of so many columns.
+    /// True for rows of this many columns.
     pub fn fits(&self, width: usize) -> bool {
         self.columns.len() == width || self.rows == 0
     }
@@ -228,7 +228,7 @@ pub(crate) enum Message {
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The message was taken; so many bytes wait to be worked off.
+    /// The message was taken; this many bytes wait to be worked off.
     Taken(u64),
     /// The query is not known, or has ended.
     Unknown,
@@ -492,7 +492,7 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// The bytes of so many values of `size` bytes as a length says.
+    /// The bytes of this many values of `size` bytes as a length says.
     fn sized(&mut self, size: usize) -> Option<&'a [u8]> {
         let count = usize::try_from(self.u64()?).ok()?;
         self.take(count.checked_mul(size)?)

@@ -140,7 +140,7 @@ fn damaged_messages_are_refused_or_mean_themselves() {
     }
 }
 
-/// The first of no rows are asked for by nobody.
+/// The first of no rows are asked for by nothing.
 #[test]
 fn no_rows_are_not_the_first() {
     let query = QueryName { home: 1, number: 2 };

@@ -1,4 +1,4 @@
-//! Reports of what the threads of parts and coordinators do, for measurements. Costs a look at an empty cell a message where nobody observes.
+//! Reports of what the threads of parts and coordinators do, for measurements. Costs a look at an empty cell a message where nothing observes.
 
 use super::*;
 

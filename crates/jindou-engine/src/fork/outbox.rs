@@ -213,7 +213,7 @@ impl<'p> Outbox<'p> {
                     self.counted += 1;
                     self.numbers.len() >= COUNTED
                 }
-                // It could not grow, and yet has the row, or has not: what it has is told, and it begins anew.
+                // It could not grow, and yet has the row, or has not: what it has is told, and it begins again.
                 Err(_) => {
                     self.push_one(1);
                     true
@@ -226,7 +226,7 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    /// Takes one row, which stands for so many.
+    /// Takes one row, which stands for this many.
     fn push_one(&mut self, number: u32) {
         self.rows
             .columns

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes that may wait at a part before others make no more first rows for it, and at a coordinator before parts give it no more.
 pub(crate) const ENOUGH: u64 = 16 << 20;
-/// A query of little memory has less: one part in so many of it.
+/// A query of little memory has less: one part in this many of it.
 const ENOUGH_SHARE: u64 = 8;
 /// Time that a worker without work waits for more before its thread ends.
 const LINGER: Duration = Duration::from_millis(2);
@@ -44,7 +44,7 @@ const POLL: Duration = Duration::from_millis(2);
 const REPORTED: usize = 256;
 /// Distinct rows that one worker knows at most.
 const KNOWN: usize = 1 << 20;
-/// All workers' distinct rows together may take one part in so many of the query's memory: without them rows come twice, which does no harm.
+/// All workers' distinct rows together may take one part in this many of the query's memory: without them rows come twice, which does no harm.
 const KNOWN_SHARE: u64 = 4;
 /// Different rows that one worker counts before it gives them: a table of that size stays in the processor's caches.
 const COUNTED: usize = 1 << 16;
@@ -118,9 +118,9 @@ impl Part {
         (graph, cancel): (Arc<dyn Graph>, CancelToken),
         hub: Arc<Inner>,
     ) -> Result<Self> {
-        let (_, blocks) = graph.placement().ok_or_else(|| {
-            Error::Internal("a part of a query over a store that is whole".into())
-        })?;
+        let (_, blocks) = graph
+            .placement()
+            .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
         let memory = hub.memory.part(program.memory);
         graph.charge_to(&memory);
         let layouts = layouts(&steps);
@@ -194,7 +194,7 @@ impl Part {
                 .get(step - 1)
                 .is_some_and(|l| l.len() == rows.columns.len());
         if !fits {
-            return Err(Error::Internal("rows that do not fit the query".into()));
+            return Err(Error::Internal("rows that do not match the query".into()));
         }
         let mut state = lock(&self.state);
         if state.ended {
@@ -234,10 +234,10 @@ impl Part {
         self.wake.notify_all();
     }
 
-    /// Sees to it that somebody does what there is to do now.
+    /// Sees to it that someone does what there is to do now.
     ///
     /// # Errors
-    /// `Internal` if there is no thread for it: for who sent it, since who takes a message asks nobody.
+    /// `Internal` if there is no thread for it: for the sender, since a receiver of messages asks no one.
     fn wake_one(self: &Arc<Self>, state: &mut State) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {
@@ -257,7 +257,7 @@ impl Part {
             // Another worker does it, if there is one.
             Err(_) if state.workers > 0 => {}
             Err(e) => {
-                let why = format!("no thread for a part of a query: {e}");
+                let why = format!("cannot start a thread for a part of a query: {e}");
                 return Err(Error::Internal(why));
             }
         }
@@ -517,7 +517,7 @@ impl Part {
             Answer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
             _ => Err(Error::Shard {
                 shard,
-                message: "it does not know the query any more".into(),
+                message: "it no longer knows the query".into(),
             }),
         }
     }

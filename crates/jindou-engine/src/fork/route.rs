@@ -9,7 +9,7 @@ use jindou_store::Graph;
 use jindou_store::shard::Blocks;
 use jindou_store::statistics::HeavyKey;
 
-/// Rows of a message to another part, where there are so many.
+/// Rows of a message to another part, where there are this many.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
 /// Nanoseconds that it costs to send a row, and to send an id of it.
 const A_ROW: f64 = 30.0;
@@ -241,7 +241,7 @@ pub(crate) struct FarRows {
 }
 
 impl Choice {
-    /// The route that a batch of `rows` with so many columns is sent by, whose rows are far as `far` says of each; `None` if all stay
+    /// The route that a batch of `rows` with this many columns is sent by, whose rows are far as `far` says of each; `None` if all stay
     /// here, and lists are asked for. Of several lists to intersect, those that are not at the owner of the row's key must still be asked
     /// for there.
     pub fn choose(
@@ -311,7 +311,7 @@ pub(crate) fn owners(
     out.iter().map(|&o| usize::from(o != own)).sum()
 }
 
-/// Rows of a batch that are looked at before a way is chosen: so many runs, of so many rows each.
+/// Rows of a batch that are looked at before a way is chosen: this many runs, of this many rows each.
 const RUNS: usize = 16;
 const RUN: usize = 16;
 
@@ -377,7 +377,7 @@ impl ByOwner {
             counts[usize::from(o)] += 1;
         }
         if counts.iter().skip(shards).any(|&n| n > 0) {
-            return Err(Error::Internal("an owner that is no shard".into()));
+            return Err(Error::Internal("an owner that is not a shard".into()));
         }
         let mut sum = 0;
         for (next, n) in self.ends.iter_mut().zip(counts) {

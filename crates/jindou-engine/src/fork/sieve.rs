@@ -38,7 +38,7 @@ const SEEN: usize = 1 << 14;
 const BEYOND: u32 = u32::MAX;
 /// Rows of an id that pass where all do.
 const ALL: u64 = u64::MAX;
-/// The tag of a term that is no text.
+/// The tag of a term that is not text.
 const NO_TEXT: u8 = term::FIRST_DATATYPE;
 /// Bytes that are charged for at once.
 const STEP: usize = 1 << 16;
@@ -156,7 +156,7 @@ impl Best {
         }
     }
 
-    /// The key of the last of `most` rows, once there are so many.
+    /// The key of the last of `most` rows, once there are this many.
     fn bound(&self) -> Option<&Arc<Added<'static>>> {
         let last = self.heap.peek()?;
         (self.rows >= self.most()).then_some(&last.key)
@@ -489,7 +489,7 @@ impl Sieve {
         let own = self.bound.as_deref();
         if own.is_none_or(|own| self.best.order(other, own) == Ordering::Less) {
             self.bound = Some(Arc::clone(other));
-            // A bound a batch: there are not so many.
+            // A bound a batch: there are not this many.
             self.version = self.version.saturating_add(1).min(BEYOND - 1);
         }
     }

@@ -38,7 +38,7 @@ pub(crate) enum Page {
     Runs(Vec<[u32; 2]>),
     /// Keys, which the start's condition is still to be asked of.
     Keys(Vec<u32>),
-    /// The values of a start that one shard makes alone, as far as there are so many.
+    /// The values of a start that one shard makes alone, as far as there are this many.
     Values([u64; 2]),
 }
 
@@ -133,7 +133,7 @@ impl Start {
     pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
         let page = match &mut self.cursor {
             Cursor::Done => {
-                // Of a start without a page, somebody must say that it is worked off.
+                // Of a start without a page, someone must say that it is worked off.
                 if self.open > 0 || self.told {
                     return None;
                 }
@@ -190,7 +190,7 @@ impl Start {
         Some(page)
     }
 
-    /// Notes that so many pages are worked off, and their outcome was told. The start's number, once, when that were all.
+    /// Notes that this many pages are worked off, and their outcome was told. The start's number, once, when that were all.
     pub fn did(&mut self, pages: usize) -> Option<u64> {
         self.open -= pages.min(self.open);
         let all = pages > 0 && self.open == 0 && matches!(self.cursor, Cursor::Done);
@@ -210,7 +210,7 @@ impl Page {
         let mut batch = Batch::new(layout.len(), run.budget);
         let mut filters = Filters::new(&step.filters, layout, run)?;
         let (mut values, mut rows) = (0u64, 0u64);
-        // `fill` writes so many ids to the column, if there is one.
+        // `fill` writes this many ids to the column, if there is one.
         let mut give = |n: usize, fill: &mut dyn FnMut(&mut [u32])| -> Result<(), Halt> {
             run.check()?;
             batch.ensure(n)?;

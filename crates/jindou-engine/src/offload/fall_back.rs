@@ -157,7 +157,7 @@ impl Execution<'_> {
                     refused: false,
                 };
                 match self.rows_there(&**other, &mut sink) {
-                    // Nobody else need try to make rows that are not taken.
+                    // No one else need try to make rows that are not taken.
                     Err(e) if sink.refused => return Err(e),
                     done => match self.settle(done)? {
                         Ok(ran) => {

@@ -25,7 +25,7 @@ pub(crate) struct HeldRows {
 }
 
 impl HeldRows {
-    /// No rows, of so many columns.
+    /// No rows, of this many columns.
     pub fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
             width,
@@ -59,7 +59,7 @@ impl Sink for HeldRows {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         if columns.len() != self.width {
             return Err(Error::Internal(
-                "another executor gave other columns".into(),
+                "another executor returned unexpected columns".into(),
             ));
         }
         for from in (0..rows).step_by(ROWS) {
@@ -69,7 +69,7 @@ impl Sink for HeldRows {
                 return Err(Error::limit(
                     Resource::Memory,
                     format!(
-                        "a result of more than {} MiB of ids from another executor",
+                        "another executor returned more than {} MiB of ids",
                         MOST >> 20
                     ),
                 ));
@@ -80,7 +80,9 @@ impl Sink for HeldRows {
             for column in columns {
                 let part = column.get(from..from + n);
                 ids.extend_from_slice(part.ok_or_else(|| {
-                    Error::Internal("another executor gave a column shorter than its rows".into())
+                    Error::Internal(
+                        "another executor returned a column shorter than its rows".into(),
+                    )
                 })?);
             }
             self.chunks.push(Chunk {

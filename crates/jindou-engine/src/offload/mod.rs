@@ -47,7 +47,7 @@ pub fn execute_on(
 enum Share {
     /// A number of steps of its exploration, from the start on, which may be none; and which of the rows are needed.
     Steps(usize, Needs),
-    /// All, with all below it; so many rows are wanted at most.
+    /// All, with all below it; this many rows are wanted at most.
     All(Option<u64>),
 }
 
@@ -244,7 +244,7 @@ impl<'a> Offload<'a> {
         self.begin(snapshot, e, node, needs)
     }
 
-    /// As [`Self::pull`], for who takes rows that say how many they are; `None` also where the rows do not come so.
+    /// As [`Self::pull`], for callers that take rows with a count; `None` also where the rows do not come so.
     pub fn pull_counted(
         &self,
         snapshot: &dyn Graph,
@@ -327,8 +327,8 @@ impl<'a> Offload<'a> {
             .map(|s| s.rows.details())
             .collect();
         for _ in &*lock(&self.declined) {
-            all.push_str("read in place after all: another shard would not run it ");
-            all.push_str("(it takes long, gives many rows, or no thread is free)\n");
+            all.push_str("read in place after all: another shard declined to run it ");
+            all.push_str("(it takes long, returns many rows, or no thread is free)\n");
         }
         all
     }
@@ -361,9 +361,10 @@ impl<'a> Offload<'a> {
             .executor
             .stream_profiled(&task, None, &mut keep, &mut steps)?;
         if given != columns {
-            return Err(
-                Error::Internal("an executor gave other columns than asked for".into()).into(),
-            );
+            return Err(Error::Internal(
+                "an executor returned columns that were not asked for".into(),
+            )
+            .into());
         }
         steps.resize(first, StepProfile::default());
         let stats = StageStats {

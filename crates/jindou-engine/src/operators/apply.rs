@@ -10,11 +10,11 @@ use crate::tree::{Layout, with};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
-/// How inner rows are put behind outer ones.
+/// How inner rows are put after outer ones.
 pub(crate) struct Attach {
     /// Columns of outer rows.
     width: usize,
-    /// For each column that comes behind them, the inner one.
+    /// For each column that comes after them, the inner one.
     new: Vec<Option<usize>>,
     /// Outer and inner column of slots that both have and that not every inner row has from its outer row.
     both: Vec<(usize, usize)>,
@@ -38,7 +38,7 @@ impl Attach {
         }
     }
 
-    /// Appends inner rows, each behind the outer row that `numbers` says; those that contradict it are left out. Says for each
+    /// Appends inner rows, each after the outer row that `numbers` says; those that contradict it are left out. Says for each
     /// inner row whether it stayed, in `kept`.
     pub fn append(
         &self,
@@ -134,7 +134,7 @@ pub(crate) struct ApplySpec<'a> {
     pub kind: ApplyKind,
     /// The inner part's stages.
     pub links: Vec<Link<'a>>,
-    /// Where outer rows go in: the outer columns (the row number comes behind them), and the first stage.
+    /// Where outer rows go in: the outer columns (the row number comes after them), and the first stage.
     pub leaves: Vec<(Vec<usize>, To)>,
     /// The row number's column in inner rows.
     pub number: usize,

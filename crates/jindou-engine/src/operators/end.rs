@@ -23,7 +23,7 @@ pub(crate) enum EndSpec<'a, 's> {
     Any,
     Count(&'a [Slot], &'a [Count]),
     Group(&'a [Slot], &'a [Aggregate]),
-    /// Sorted; at most so many of the first.
+    /// Sorted; at most this many of the first.
     Order(&'a [(Slot, bool)], Option<u64>),
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Output<'s> {
     pub rows: u64,
 }
 
-/// Results with at most so many columns need no allocation a batch.
+/// Results with at most this many columns need no allocation a batch.
 const WIDE: usize = 24;
 
 impl<'s> Output<'s> {

@@ -59,10 +59,10 @@ pub(crate) struct Shape<'a> {
     pub never: bool,
     /// May be unbound in some row of a side.
     pub unsure: Vec<Key>,
-    /// Columns of the held rows that come behind the left side's.
+    /// Columns of the held rows that come after the left side's.
     pub added: Vec<usize>,
     pub condition: Option<&'a Condition>,
-    /// Slots of left rows with the right side's behind, for the condition.
+    /// Slots of left rows with the right side's after, for the condition.
     pub both: Vec<Slot>,
 }
 

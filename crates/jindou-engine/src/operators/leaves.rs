@@ -90,7 +90,7 @@ impl Builder<'_, '_> {
             Endpoint::Slot(slot) => slot,
         };
         let row = self.exec.outer.ok_or_else(|| {
-            Error::Internal("SERVICE with a variable stands in no correlated part".into())
+            Error::Internal("SERVICE with a variable is not in a correlated part".into())
         })?;
         let at = row.slots.iter().position(|s| s == slot);
         let id = at
@@ -114,7 +114,7 @@ impl Builder<'_, '_> {
             _ => {
                 let what = term::decode(&bytes).map_or("nothing".into(), |t| t.to_string());
                 Err(Error::Query(format!(
-                    "SERVICE with a variable: a solution before it binds the variable to {what}, which is no IRI"
+                    "SERVICE with a variable: a solution before it binds the variable to {what}, which is not an IRI"
                 )))
             }
         }
@@ -167,7 +167,7 @@ impl Builder<'_, '_> {
         };
         match call() {
             Ok(held) => Ok((held, slots)),
-            // The query's own limits are no failure of the endpoint.
+            // The query's own limits are not a failure of the endpoint.
             Err(
                 e @ (Error::Cancelled
                 | Error::Timeout(_)

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Stages lie in one array, each before the one it gives its rows to, so that a batch is pushed through without a list of
-//! pointers: the part of the array behind a stage is what comes after it.
+//! pointers: the part of the array after a stage is what comes after it.
 
 mod alternatives;
 mod apply;

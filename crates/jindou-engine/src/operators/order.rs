@@ -34,7 +34,7 @@ impl<'a> Builder<'_, 'a> {
         self.sorted(op, None, node)
     }
 
-    /// Sorted rows; at most so many of the first.
+    /// Sorted rows; at most this many of the first.
     pub(super) fn sorted(
         &mut self,
         op: &'a operator::OrderBy,

@@ -88,7 +88,7 @@ impl<'a> PathStage<'a> {
     pub fn new(spec: &'a FollowPath, input: &[Slot], run: &Run<'_>) -> Result<Self> {
         let output = with(input.to_vec(), spec.new_slots());
         let place = |s: Slot| output.iter().position(|o| *o == s);
-        let missing = || Error::Internal("the plan's path reads a slot that is not there".into());
+        let missing = || Error::Internal("the plan's path reads a slot that does not exist".into());
         let end = |e: &FarEnd| {
             Ok::<_, Error>(match e {
                 FarEnd::Known(Operand::Const(v)) => PathEnd::Known(Anchor::Const(*v)),

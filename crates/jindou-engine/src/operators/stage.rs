@@ -212,11 +212,11 @@ fn visit(
 ) -> Flow {
     let place = at.wrapping_sub(base);
     if place >= stages.len() {
-        return Err(internal("a stage that is not there").into());
+        return Err(internal("a stage that does not exist").into());
     }
     let (before, after) = stages.split_at_mut(place + 1);
     let Some(stage) = before.last_mut() else {
-        return Err(internal("a stage that is not there").into());
+        return Err(internal("a stage that does not exist").into());
     };
     let clock = run.profile.then(Instant::now);
     let before_rows = stage.stats.rows_in;

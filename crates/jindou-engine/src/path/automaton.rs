@@ -197,7 +197,7 @@ impl Positions {
         }
     }
 
-    /// State 0 is the start, state `p + 1` stands behind position `p`.
+    /// State 0 is the start, state `p + 1` stands after position `p`.
     fn automaton(self, whole: &Part) -> Automaton {
         let mut numbers: FxHashMap<&Label, usize> = FxHashMap::default();
         let mut labels: Vec<Label> = vec![];

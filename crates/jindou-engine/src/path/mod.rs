@@ -75,7 +75,7 @@ impl<'a> PathSearch<'a> {
             None => self
                 .graph
                 .scope()
-                .ok_or_else(|| Error::Internal("a path in a graph that is not known".into())),
+                .ok_or_else(|| Error::Internal("a path in an unknown graph".into())),
         }
     }
 

@@ -58,7 +58,7 @@ impl Seen {
         self.recharge(0, 0)
     }
 
-    /// Makes room for so many more nodes, which [`Self::insert`] needs.
+    /// Makes room for this many more nodes, which [`Self::insert`] needs.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;

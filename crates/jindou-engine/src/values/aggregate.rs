@@ -161,7 +161,7 @@ impl Accumulators {
         self.add_times(run, rows, group_of_row, |_| 1)
     }
 
-    /// Adds rows, each so many times.
+    /// Adds rows, each this many times.
     ///
     /// # Errors
     /// `Limit`.
@@ -449,7 +449,7 @@ impl Text {
         } else if id != 0 {
             run.vocabulary.term(v, scratch);
         }
-        // STR of the value: kinder than CONCAT, for which only strings are no errors.
+        // STR of the value: kinder than CONCAT, for which only strings are not errors.
         let text = match term::parts(scratch) {
             Some(
                 Parts::String(s)

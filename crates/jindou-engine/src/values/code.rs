@@ -31,7 +31,7 @@ pub(super) const LONG: usize = 1 << 14;
 const FEW: usize = 32;
 /// Bytes that an expression takes whatever it does.
 const LEAST: usize = 1 << 10;
-/// Bytes of a part, and of a constant beside its text.
+/// Bytes of a part, and of a constant besides its text.
 const PART: usize = size_of::<Code>() + 16;
 const CONSTANT: usize = 2 * size_of::<Canonical>() + size_of::<super::val::Val>() + 32;
 
@@ -206,7 +206,7 @@ impl Compiler<'_, '_> {
             self.by_name.get(v.as_str()).copied()
         };
         let value = slot.map_or(Value::Unbound, |s| Value::of(s, self.layout));
-        // With more than two nobody asks which they are.
+        // With more than two nothing asks which they are.
         if let Value::Column(c) = value
             && self.out.inputs.len() <= FEW
             && !self.out.inputs.contains(&c)
@@ -247,7 +247,7 @@ impl Compiler<'_, '_> {
         if depth > DEEPEST {
             return Err(Error::limit(
                 Resource::Form,
-                "an expression is nested too deep",
+                "an expression is nested too deeply",
             ));
         }
         let depth = depth + 1;

@@ -25,7 +25,7 @@ impl Custom {
                 .downcast_ref::<&str>()
                 .copied()
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-                .unwrap_or("it does not say why");
+                .unwrap_or("no reason given");
             Error::Internal(format!(
                 "the registered function <{}> panicked: {said}",
                 self.iri

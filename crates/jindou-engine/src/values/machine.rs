@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 /// Error or value.
 pub(crate) type Maybe = Option<Val>;
 
-/// Ids of numbers and booleans made before; beyond so many, all are forgotten.
+/// Ids of numbers and booleans made before; beyond this many, all are forgotten.
 const MADE: usize = 1 << 16;
 
 /// Bytes of a text that are kept from one batch to the next.
@@ -525,7 +525,7 @@ impl Machine {
     }
 }
 
-/// Appends the canonical bytes of a value that is no text and no term.
+/// Appends the canonical bytes of a value that is not text and no term.
 fn push_value(v: Val, out: &mut Vec<u8>) {
     match v {
         Val::Bool(b) => {

@@ -1,7 +1,7 @@
 //! Arithmetic on numbers and their comparison, many rows at a time.
 //!
 //! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, else of numbers of any type.
-//! Rows in which something is no number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
+//! Rows in which something is not a number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
 //! only it decides what those are.
 
 use super::code::Code;
@@ -122,7 +122,7 @@ impl Known {
         }
         if len != self.ids.len() {
             if self.charge.set(len * Self::EACH).is_ok() {
-                // 0 is no term's id.
+                // 0 is not the id of a term.
                 (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
             } else {
                 // Where there is no room for more, less is remembered, or nothing: the budget is not asked for each row.
@@ -168,7 +168,7 @@ impl Numbers {
         })
     }
 
-    /// Charges for so many rows.
+    /// Charges for this many rows.
     fn room(&mut self, rows: usize) -> Result<()> {
         let each = self.parts * size_of::<Num>() + size_of::<u32>() + size_of::<bool>();
         let bytes = rows.min(CHUNK) * each;
@@ -184,7 +184,7 @@ impl Numbers {
     }
 
     /// The truth of a comparison in the rows `from ..` where `out` says `TRUE`; of those that it does not know, `TRUE` stays and
-    /// the place in `out` goes into `rest`. Gives false for what is no comparison.
+    /// the place in `out` goes into `rest`. Gives false for what is not a comparison.
     ///
     /// # Errors
     /// `Limit` without room for the columns.

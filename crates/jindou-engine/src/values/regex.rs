@@ -68,7 +68,7 @@ impl Searches {
 }
 
 impl Machine {
-    /// The texts of a computed pattern and its flags; `None` if one of them is no plain string.
+    /// The texts of a computed pattern and its flags; `None` if one of them is not a plain string.
     fn texts(
         &mut self,
         run: &Run<'_>,

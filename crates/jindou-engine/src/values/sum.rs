@@ -25,7 +25,7 @@ enum Exact {
     Small(Num),
     /// Beyond a small number.
     Long(Box<Number>),
-    /// A value was no number.
+    /// A value was not a number.
     Failed,
 }
 
@@ -71,7 +71,7 @@ impl Sum {
         }
     }
 
-    /// A value that is no number, or unbound: an error from now on.
+    /// A value that is not a number, or unbound: an error from now on.
     pub fn fail(&mut self) {
         self.exact = Exact::Failed;
     }
@@ -80,7 +80,7 @@ impl Sum {
         matches!(self.exact, Exact::Failed)
     }
 
-    /// Adds a number so many times, at least once.
+    /// Adds a number this many times, at least once.
     #[inline]
     pub fn add_times(&mut self, n: Num, times: u32) {
         if times == 1 {
@@ -89,7 +89,7 @@ impl Sum {
         self.add_product(&n.into(), times);
     }
 
-    /// Adds any number so many times, at least once.
+    /// Adds any number this many times, at least once.
     pub fn add_number_times(&mut self, n: Option<Number>, times: u32) {
         match n {
             Some(n) if times > 1 => self.add_product(&n, times),

@@ -85,7 +85,7 @@ impl Machine {
         Ok(Some(Val::Text(Text { text, lang })))
     }
 
-    /// Asks the query's memory for so many more bytes of the row's text.
+    /// Asks the query's memory for this many more bytes of the row's text.
     pub(super) fn room(&mut self, more: usize) -> Result<()> {
         let held = self.arena.len().saturating_add(more);
         if held > MOST {

@@ -109,7 +109,7 @@ fn every_value_against_every_other() {
         !plan.contains("product") && !plan.contains("cross"),
         "{plan}"
     );
-    // The other way round, with a filter beside it, below DISTINCT, and as a question.
+    // The other way round, with a filter alongside it, below DISTINCT, and as a question.
     data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x && ISLITERAL(?y)) }");
     data.compare("SELECT ?s ?t { ?s :p ?x . ?t :q ?y FILTER(?y = ?x) FILTER(!sameTerm(?x, ?y)) }");
     data.compare("SELECT DISTINCT ?s { ?s :p ?x . ?t :q ?y FILTER(?x = ?y && !ISIRI(?x)) }");
@@ -321,7 +321,7 @@ fn random_groups() {
 }
 
 /// Equal values of which `spareval` knows nothing: times with and without a zone (UTC is the implicit one), integers and decimals
-/// beyond 64 bits and 18 digits; and literals that are no values at all.
+/// beyond 64 bits and 18 digits; and literals that are not values at all.
 #[test]
 fn values_of_our_own() {
     let classes: [&[(&str, &str)]; 17] = [

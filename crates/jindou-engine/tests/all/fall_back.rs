@@ -19,7 +19,7 @@ struct Failing {
     whole: bool,
 }
 
-/// Takes so many rows, and then no more.
+/// Takes this many rows, and then no more.
 struct First<'s> {
     left: usize,
     error: fn() -> Error,

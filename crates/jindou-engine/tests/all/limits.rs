@@ -178,18 +178,18 @@ const OPERATORS: [(&str, &str, &str); 10] = [
     ),
     (
         "by: Order(",
-        "hash join|terms that the query makes",
+        "hash join|terms that the query creates",
         "SELECT ?x ?e { { SELECT ?x { ?a :p ?b . ?b :p ?x } LIMIT 300000 } \
          { SELECT ?e { ?c :p ?d . ?d :p ?e } LIMIT 300000 } FILTER(STR(?x) < STR(?e)) }",
     ),
     (
         "by: Value",
-        "hash join|terms that the query makes",
+        "hash join|terms that the query creates",
         "SELECT ?a ?c { ?a :p ?b . ?b :p ?x . ?c :p ?d . ?d :p ?e FILTER(STRLEN(STR(?x)) = STRLEN(STR(?e))) }",
     ),
     (
         "by: Term",
-        "hash join|terms that the query makes",
+        "hash join|terms that the query creates",
         "SELECT ?a { ?a :p ?b . ?b :p ?x FILTER NOT EXISTS { ?c :p ?d . ?d :p ?e FILTER(LCASE(STR(?x)) = STR(?e)) } }",
     ),
     (
@@ -279,7 +279,7 @@ fn operators_end_at_their_memory_limit_and_say_who_held_too_much() {
             };
             match count(&plan, &snapshot, &options) {
                 Err(Error::Limit(m)) => {
-                    // Keys are terms that the query makes, and rows are held with them: either may be most.
+                    // Keys are terms that the query creates, and rows are held with them: either may be most.
                     let is_named = holder.split('|').any(|h| m.to_string().contains(h));
                     assert!(is_named, "{text}: {m}");
                 }
@@ -321,7 +321,7 @@ fn rows_sorted_by_several_workers_are_in_order() {
         let (width, one) = rows(1);
         assert!(one.len() > 4000, "{text}");
         assert_eq!(rows(4).1, one, "{text}");
-        // Without terms that the query makes, the order is that of the terms' bytes.
+        // Without terms that the query creates, the order is that of the terms' bytes.
         if text.contains("ORDER BY ?c DESC(?a) ?b") {
             let key = |r: &[Vec<u8>]| (r[2].clone(), std::cmp::Reverse(r[0].clone()), r[1].clone());
             let keys: Vec<_> = one.chunks(width).map(key).collect();

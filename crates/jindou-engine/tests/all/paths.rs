@@ -221,7 +221,7 @@ fn searches_begin_where_an_end_is_known() {
     do_little(&snapshot, &queries);
 }
 
-/// With the graph's variable the patterns beside a path have something in common, which must not make a product of them.
+/// With the graph's variable the patterns alongside a path have something in common, which must not make a product of them.
 #[test]
 fn searches_begin_where_an_end_is_known_in_graphs() {
     let mut data = hierarchy(2_000);

@@ -45,7 +45,7 @@ pub fn tag(request: &Request) -> Option<u8> {
 
 const TRIANGLES: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?a :p ?c }";
 
-/// A list that a part cannot read fails the query: what it read before is no answer.
+/// A list that a part cannot read fails the query: what it read before is not an answer.
 #[test]
 fn a_list_that_a_part_cannot_read_fails_the_query() {
     let data = wide(60);

@@ -159,7 +159,7 @@ fn a_peer_may_say_anything() {
         match got {
             Ok(rows) if rows == want => right += 1,
             Ok(rows) => odd.push((to, at, rows)),
-            // Work that nobody sent leaves the ledger uneven for ever: the time limit ends it.
+            // Work that nothing sent leaves the ledger uneven for ever: the time limit ends it.
             Err(Error::Timeout(_)) => failed += 1,
             Err(Error::Shard { .. } | Error::Internal(_) | Error::Cancelled) => failed += 1,
             Err(e) => panic!("message {at} to {to}: {e}"),
@@ -249,7 +249,7 @@ impl WorkerPool for Places {
     }
 }
 
-/// Many random queries at once, all threads of which share one place: nobody waits for ever, and every answer is right.
+/// Many random queries at once, all threads of which share one place: nothing waits for ever, and every answer is right.
 #[test]
 fn queries_share_one_place() {
     let mut rng = Rng::new(4);

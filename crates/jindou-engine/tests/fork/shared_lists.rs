@@ -140,7 +140,7 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     let shards = Shards::new(&data.quads(&GraphName::DefaultGraph), sharding, 1, 2);
     let bytes = |text: &str| {
         let plan = shards.plan(&format!("PREFIX : <http://e/> SELECT * {{ {text} }}"));
-        let snapshot = shards.snapshot.afresh();
+        let snapshot = shards.snapshot.for_new_query();
         let (options, mut sink) = (ExecOptions::default(), CollectSink::default());
         snapshot.begin(&options.cancel);
         let execution = Execution {
@@ -157,7 +157,7 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     let degrees = bytes("?z :part ?y . ?x :degree ?y");
     assert_eq!(members.0, 100 * MEMBERS);
     assert!(members.1 < 10_000, "{members:?}");
-    // Every seventh student is no run.
+    // Every seventh student is not a run.
     assert!(degrees.1 > 10_000, "{degrees:?}");
 }
 

@@ -359,7 +359,7 @@ fn few_of_many_rows_are_given() {
             .answer(&text, ShardMode::Fork, &ExecOptions::default())
             .unwrap();
         let Answer::Rows(_, got) = got else { panic!() };
-        // Each of the first values has so many rows.
+        // Each of the first values has this many rows.
         let value = |place: usize| match way {
             "?x" => (place / EDGES / EDGES) as i64,
             _ => (NODES - 1 - place / EDGES / EDGES) as i64,

@@ -91,7 +91,7 @@ impl fmt::Display for Costs {
 
 fn costs(shards: &Shards, text: &str, is_told: bool, all: u64) -> Costs {
     let plan = shards.plan(text);
-    let snapshot = shards.snapshot.afresh();
+    let snapshot = shards.snapshot.for_new_query();
     let options = ExecOptions::default();
     snapshot.begin(&options.cancel);
     let executor: Arc<dyn Executor> = Arc::new(shards.hub.executor(ShardMode::Fork));

@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// The same quads in a graph that is no store.
+    /// The same quads in a graph that is not a store.
     pub fn on_heap(self) -> Self {
         Self {
             graph: Box::new(HeapGraph::new(&self.quads)),

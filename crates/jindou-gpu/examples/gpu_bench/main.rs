@@ -10,7 +10,7 @@
 //! | `floors` | each kernel's time over its byte floor, on segments of LUBM's shapes |
 //! | `load` | LUBM(N) into `--store` |
 //! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, parts of the memory they want |
-//! | `transfers` | bytes that LUBM's heavy queries want and move, beside ATC '18's tables 1 and 5 and its figure 11; counted, so the shim will do |
+//! | `transfers` | bytes that LUBM's heavy queries want and move, alongside ATC '18's tables 1 and 5 and its figure 11; counted, so the shim will do |
 //! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
 
 mod kernels;

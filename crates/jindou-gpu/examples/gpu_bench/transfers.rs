@@ -1,4 +1,4 @@
-//! ATC '18's tables of bytes from counters: what LUBM's heavy queries want and move, the paper's figures beside. No card is needed, and no kernel
+//! ATC '18's tables of bytes from counters: what LUBM's heavy queries want and move, the paper's figures next to them. No card is needed, and no kernel
 //! runs: blocks come and go as they would, each step over one table.
 //!
 //! The paper's 3 GB of GPU memory are here the same part of what a query wants as there (Q7: 3 of 5.6 GB).
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Part of a device's memory that blocks may take, as `pages` has it.
 const SHARE: f64 = 0.75;
-/// Gigabytes that a query moves, in so many swaps.
+/// Gigabytes that a query moves, in this many swaps.
 type Swaps = Option<(f64, u32)>;
 
 /// Gigabytes that the paper's queries want on LUBM-2560 (its table 3), and what they move with 3 GB (its §6.3).
@@ -27,17 +27,17 @@ const PAPER: [(&str, f64, Swaps); 4] = [
 /// Gigabytes of its entire graph.
 const PAPER_GRAPH: f64 = 16.3;
 
-/// A device of whose memory blocks get so many bytes.
+/// A device of whose memory blocks get this many bytes.
 fn device(bytes: u64, options: PagingOptions) -> Result<GpuExecutor> {
     let backend = jindou_gpu::open().map_err(Error::Unsupported)?;
-    // One page more than a part that is no whole number of them.
+    // One page more than a part that is not a whole number of them.
     let page = backend.page().unwrap_or(1) as u64;
     let memory = ((bytes.div_ceil(page) * page) as f64 / SHARE).ceil() as u64 + 1;
     let gpu = GpuExecutor::limited(backend, memory, Duration::from_secs(600));
     Ok(gpu.with_paging(options))
 }
 
-/// A cold and two warm runs with so much memory for blocks.
+/// A cold and two warm runs with this much memory for blocks.
 fn runs(plan: &Plan, snapshot: &Snapshot, bytes: u64, options: PagingOptions) -> Result<Transfers> {
     device(bytes, options)?.transfers(plan, snapshot, 3)
 }

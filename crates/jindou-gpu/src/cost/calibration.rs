@@ -49,7 +49,7 @@ impl Calibration {
         }
     }
 
-    /// Bytes a second of sectors in so much memory: between two measured sizes, on the straight line through them over the
+    /// Bytes a second of sectors in this much memory: between two measured sizes, on the straight line through them over the
     /// logarithm of the size.
     #[must_use]
     pub fn random_in(&self, footprint: f64) -> f64 {

@@ -19,7 +19,7 @@ const QUEUED: u32 = 64;
 const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 16 << 30];
 
 impl Calibration {
-    /// Measures a device that nobody else uses meanwhile. After `budget` no further measurement begins; those that are missing are taken
+    /// Measures a device that nothing else uses meanwhile. After `budget` no further measurement begins; those that are missing are taken
     /// from the ones there are.
     ///
     /// # Errors

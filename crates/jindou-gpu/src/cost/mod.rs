@@ -54,7 +54,7 @@ struct Learnt {
 pub struct Prediction {
     /// The device.
     pub device: String,
-    /// Seconds on the CPU, with so many threads.
+    /// Seconds on the CPU, with this many threads.
     pub cpu: f64,
     /// The threads of the CPU.
     pub threads: usize,
@@ -146,7 +146,7 @@ impl Model {
         (kernels, work.launches * c.launch + work.syncs * c.sync)
     }
 
-    /// The times of work, where so many queries are in line and `is_there` says which segments are on the device.
+    /// The times of work, where this many queries are in line and `is_there` says which segments are on the device.
     pub fn predict(
         &self,
         device: String,
@@ -312,7 +312,7 @@ mod tests {
             refused >= 1 && lost < bring + 0.025,
             "{refused} refused, {lost} s lost"
         );
-        // Another load's segments begin anew, and a plan that would not gain has no say.
+        // Another load's segments begin again, and a plan that would not gain has no say.
         assert!(
             !m.predict(String::new(), &heavy(), 2, 0, 8, &|_| false)
                 .is_worth_it()

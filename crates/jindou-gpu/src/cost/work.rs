@@ -181,7 +181,7 @@ impl Work {
         self.cpu_ns += DISTINCT_NS * rows;
     }
 
-    /// The work of steps of which each is known to have made so many rows.
+    /// The work of steps of which each is known to have made this many rows.
     pub fn of_steps(steps: &[Step], rows: &[u64], snapshot: &dyn Graph) -> Option<Self> {
         let mut work = Self::default();
         let mut before = 1.0;

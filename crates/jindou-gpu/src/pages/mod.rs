@@ -7,7 +7,7 @@
 //! pages                    mapped before a step that reads the segment, unmapped when others need the room
 //! ```
 //!
-//! Blocks come on a queue of their own beside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
+//! Blocks come on a queue of their own alongside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
 //! the steps after it come, as far as there is room that no step in between wants.
 //!
 //! A plan comes here only where its segments do not fit whole. Before each step, the blocks of the segments that it reads are
@@ -145,7 +145,7 @@ struct Copies {
     mark: Mark,
 }
 
-struct State {
+struct PagingState {
     policy: Policy,
     /// In the order in which they were queued.
     copies: Vec<Copies>,
@@ -168,7 +168,7 @@ pub(crate) struct Pager {
     device: Arc<Device>,
     page: usize,
     pub options: PagingOptions,
-    state: Mutex<State>,
+    state: Mutex<PagingState>,
     /// Plans that run over blocks.
     running: AtomicU64,
 }
@@ -180,7 +180,7 @@ impl Pager {
             page: device.page()?,
             device: Arc::clone(device),
             options: PagingOptions::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(PagingState {
                 policy: Policy::new(0),
                 copies: Vec::new(),
                 segments: FxHashMap::default(),
@@ -226,7 +226,7 @@ impl Pager {
         }
     }
 
-    fn empty(&self, state: &mut State) -> Result<()> {
+    fn empty(&self, state: &mut PagingState) -> Result<()> {
         let all: Vec<Block> = state.policy.blocks().collect();
         if !all.is_empty() {
             self.device.wait_for_all(&CancelToken::new())?;
@@ -320,7 +320,7 @@ impl Pager {
     ) -> Result<Moved> {
         let mut state = locked(&self.state);
         let wanted = blocks_of(segments);
-        let State {
+        let PagingState {
             policy, by_number, ..
         } = &mut *state;
         let ahead = self.options.look_ahead;
@@ -339,7 +339,7 @@ impl Pager {
         let mut moved = Moved::default();
         let mut waited = Ok(());
         if !change.gone.is_empty() {
-            // Kernels that read them may still run. Whoever is cancelled waits for them too: the blocks are to go.
+            // Kernels that read them may still run. A cancelled query waits for them too, as the blocks are released.
             let all = || self.device.wait_for_all(&CancelToken::new());
             waited = self
                 .device
@@ -368,7 +368,7 @@ impl Pager {
         snapshot: &dyn Graph,
     ) -> Result<(Moved, bool)> {
         let mut state = locked(&self.state);
-        let State {
+        let PagingState {
             policy, by_number, ..
         } = &mut *state;
         let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
@@ -392,7 +392,12 @@ impl Pager {
     }
 
     /// Brings blocks; their bytes. Where one fails, it and those after it are not there.
-    fn bring_all(&self, state: &mut State, blocks: &[Block], snapshot: &dyn Graph) -> Result<u64> {
+    fn bring_all(
+        &self,
+        state: &mut PagingState,
+        blocks: &[Block],
+        snapshot: &dyn Graph,
+    ) -> Result<u64> {
         let (mut bytes, mut there) = (0, 0);
         let brought = blocks.iter().try_for_each(|&block| {
             bytes += self.bring(state, block, snapshot)?;
@@ -409,7 +414,7 @@ impl Pager {
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // Nobody could wait for them.
+                    // No one could wait for them.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -422,7 +427,11 @@ impl Pager {
     }
 
     /// Has work that is queued from here on begin after the copies of these segments.
-    fn wait_for_copies(&self, state: &mut State, segments: &[Arc<PagedSegment>]) -> Result<()> {
+    fn wait_for_copies(
+        &self,
+        state: &mut PagingState,
+        segments: &[Arc<PagedSegment>],
+    ) -> Result<()> {
         let is_of = |c: &Copies| segments.iter().any(|s| c.segments.contains(&s.number));
         let Some(last) = state.copies.iter().rposition(is_of) else {
             return Ok(());
@@ -441,7 +450,7 @@ impl Pager {
     }
 
     /// Unmaps a block; its bytes. The policy need not know it any more.
-    fn unmap(&self, state: &mut State, block: Block) -> u64 {
+    fn unmap(&self, state: &mut PagingState, block: Block) -> u64 {
         state.policy.forget(block);
         let Some(s) = state.by_number.get(&block.segment) else {
             return 0;
@@ -457,7 +466,7 @@ impl Pager {
     }
 
     /// Maps a block and copies its content there; its bytes. If that fails, nothing is mapped.
-    fn bring(&self, state: &State, block: Block, snapshot: &dyn Graph) -> Result<u64> {
+    fn bring(&self, state: &PagingState, block: Block, snapshot: &dyn Graph) -> Result<u64> {
         let s = state
             .by_number
             .get(&block.segment)
@@ -493,7 +502,7 @@ impl Pager {
             // Copies to the pages before it may be under way; a device that does not finish them is lost.
             let _ = self.device.wait_for_all(&CancelToken::new());
             for at in mapped {
-                // SAFETY: just mapped, and nobody reads there.
+                // SAFETY: just mapped, and nothing reads there.
                 unsafe { self.device.unmap_page(at, self.page) };
             }
             return Err(e);
@@ -533,7 +542,7 @@ fn blocks_of(segments: &[Arc<PagedSegment>]) -> Vec<(Block, u64)> {
 }
 
 /// Takes blocks out of the policy that did not come.
-fn forget(state: &mut State, blocks: &[Block]) {
+fn forget(state: &mut PagingState, blocks: &[Block]) {
     for &block in blocks {
         state.policy.forget(block);
     }
@@ -557,7 +566,7 @@ pub(crate) struct Paging<'a> {
 }
 
 impl Paging<'_> {
-    /// After how many steps behind `step` a segment is read again.
+    /// After how many steps after `step` a segment is read again.
     fn next(&self, step: usize, of: &PagedSegment) -> Option<usize> {
         let reads = |s: &Vec<Arc<PagedSegment>>| s.iter().any(|o| o.number == of.number);
         self.steps.get(step + 1..)?.iter().position(reads)
@@ -572,7 +581,7 @@ impl Paging<'_> {
         self.pager.page_in(segments, &next, self.snapshot, cancel)
     }
 
-    /// Brings what steps behind this one read, while its kernels run.
+    /// Brings what steps after this one read, while its kernels run.
     pub fn ahead(&self, step: usize) -> Result<Moved> {
         let mut moved = Moved::default();
         if !self.pager.options.prefetch {

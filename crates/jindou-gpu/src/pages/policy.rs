@@ -27,7 +27,7 @@ pub(crate) struct Change {
     pub come: Vec<Block>,
 }
 
-/// The blocks that are there: so many pages at most.
+/// The blocks that are there: this many pages at most.
 pub(crate) struct Policy {
     capacity: u64,
     pages: u64,

@@ -47,7 +47,7 @@ impl GpuExecutor {
         Ok(bytes)
     }
 
-    /// The bytes that a plan of one exploration wants, and that so many runs of it one after the other move, each step over one table.
+    /// The bytes that a plan of one exploration wants, and that this many runs of it one after the other move, each step over one table.
     ///
     /// # Errors
     /// `Unsupported` for other plans and devices that map no pages; those of the device.
@@ -73,7 +73,7 @@ impl GpuExecutor {
             let (mut bytes, mut blocks) = (0, 0);
             for k in 0..paging.steps.len() {
                 let came = paging.page_in(k, &CancelToken::new())?;
-                // Kernels would run meanwhile. Nobody waits for the first rows.
+                // Kernels would run meanwhile. No one waits for the first rows.
                 let early = paging.ahead(k)?;
                 if k > 0 {
                     paging.pager.done();

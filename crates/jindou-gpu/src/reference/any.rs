@@ -125,7 +125,7 @@ impl Checker {
                 count: terms.len() as u32,
                 pad: 0,
             };
-            // Some terms are no predicates.
+            // Some terms are not predicates.
             let predicates: Vec<u32> = (0..rows)
                 .map(|_| match self.random.below(8) {
                     0 => 35 + self.random.below(40),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 
 /// A piece of work, in the order of its queue.
-pub(super) enum Work {
+pub(super) enum DeviceWork {
     Upload {
         to: u64,
         from: NonNull<u8>,
@@ -35,14 +35,14 @@ pub(super) enum Work {
         at: u64,
         bytes: usize,
     },
-    /// Moment of the other queue after which what comes behind it in its own begins.
+    /// Moment of the other queue after which what comes after it in its own begins.
     After {
         moment: u64,
     },
 }
 
-// SAFETY: the pointers are for who does the work, one at a time.
-unsafe impl Send for Work {}
+// SAFETY: the pointers are used by one worker at a time.
+unsafe impl Send for DeviceWork {}
 
 /// A queue of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,13 +66,13 @@ pub(super) fn lane_of(moment: u64) -> Lane {
 #[derive(Default)]
 struct Queue {
     /// Work, and the host's time when it was queued.
-    waiting: VecDeque<(Work, f64)>,
+    waiting: VecDeque<(DeviceWork, f64)>,
     /// Pieces that were ever queued, and that were taken.
     queued: u64,
     taken: u64,
 }
 
-/// Work that waits for somebody who must know that it is done.
+/// Work that waits for someone who must know that it is done.
 #[derive(Default)]
 pub(super) struct Delayed {
     queues: [Queue; 2],
@@ -83,7 +83,7 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    pub fn push(&mut self, lane: Lane, work: Work, now: f64) {
+    pub fn push(&mut self, lane: Lane, work: DeviceWork, now: f64) {
         let queue = &mut self.queues[lane as usize];
         queue.waiting.push_back((work, now));
         queue.queued += 1;
@@ -99,7 +99,7 @@ impl Delayed {
     }
 
     /// The next piece of a queue that must be done before this moment of it, and when it was queued.
-    pub fn next_before(&mut self, moment: u64) -> Option<(Work, f64)> {
+    pub fn next_before(&mut self, moment: u64) -> Option<(DeviceWork, f64)> {
         let queue = &mut self.queues[lane_of(moment) as usize];
         if queue.taken >= moment & !ASIDE {
             return None;
@@ -115,7 +115,7 @@ impl Delayed {
     }
 
     /// The next piece of any queue.
-    pub fn next(&mut self) -> Option<Work> {
+    pub fn next(&mut self) -> Option<DeviceWork> {
         let [ordered, aside] = &mut self.queues;
         let next = aside
             .waiting

@@ -287,7 +287,7 @@ impl Run<'_, '_, '_> {
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) and behind it arrays of so many words, all in one
+    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) and after it arrays of this many words, all in one
     /// allocation; their addresses.
     fn scratch<const N: usize>(
         &mut self,

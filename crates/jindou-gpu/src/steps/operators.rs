@@ -13,14 +13,14 @@ use jindou_plan::{ApplyKind, Operand, Slot};
 use std::sync::Arc;
 
 /// The work of an `Apply`, as its two steps need it.
-struct Part<'p> {
+struct ApplyWork<'p> {
     kind: ApplyKind,
     end: usize,
     number: Slot,
     new: &'p [Slot],
 }
 
-fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<Part<'p>> {
+fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<ApplyWork<'p>> {
     match steps.get(begin).map(|s| &s.work) {
         Some(Work::Apply {
             kind,
@@ -28,7 +28,7 @@ fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<Part<'p>> {
             number,
             new,
             ..
-        }) => Ok(Part {
+        }) => Ok(ApplyWork {
             kind: *kind,
             end: *end,
             number: *number,
@@ -175,7 +175,7 @@ impl<'a> Run<'a, '_, '_> {
         to: u32,
     ) -> Result<()> {
         let steps = self.steps;
-        let Part { kind, end, new, .. } = part(steps, k)?;
+        let ApplyWork { kind, end, new, .. } = part(steps, k)?;
         let want = match kind {
             ApplyKind::Inner => return Ok(()),
             ApplyKind::Semi => 1,
@@ -202,7 +202,7 @@ impl<'a> Run<'a, '_, '_> {
         }
     }
 
-    /// The rows whose bit is as wanted, with columns of unbound values behind their own.
+    /// The rows whose bit is as wanted, with columns of unbound values after their own.
     fn marked(
         &mut self,
         outer: &Table,
@@ -245,7 +245,7 @@ impl<'a> Run<'a, '_, '_> {
     /// The end of an inner part: notes which outer rows have inner ones, and where those are wanted goes on with both together.
     pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &Table) -> Result<()> {
         let steps = self.steps;
-        let Part {
+        let ApplyWork {
             kind, number, new, ..
         } = part(steps, begin)?;
         let frame = self.frames.iter().rev().find(|f| f.begin == begin);
@@ -327,7 +327,7 @@ impl<'a> Run<'a, '_, '_> {
             return Ok(false);
         };
         let steps: &'a [DeviceStep<'_>] = self.steps;
-        let Part { kind, number, .. } = part(steps, *begin)?;
+        let ApplyWork { kind, number, .. } = part(steps, *begin)?;
         let Work::Expand { lists, within, .. } = &step.work else {
             return Ok(false);
         };
@@ -357,7 +357,7 @@ impl<'a> Run<'a, '_, '_> {
     }
 }
 
-/// A bit for each of so many rows.
+/// A bit for each of this many rows.
 fn rows_of(words: u64, rows: u32) -> params::Bits {
     params::Bits {
         words,

@@ -42,7 +42,7 @@ impl Run<'_, '_, '_> {
         }
         let mut slots = Self::kept_slots(&table, &step.keep);
         slots.push(to);
-        // Units of merge path: a strip of so many makes at most as many rows.
+        // Units of merge path: a strip of this many makes at most as many rows.
         let units = u64::from(table.rows) + m.total;
         let row_bytes = 4 * slots.len() as u64;
         // The last step may fill what is left; one before others leaves room for their tables.

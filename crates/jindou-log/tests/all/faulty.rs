@@ -63,7 +63,7 @@ struct Model {
     durable: u32,
     /// All records up to this one must be there if only the process dies.
     acknowledged: u32,
-    /// Somebody was told of these: by a ticket, or by an opening that could write.
+    /// Someone was told of these: by a ticket, or by an opening that could write.
     told: u32,
     /// The base holds these.
     base: u32,
@@ -386,7 +386,7 @@ fn reset(log: &Log, h: &mut Head) {
         h.next -= 1;
         h.attempt = word(&h.model.attempts[&h.attempt], 8);
     }
-    // Those that an opening read but could not make durable are among them, and nobody was told of those.
+    // Those that an opening read but could not make durable are among them, and no caller was told of those.
     let told = h.model.told;
     h.model.acknowledge(acknowledged, h.attempt);
     h.model.told = told;
@@ -407,7 +407,7 @@ fn run(seed: u64) {
     flips(&files, model, &mut random, crash);
 }
 
-/// Opens copies of the disk that lack one of the log's files: it is said, unless nobody was told of anything in it.
+/// Opens copies of the disk that lack one of the log's files: it is said, unless no caller was told of anything in it.
 fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));

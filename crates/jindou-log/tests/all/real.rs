@@ -355,7 +355,7 @@ fn a_directory_that_cannot_be_written_is_read() {
         .wait()
         .expect_err("refused");
     assert!(
-        matches!(&error, Error::Io { .. }) && error.to_string().contains("queries go on"),
+        matches!(&error, Error::Io { .. }) && error.to_string().contains("queries still work"),
         "{error}"
     );
     assert!(log.append(2, vec![2]).is_err(), "until it is reset");

@@ -8,7 +8,7 @@ pub(super) struct Json {
     depth: usize,
     in_string: bool,
     escape: bool,
-    /// Values and keys since somebody asked.
+    /// Values and keys since someone asked.
     pub(super) tokens: u64,
 }
 
@@ -31,8 +31,9 @@ impl Json {
                         self.tokens += 1;
                         self.depth += 1;
                         if self.depth > MAX_DEPTH {
-                            let m =
-                                format!("JSON nests too deep, expected at most {MAX_DEPTH} levels");
+                            let m = format!(
+                                "JSON is nested too deeply, expected at most {MAX_DEPTH} levels"
+                            );
                             return Err((i, m));
                         }
                     }

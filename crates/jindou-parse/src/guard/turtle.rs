@@ -14,7 +14,7 @@ pub(super) struct Turtle {
     depth: usize,
     /// Of all brackets: a parser keeps each level.
     pub(super) open: usize,
-    /// The last letters, lower case, if nothing but white space is behind them.
+    /// The last letters, lower case, if nothing but white space is after them.
     word: [u8; 4],
     letters: usize,
     spaced: bool,
@@ -55,17 +55,17 @@ impl Iri {
 enum TurtleState {
     #[default]
     Plain,
-    /// Behind a backslash outside strings.
+    /// After a backslash outside strings.
     PlainEscape,
     Comment,
-    /// Behind one or two `<`.
+    /// After one or two `<`.
     Less(u8),
     Iri,
-    /// Behind a `)`, and behind `)>`.
+    /// After a `)`, and after `)>`.
     Close(u8),
-    /// Behind a `>` of its own.
+    /// After a `>` of its own.
     Greater,
-    /// Behind one or two opening quotes of this kind.
+    /// After one or two opening quotes of this kind.
     Open(u8, u8),
     /// In a string: quote, long, escape pending, closing quotes seen.
     Text(u8, bool, bool, u8),
@@ -163,7 +163,7 @@ impl Turtle {
                     self.depth += 1;
                     if self.depth > MAX_NESTING {
                         let m = format!(
-                            "triple terms nest too deep, expected at most {MAX_NESTING} levels"
+                            "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
                         );
                         return Err((i, m));
                     }

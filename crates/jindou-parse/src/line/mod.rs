@@ -24,7 +24,7 @@ pub(crate) struct LineParser<'a> {
     labels: &'a LabelScope,
     /// Canonical bytes of the graph of statements that name none; empty for the default graph.
     graph: &'a [u8],
-    /// Terms that are not in the block's text; moved behind it at the end.
+    /// Terms that are not in the block's text; moved after it at the end.
     extra: Vec<u8>,
     scratch: Vec<u8>,
     datatypes: DatatypeCache,
@@ -242,7 +242,9 @@ impl<'a> LineParser<'a> {
         if depth >= MAX_NESTING {
             return fail(
                 at,
-                format!("triple terms nest too deep, expected at most {MAX_NESTING} levels"),
+                format!(
+                    "triple terms are nested too deeply, expected at most {MAX_NESTING} levels"
+                ),
             );
         }
         let (s, next) = self.subject(text, blanks(text, at + 3))?;

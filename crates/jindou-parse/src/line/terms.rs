@@ -166,7 +166,7 @@ impl LineParser<'_> {
         }
     }
 
-    /// The text between the quotes; returns the position behind the closing one.
+    /// The text between the quotes; returns the position after the closing one.
     #[inline]
     fn lexical(&mut self, text: &[u8], at: usize) -> Result<(Lexical, usize), LineError> {
         let from = at + 1;

@@ -29,7 +29,7 @@ pub(super) fn span(start: usize, len: usize) -> Span {
     }
 }
 
-/// The position behind spaces and tabs.
+/// The position after spaces and tabs.
 #[inline(always)]
 pub(super) fn blanks(text: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t') = text.get(at) {
@@ -66,7 +66,7 @@ pub(super) fn decode_char(bytes: &[u8]) -> Option<char> {
     }
 }
 
-/// Resolves the escape at the backslash `at` into `out`; returns the position behind it.
+/// Resolves the escape at the backslash `at` into `out`; returns the position after it.
 pub(super) fn unescape(
     text: &[u8],
     at: usize,

@@ -149,7 +149,7 @@ impl State<'_, '_> {
             // `about` and `rdf:about` are the same attribute.
             if slot.replace(a.value).is_some() {
                 self.refuse(format!(
-                    "`rdf:{}` stands twice in a tag, expected it once",
+                    "`rdf:{}` occurs twice in a tag, expected it once",
                     a.name.local
                 ));
             }

@@ -17,7 +17,7 @@ impl Canonical {
         self.out.len() + self.declared.len() * 64
     }
 
-    /// The text, which begins anew.
+    /// The text, which begins again.
     pub(super) fn take(&mut self) -> String {
         self.declared.clear();
         self.open.clear();

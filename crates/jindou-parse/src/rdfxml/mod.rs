@@ -318,7 +318,7 @@ impl State<'_, '_> {
                 }
                 if frame.has_node {
                     return match frame.has_text {
-                        true => Err(Stray("text beside an element in a property, expected either text or one element".into())),
+                        true => Err(Stray("text next to an element in a property, expected either text or one element".into())),
                         false => Ok(()),
                     };
                 }

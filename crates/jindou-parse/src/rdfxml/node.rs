@@ -155,7 +155,7 @@ impl State<'_, '_> {
         ];
         for (_, attribute) in misplaced.iter().filter(|(value, _)| value.is_some()) {
             self.refuse(format!(
-                "{attribute} stands at a node, expected it at a property"
+                "{attribute} is on a node, expected it on a property"
             ));
         }
         match parent {
@@ -260,7 +260,7 @@ impl State<'_, '_> {
 fn refused(parent: &Frame) -> Option<&'static str> {
     match parent.kind {
         Kind::Property if parent.has_text => {
-            Some("an element beside text in a property, expected either text or one element")
+            Some("an element next to text in a property, expected either text or one element")
         }
         Kind::Property if parent.has_node => {
             Some("a second element in a property, expected one: write the property twice")

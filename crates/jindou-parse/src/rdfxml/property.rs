@@ -57,12 +57,12 @@ impl State<'_, '_> {
         };
         frame.reifier = meant!(self.reifier(&found, &scope));
         if found.about.is_some() {
-            self.refuse("rdf:about stands at a property, expected it at a node (rdf:resource names a property's value)");
+            self.refuse("rdf:about is on a property, expected it on a node (rdf:resource names a property's value)");
         }
         if let Some(kind) = found.parse_type {
             let others = [found.resource, found.node_id, found.datatype, found.class];
             if found.properties > 0 || others.iter().any(Option::is_some) {
-                self.refuse("a property has rdf:parseType beside attributes that say its value, expected one of them");
+                self.refuse("a property has both rdf:parseType and attributes that give its value, expected one of them");
             }
             return self.parsed(kind, frame);
         }
@@ -78,7 +78,7 @@ impl State<'_, '_> {
             return Ok(Ok(()));
         }
         if found.datatype.is_some() {
-            self.refuse("a property has rdf:datatype beside attributes that say that its value is a node, expected one of them");
+            self.refuse("a property has both rdf:datatype and attributes that make its value a node, expected one of them");
         }
         if found.resource.is_some() && found.node_id.is_some() {
             self.refuse("a property has both rdf:resource and rdf:nodeID, expected one of them");

@@ -74,7 +74,7 @@ pub(super) mod word {
     }
 }
 
-/// Values of `rdf:ID` so far, as 128 bits of each that nobody outside can choose.
+/// Values of `rdf:ID` so far, as 128 bits of each that no one outside can choose.
 #[derive(Default)]
 pub(super) struct Ids {
     seen: HashSet<(u64, u64)>,
@@ -194,7 +194,7 @@ impl State<'_, '_> {
             && !self.ids.is_new(iri.bytes(&self.arena))
         {
             self.refuse(format!(
-                "the rdf:ID `{}` stands twice in the document, expected a new one",
+                "the rdf:ID `{}` occurs twice in the document, expected a new one",
                 shortened(id)
             ));
         }

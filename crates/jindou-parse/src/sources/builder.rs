@@ -220,7 +220,9 @@ impl SourcesBuilder {
                         name: "<stdin>".into(),
                     })?;
                     if std::mem::replace(&mut stdin, true) {
-                        return Err(Error::Unsupported("standard input (-) named twice".into()));
+                        return Err(Error::Unsupported(
+                            "standard input (-) is named twice".into(),
+                        ));
                     }
                     found.push((Origin::Stdin, format, None, graph));
                 }
@@ -240,11 +242,11 @@ impl SourcesBuilder {
         if found.is_empty() {
             return Err(Error::limit(Resource::Other, match warnings.first() {
                 Some(_) => format!(
-                    "there is nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, .trig, \
-                     .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
+                    "nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, \
+                        .trig, .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",
                     warnings.join("; ")
                 ),
-                None => "there is nothing to load: name at least one file, a folder with RDF files in it, or - for standard input"
+                None => "nothing to load: name at least one file, a folder with RDF files, or - for standard input"
                     .into(),
             }));
         }

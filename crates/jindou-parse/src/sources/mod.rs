@@ -119,7 +119,7 @@ impl Sources {
     /// [`Error::Io`] if the last of them cannot be written.
     pub fn flush_errors(&self) -> Result<()> {
         let flushed = self.skipped.flush();
-        flushed.map_err(|e| Error::io("the file of errors", e))
+        flushed.map_err(|e| Error::io("the error file", e))
     }
 
     /// The first (up to ten) of them in the order of the input.

@@ -1,5 +1,5 @@
 //! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with what it says in `NAME.nt`, or with a piece of the error in `NAME.error`.
-//! The base is `http://b/d/f`. Who adds a document adds two files.
+//! The base is `http://b/d/f`. A new document is two files.
 
 use crate::common;
 use common::collect;
@@ -238,7 +238,7 @@ fn a_lenient_reading_says_which_turtle_statements_it_left_out() {
         numbered(&[("a", "1"), ("c", "3"), ("d", "4"), ("e", "5")])
     );
     assert_eq!(lines, [3, 4]);
-    // Without a quotation mark behind it, the string is open to the end of the document; a long one as well.
+    // Without a quotation mark after it, the string is open to the end of the document; a long one as well.
     for open in ["'unterminated", "'''unterminated"] {
         let text = text.replace("\"unterminated", open);
         let (said, lines, _) = lenient(text.as_bytes(), Format::Turtle);

@@ -605,7 +605,7 @@ fn entities_that_grow_are_refused() {
     }
     xml += "]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" rdf:x=\"&a29;\"/>";
     let e = parse(xml.as_bytes(), Format::RdfXml).unwrap_err();
-    assert!(e.to_string().contains("entities become"), "{e}");
+    assert!(e.to_string().contains("entities expand to"), "{e}");
     let ok = "<?xml version=\"1.0\"?><!-- <deep> --><!DOCTYPE rdf:RDF [<!ENTITY e \"http://e/\"> <!ENTITY f \"&e;f\">]><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"&e;\"><rdf:Description rdf:about=\"&f;\" e:p='a>b'/></rdf:RDF>";
     let quads = parse(ok.as_bytes(), Format::RdfXml).unwrap();
     assert_eq!(quads[0].to_string(), "<http://e/f> <http://e/p> \"a>b\"");
@@ -665,7 +665,7 @@ fn foreign_files_of_a_folder_are_summarised_by_extension() {
         ("50 files", ".txt"),
         ("50 files", ".pdf"),
         ("1 file", "without an extension: README"),
-        ("4 files", "no RDF/XML"),
+        ("4 files", "not RDF/XML"),
     ] {
         let one = warnings
             .iter()
@@ -722,7 +722,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     assert_eq!(sources.skipped(), 2 + 1000);
     let rest = sources.rest();
     assert_eq!(rest.documents, 1);
-    // The error is in an attribute of the 41st property: 59 descriptions of two elements are behind it, and `<broken`.
+    // The error is in an attribute of the 41st property: 59 descriptions of two elements are after it, and `<broken`.
     assert_eq!(rest.elements, 1 + 2 * 59, "{rest:?}");
     let behind = xml.len() - xml.find("<broken").unwrap();
     assert!(

@@ -38,7 +38,7 @@ fn own(r: &Report) -> &str {
     r.engines.first().map_or("", |e| &e.about.name)
 }
 
-/// Engines that took part, beside the first.
+/// Engines that took part, alongside the first.
 fn peers(r: &Report) -> usize {
     r.engines
         .iter()
@@ -50,8 +50,8 @@ fn peers(r: &Report) -> usize {
 fn heading(r: &Report) -> String {
     match peers(r) {
         0 => format!("{}: {} alone", r.title, own(r)),
-        1 => format!("{}: {} beside another engine", r.title, own(r)),
-        n => format!("{}: {} beside {n} other engines", r.title, own(r)),
+        1 => format!("{}: {} next to another engine", r.title, own(r)),
+        n => format!("{}: {} next to {n} other engines", r.title, own(r)),
     }
 }
 

@@ -491,7 +491,7 @@ pub(crate) mod tests {
         assert_eq!(ratio(0).times, 10.0);
         assert_eq!(ratio(1).times, 0.5);
         assert!(ratio(3).at_least && ratio(3).times == 10_000.0);
-        // A wrong answer is nobody's fastest.
+        // A wrong answer is never the fastest.
         assert_eq!(r.queries[2].fastest_peer(r.limit_ms()), None);
         assert_eq!(r.losses().len(), 1);
         let (mean, n) = r.mean_of_fastest().unwrap();

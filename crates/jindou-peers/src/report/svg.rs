@@ -69,7 +69,7 @@ pub struct Bar {
     pub colour: usize,
 }
 
-/// A bar on its scale. It is decoration for those who see it: the number must stand beside it as text.
+/// A bar on its scale. It is decoration for those who see it: the number must stand alongside it as text.
 pub fn bar(b: Bar, scale: Scale, out: &mut String) {
     let _ = write!(
         out,

@@ -81,7 +81,7 @@ pub struct ParsedUpdate {
     pub depth: usize,
 }
 
-/// Bytes of a thread's stack for so many levels, about.
+/// Bytes of a thread's stack for this many levels, about.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
@@ -92,7 +92,7 @@ fn shallow(size: &Size) -> Result<()> {
         return Err(Error::limit(
             Resource::Form,
             format!(
-                "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are evaluated: bind parts of it to variables"
+                "an expression is {nested} levels deep; at most {MAX_EXPRESSION_DEPTH} are supported: bind parts of it to variables"
             ),
         ));
     }
@@ -100,7 +100,7 @@ fn shallow(size: &Size) -> Result<()> {
         return Err(Error::limit(
             Resource::Form,
             format!(
-                "the query is {depth} levels deep (FILTERs, BINDs and OPTIONALs of one group count one each); at most {MAX_DEPTH} are planned: ask in parts"
+                "the query is {depth} levels deep (each FILTER, BIND and OPTIONAL of a group counts as one); at most {MAX_DEPTH} are supported: split the query"
             ),
         ));
     }
@@ -140,7 +140,7 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     Ok(parsed)
 }
 
-/// Runs something that recurses into so many levels of algebra or operators, on a stack that holds them and is charged to the
+/// Runs something that recurses into this many levels of algebra or operators, on a stack that holds them and is charged to the
 /// [scope](jindou_model::scope).
 ///
 /// # Errors
@@ -159,7 +159,7 @@ pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Resu
                 .map_err(|e| {
                     Error::limit(
                         Resource::Threads,
-                        format!("no thread for a deep query: {e}"),
+                        format!("cannot start a thread for a deeply nested query: {e}"),
                     )
                 })?
                 .join()

@@ -188,7 +188,7 @@ impl<'a> Measure<'a> {
         d.default.iter().chain(named).for_each(|n| self.iri(n));
     }
 
-    /// A list of so many.
+    /// A list of this many.
     fn list<T>(&mut self, n: usize) {
         if n > 0 {
             // Lists double while they grow: a third of one is room.
@@ -196,7 +196,7 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// A node behind a box.
+    /// A node after a box.
     fn node<T>(&mut self) {
         self.size.bytes += size_of::<T>() as u64 + PIECE;
     }

@@ -441,7 +441,7 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     }
 }
 
-/// Slots of rows that are remembered to hold nodes. To forget some is no fault: whoever reads them then looks for itself.
+/// Slots of rows that are remembered to hold nodes. To forget some is not a fault: whoever reads them then looks for itself.
 const MOST_NODES: usize = 64;
 
 /// Each once: the inner part of an `Apply` repeats what its outer row knows.

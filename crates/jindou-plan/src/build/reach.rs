@@ -264,7 +264,7 @@ impl Builder<'_> {
                 }
             }
             if order.len() > LONGEST || skipped > 0.0 && at >= 8 {
-                // It grows on, nobody knows how far.
+                // It grows further, and how far is unknown.
                 let found = seen.len() as f64 + skipped;
                 return (found * most.max(1.0))
                     .sqrt()

@@ -4,7 +4,7 @@ use super::built::add_nodes;
 use super::*;
 use crate::joins;
 
-/// Nodes that may be looked at again in a query, to plan them another way: any that people write, and so many times a query's own.
+/// Nodes that may be looked at again in a query, to plan them another way: any that people write, and this many times a query's own.
 const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
@@ -14,7 +14,7 @@ impl Builder<'_> {
         std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
     }
 
-    /// True while a part of so many nodes may be planned another way than by itself. Each level of a deep query has another way for
+    /// True while a part of this many nodes may be planned another way than by itself. Each level of a deep query has another way for
     /// all that is below it, of which each has others in turn.
     pub(crate) fn may_try(&self, nodes: usize) -> bool {
         let left = self.tries.get().checked_sub(nodes);
@@ -363,7 +363,7 @@ pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bo
     }
 }
 
-/// True if a path of length zero leads from a term that is no node of the graph, where so many of its ends are constants: the
+/// True if a path of length zero leads from a term that is not a node of the graph, where this many of its ends are constants: the
 /// variables between the parts of a sequence, and ends that are none, are nodes only (SPARQL 1.1 §18.4).
 pub(super) fn keeps_any(path: &PropertyPathExpression, constants: usize) -> bool {
     use PropertyPathExpression as P;

@@ -17,7 +17,7 @@ impl Built {
     /// Takes the operators out, if they are much to copy: then the shell can be copied as often as there are ways to try, and the
     /// way that is taken gets them back by [`Self::refilled`]. `number` tells shells in one tree apart.
     pub(crate) fn hollowed(&mut self, number: Slot) -> Taken {
-        // No plan has so many variables.
+        // No plan has this many variables.
         let shell = Slot::MAX - number;
         let op = is_large(&self.op).then(|| {
             let values = operator::Values {

@@ -146,7 +146,7 @@ impl Node {
         }
     }
 
-    /// An operator over one input, of which it makes so many rows, at this cost each.
+    /// An operator over one input, of which it makes this many rows, at this cost each.
     pub(crate) fn over(input: Self, text: String, rows: impl Fn(f64) -> f64, each: f64) -> Self {
         Self {
             rows: rows(input.rows),

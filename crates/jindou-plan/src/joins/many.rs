@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Filters that may connect parts which share no slot, of which so many are looked at.
+/// Filters that may connect parts which share no slot, of which this many are looked at.
 const LINKS: usize = 64;
 
 /// Filters that compare parts, and the slots that parts may bind.

@@ -2,7 +2,7 @@
 //!
 //! A condition over a UNION holds in each branch, and one over a join in each part that binds its slots. Testing it there is
 //! better than above as long as it is not repeated too often: a thousand conditions in a thousand branches are a million. So
-//! each walk may repeat only so much ([`MOST_REPEATED`]), and what would be more stays where it is.
+//! each walk may repeat only this much ([`MOST_REPEATED`]), and what would be more stays where it is.
 
 use super::{Kind, Node};
 use crate::expression::{Expr, weight};
@@ -111,7 +111,7 @@ impl Sinking {
 struct Room(usize);
 
 impl Room {
-    /// Takes `each` for so many places besides the first, if there is room for it.
+    /// Takes `each` for this many places besides the first, if there is room for it.
     fn take(&mut self, places: usize, each: usize) -> bool {
         let more = places.saturating_sub(1).saturating_mul(each);
         let fits = more <= self.0;
@@ -269,7 +269,7 @@ impl Node {
     }
 }
 
-/// Takes out the conditions that are too much to be repeated in so many branches, and counts the others.
+/// Takes out the conditions that are too much to be repeated in this many branches, and counts the others.
 fn split_heavy(set: &mut Sinking, branches: usize, room: &mut Room) -> Vec<Arc<Expr>> {
     let mut out = vec![];
     for place in &mut set.list {

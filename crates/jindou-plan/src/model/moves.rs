@@ -67,7 +67,7 @@ pub(super) struct Facts {
 }
 
 impl State {
-    /// Before any move, with so many rows to go on from.
+    /// Before any move, with this many rows to go on from.
     pub(crate) fn of(rows: f64) -> Self {
         Self {
             bound: 0,

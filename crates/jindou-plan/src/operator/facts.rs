@@ -76,7 +76,7 @@ pub(crate) trait Facts {
         vec![]
     }
 
-    /// Drops what nobody reads, given the slots that are read above: tells each input what is read of it. Returns the outer
+    /// Drops what nothing reads, given the slots that are read above: tells each input what is read of it. Returns the outer
     /// slots that it and its inputs read.
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet;
 
@@ -154,7 +154,7 @@ pub(crate) trait Facts {
     fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node;
 }
 
-/// Drops what nobody reads of an operator of whose rows `wanted` is read. Returns the outer slots that it reads.
+/// Drops what nothing reads of an operator of whose rows `wanted` is read. Returns the outer slots that it reads.
 pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
     if scope::is_over() {
         return SlotSet::default();

@@ -50,7 +50,7 @@ impl Prepared {
     /// Of a query and its parameters' names, without `?` and `$`.
     ///
     /// # Errors
-    /// [`Error::Query`] for a name that is no variable's or comes twice, a parameter that the query does not have, or one that
+    /// [`Error::Query`] for a name that is not a variable or occurs twice, a parameter that the query does not have, or one that
     /// the query gives a value itself (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than [`MAX_PARAMETERS`].
     pub fn new(query: Query, names: &[impl AsRef<str>]) -> Result<Self> {
         if names.len() > MAX_PARAMETERS {
@@ -67,7 +67,7 @@ impl Prepared {
             let variable = Variable::from(variable);
             if variables.contains(&variable) {
                 return Err(Error::Query(format!(
-                    "the parameter ${name} is named twice"
+                    "the parameter ${name} is listed twice"
                 )));
             }
             variables.push(variable);
@@ -84,7 +84,7 @@ impl Prepared {
         for (name, used) in variables.iter().zip(&uses.of) {
             if !used {
                 return Err(Error::Query(format!(
-                    "the query has no variable ?{} to be its parameter",
+                    "the query has no variable ?{} for this parameter",
                     name.as_str()
                 )));
             }
@@ -108,7 +108,7 @@ impl Prepared {
     pub fn with(&self, values: &[oxrdf::Term]) -> Result<Query> {
         if values.len() != self.names.len() {
             return Err(Error::Query(format!(
-                "the query has {} parameters and was given {} terms",
+                "the query has {} parameters but was given {} terms",
                 self.names.len(),
                 values.len()
             )));

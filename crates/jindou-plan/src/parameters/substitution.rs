@@ -79,7 +79,7 @@ impl Substitution<'_> {
     fn not_given(&self, v: &Variable, by: &str) -> Result<()> {
         if self.values.iter().any(|(name, _)| name == v) {
             return Err(Error::Query(format!(
-                "${} cannot be a parameter: {by} gives it a value",
+                "${} cannot be a parameter: {by} assigns it a value",
                 v.as_str()
             )));
         }

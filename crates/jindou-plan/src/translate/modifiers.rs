@@ -154,7 +154,7 @@ impl Translator {
                         ),
                         SetFunction::Custom(f) => {
                             let fault = format!(
-                                "the aggregate {f}: no aggregate has this name; SPARQL's are COUNT, SUM, AVG, MIN, MAX, SAMPLE and GROUP_CONCAT"
+                                "unknown aggregate {f}; SPARQL's are COUNT, SUM, AVG, MIN, MAX, SAMPLE and GROUP_CONCAT"
                             );
                             self.fault = Some(fault.clone());
                             return Err(fault);

@@ -103,7 +103,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     parts.into_iter().reduce(join)
 }
 
-/// Two patterns that only a blank node connects which is nowhere else: their places, the second behind the first, and at which of
+/// Two patterns that only a blank node connects which is nowhere else: their places, the second after the first, and at which of
 /// their ends it is.
 #[allow(clippy::type_complexity, reason = "two places")]
 fn pair(legs: &[Leg], triples: &[TriplePattern]) -> Option<((usize, usize), (usize, usize))> {
@@ -221,7 +221,7 @@ impl Translator {
 
     /// A sequence whose solutions may be given once each, as one search instead of one from each node between its parts: from its
     /// first part with `?`, `*` or `+` to the last; and from where it starts or to where it ends, if that is a constant and
-    /// the search would else begin anew at many nodes. `None` if nothing is gained.
+    /// the search would else begin again at many nodes. `None` if nothing is gained.
     fn sequence(
         &mut self,
         s: &End,

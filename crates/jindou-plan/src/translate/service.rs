@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Longest query that is sent to another endpoint, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The variable of a SERVICE that asks whom the rows beside it name.
+/// The variable of a SERVICE that asks whom the rows alongside it name.
 pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
     match p {
         GraphPattern::Service {
@@ -20,7 +20,7 @@ pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
 
 pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
     format!(
-        "SERVICE {v} where nothing beside it in its group binds {v}; bind it there, with VALUES, BIND or a pattern"
+        "SERVICE {v} where nothing else in its group binds {v}; bind it there, with VALUES, BIND or a pattern"
     )
 }
 
@@ -53,7 +53,7 @@ impl Translator {
         // Written out, a term stands there as often as it is used.
         let len = text_len(&query, MAX_TEXT).ok_or_else(|| {
             format!(
-                "a SERVICE whose query has more than {} MiB when its names are written out; ask in parts",
+                "a SERVICE whose query has more than {} MiB once its names are expanded; split the query",
                 MAX_TEXT >> 20
             )
         })?;
@@ -82,12 +82,12 @@ impl Translator {
             silent,
         } = service
         else {
-            return Err("a part that is no SERVICE asks for rows".into());
+            return Err("a part that is not a SERVICE asks for rows".into());
         };
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
             return if *silent {
-                // It asks nobody: a failure, and SILENT makes one solution without bindings of it.
+                // It asks no one: a failure, and SILENT makes one solution without bindings of it.
                 Ok(rows)
             } else {
                 Err(unbound_endpoint(v))

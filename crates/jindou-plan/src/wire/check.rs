@@ -27,7 +27,7 @@ pub struct Unsendable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// [`Condition::General`].
-    #[error("it has a condition that only an expression computes")]
+    #[error("it has a condition that only an expression can compute")]
     Expression,
     /// More than [`MAX_DEPTH`].
     #[error("its conditions nest more than {MAX_DEPTH} levels deep")]
@@ -42,19 +42,19 @@ pub enum Flaw {
     #[error("its intervals of ids are not ascending, disjoint and of stored terms")]
     Intervals,
     /// Not ascending; 0 or no graph of the store where a named one is meant; a variable's where there are no rows yet.
-    #[error("its graphs are not ascending, or not of the kind that belongs there")]
+    #[error("its graphs are not ascending, or of the wrong kind")]
     Graphs,
     /// A start without values, or without a slot for them.
-    #[error("its source does not go with what it binds")]
+    #[error("its source does not match its bindings")]
     Source,
     /// Without lists, or several of which one binds graphs.
     #[error("it has no list, or binds graphs from one list of several")]
     Lists,
     /// A slot bound twice, or bound and read, or one of the engine's own bound.
-    #[error("it binds a slot twice, one that it reads, or one from {FIRST_HIDDEN} on")]
+    #[error("it binds a slot twice, a slot that it reads, or a slot from {FIRST_HIDDEN} on")]
     Slots,
     /// Below 0, or not a number.
-    #[error("its estimated rows or cost are no number from 0 on")]
+    #[error("its estimated rows or cost are not a number of at least 0")]
     Estimate,
     /// A list with 2^32 members.
     #[error("it has a list of more than {} members", u32::MAX)]

@@ -12,12 +12,12 @@ use jindou_syntax::algebra::Canonical;
 /// A tag that no reader takes.
 const NEVER: u8 = u8::MAX;
 
-/// Appends steps that were checked: their lists have fewer than 2^32 members, and their conditions are no expressions.
+/// Appends steps that were checked: their lists have fewer than 2^32 members, and their conditions are not expressions.
 pub(super) fn put(steps: &[Step], out: &mut Vec<u8>) {
     put_list(steps, out);
 }
 
-/// All steps, and nothing behind them.
+/// All steps, and nothing after them.
 pub(super) fn take(bytes: &[u8]) -> Option<Vec<Step>> {
     let mut r = Reader {
         bytes,
@@ -45,7 +45,7 @@ trait Wire: Sized {
 
     fn take(r: &mut Reader<'_>) -> Option<Self>;
 
-    /// Whether so many more may be read: asked before there is memory for them. Only lists of conditions are in lists of their own kind,
+    /// Whether this many more may be read: asked before there is memory for them. Only lists of conditions are in lists of their own kind,
     /// which could each claim all the bytes that are left.
     fn may_have(members: usize, r: &mut Reader<'_>) -> bool {
         members <= r.bytes.len() / Self::LEAST

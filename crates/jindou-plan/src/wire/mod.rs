@@ -18,7 +18,7 @@ use crate::Step;
 pub const MAX_DEPTH: usize = 72;
 
 /// Conditions of all steps of a message together, those inside others included. For each the engine holds some bytes for each row of a
-/// batch, which it charges to nobody.
+/// batch, which it charges to no one.
 pub const MAX_CONDITIONS: usize = 4096;
 
 /// Appends steps.

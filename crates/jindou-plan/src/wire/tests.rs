@@ -601,7 +601,7 @@ fn expressions_stay() {
     };
     assert_eq!(
         unsendable.to_string(),
-        "step 3, counted from 0, cannot be sent to another server: it has a condition that only an expression computes; \
+        "step 3, counted from 0, cannot be sent to another server: it has a condition that only an expression can compute; \
          run it on the server that planned it"
     );
 }

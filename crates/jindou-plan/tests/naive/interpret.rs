@@ -264,7 +264,7 @@ impl Data<'_> {
             Operand::Const(c) => c,
             Operand::Slot(s) => match &row[&s] {
                 Value::Id(v) => *v,
-                Value::Number(n) => panic!("{n} is no id"),
+                Value::Number(n) => panic!("{n} is not an id"),
             },
         }
     }

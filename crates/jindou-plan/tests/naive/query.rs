@@ -469,7 +469,7 @@ impl Filter {
             Self::Compare(v, op, n) => {
                 let t = get(v)?;
                 let Ok(x) = t.parse::<i64>() else {
-                    // An IRI is no number: not equal, and not comparable.
+                    // An IRI is not a number: not equal, and not comparable.
                     return match *op {
                         "=" => Some(false),
                         "!=" => Some(true),

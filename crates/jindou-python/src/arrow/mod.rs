@@ -64,13 +64,13 @@ impl How {
                 ntriples: true,
             }),
             other => Err(PyValueError::new_err(format!(
-                "syntax='{other}': it is \"plain\" or \"ntriples\""
+                "syntax='{other}': write \"plain\" or \"ntriples\""
             ))),
         }
     }
 }
 
-/// Text of terms, one behind the other, and what they are.
+/// Text of terms, one after the other, and what they are.
 #[derive(Default)]
 struct Texts {
     text: Vec<u8>,
@@ -82,7 +82,7 @@ struct Texts {
 
 impl Texts {
     fn push(&mut self, canonical: &[u8], how: How) -> Result<()> {
-        let damaged = || Error::Store("a term of the store cannot be read: it is damaged".into());
+        let damaged = || Error::Store("the store is damaged: a term cannot be read".into());
         let &tag = canonical.first().ok_or_else(damaged)?;
         if how.ntriples {
             let term = decode_term(canonical).ok_or_else(damaged)?;
@@ -164,7 +164,7 @@ pub fn of_rows(
     batch(variables.iter().map(String::as_str), columns, rows)
 }
 
-/// The table of columns of terms that are no cursor's.
+/// The table of columns of terms that do not come from a cursor.
 ///
 /// # Errors
 /// As [`of_rows`].
@@ -294,7 +294,7 @@ fn array(texts: Texts, how: How, places: &Places) -> Result<ArrayRef> {
     if i32::try_from(texts.len()).is_err() {
         return Err(Error::limit(
             Resource::Numbers,
-            "a column has more than 2147483647 distinct terms, which is what a dictionary of Arrow holds",
+            "a column has more than 2147483647 distinct terms, the maximum of an Arrow dictionary",
         ));
     }
     let (texts, keys) = match merged(&texts) {

@@ -62,7 +62,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
     for line in headers.get_all(CONTENT_ENCODING) {
         let line = line
             .to_str()
-            .map_err(|_| Problem::content_coding("the Content-Encoding cannot be read"))?;
+            .map_err(|_| Problem::content_coding("the Content-Encoding header is malformed"))?;
         for name in line.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             all.push(match &*name.to_ascii_lowercase() {
                 "identity" => continue,
@@ -72,7 +72,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
                 "zstd" => Content::Zstd,
                 _ => {
                     return Err(Problem::content_coding(format!(
-                        "the Content-Encoding {name} is not read here; there are {READ}, and several of them after each other"
+                        "unsupported Content-Encoding {name}; supported are {READ}, also several in sequence"
                     )));
                 }
             });
@@ -80,7 +80,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
     }
     if all.len() > MOST {
         return Err(Problem::content_coding(format!(
-            "the body has {} content codings; at most {MOST} are read",
+            "the body has {} content codings; at most {MOST} are supported",
             all.len()
         )));
     }
@@ -125,7 +125,7 @@ pub(crate) fn broken(error: &axum::Error) -> Problem {
             None => cause = error.source(),
         }
     }
-    Problem::bad_request(format!("the request's body broke off: {error}"))
+    Problem::bad_request(format!("the request's body was cut off: {error}"))
 }
 
 struct Undone {

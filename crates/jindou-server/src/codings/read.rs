@@ -148,7 +148,7 @@ trait Decode {
     fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<Step>;
 }
 
-/// Reads one stream to its end, and refuses what is behind it.
+/// Reads one stream to its end, and refuses what is after it.
 struct Stepwise<R, D> {
     source: R,
     decoder: D,
@@ -175,7 +175,9 @@ impl<R: BufRead, D: Decode> Read for Stepwise<R, D> {
             match (self.ended, text.is_empty()) {
                 (true, true) => return Ok(0),
                 (true, false) => {
-                    return Err(invalid("more follows the end of the compressed text"));
+                    return Err(invalid(
+                        "there is data after the end of the compressed text",
+                    ));
                 }
                 (false, true) => {
                     // What it still holds has to come out before the end is missed.

@@ -21,7 +21,7 @@ fn encoded(coding: Content, text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Stored meta-blocks of RFC 7932, section 9.2, behind a window of 2^16: a stream that needs no encoder.
+/// Stored meta-blocks of RFC 7932, section 9.2, after a window of 2^16: a stream that needs no encoder.
 fn brotli(text: &[u8]) -> Vec<u8> {
     // Bits go from the least significant on: WBITS 16 is a bit of zero.
     let mut out = vec![];

@@ -1,11 +1,11 @@
-//! `/admin/queries`: the queries that run, and a way to end them. Who has a token for reading sees those of this token only.
+//! `/admin/queries`: the queries that run, and a way to end them. A client with a read token sees the queries of that token only.
 
 use super::input::Parameters;
 use super::{answered, reading, text};
 use crate::live::{Cause, LiveQuery};
 use crate::problem::Problem;
 use crate::run::{Connection, so_far};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -38,7 +38,7 @@ fn page(value: &Value) -> Response<Body> {
 }
 
 pub(super) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     method: Method,
     uri: Uri,
@@ -58,7 +58,7 @@ pub(super) async fn list(
 }
 
 pub(super) async fn one(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     Path(id): Path<String>,
     method: Method,
@@ -70,10 +70,10 @@ pub(super) async fn one(
         None => Err(Problem::new(
             StatusCode::NOT_FOUND,
             "no-query",
-            format!("there is no query {id}; it may have ended"),
+            format!("no query {id}; it may have ended"),
         )),
         Some(q) if method == Method::DELETE => {
-            tracing::info!(id = q.id, "query cancelled at the admin route");
+            tracing::info!(id = q.id, "query cancelled at /admin/queries");
             q.cancel(Cause::Admin);
             let mut response = page(&document(&q));
             *response.status_mut() = StatusCode::ACCEPTED;

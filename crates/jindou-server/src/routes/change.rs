@@ -6,7 +6,7 @@ use super::multipart::{self, Part, Parts};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::{Update, refusal};
 use axum::body::Body;
 use axum::extract::Request;
@@ -27,7 +27,7 @@ type Documents = Vec<(Vec<u8>, Format, Option<String>)>;
 /// Changes a graph; without one (POST to the store itself) the body's statements make a new one, or, in a format of
 /// datasets, go where they say. `base` is the address of the request, under which relative IRIs stand.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     parameters: &Parameters,
     graph: Option<GraphName>,
@@ -59,7 +59,7 @@ pub(super) async fn answer(
         let (media, charset) = declared.unwrap_or_default();
         if media != "application/sparql-update" {
             return Err(Problem::media_type(
-                "a graph is patched by application/sparql-update",
+                "PATCH needs a body of application/sparql-update",
             ));
         }
         in_utf8(charset.as_deref())?;
@@ -119,9 +119,7 @@ pub(super) async fn answer(
 }
 
 fn nameless() -> Problem {
-    Problem::bad_request(
-        "say which graph: 'default', 'graph=IRI', or its own address below /store/",
-    )
+    Problem::bad_request("name the graph: 'default', 'graph=IRI', or its own address below /store/")
 }
 
 fn missing(graph: &GraphName) -> Problem {
@@ -132,7 +130,7 @@ fn missing(graph: &GraphName) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "no-graph",
-        format!("there is no graph {name}"),
+        format!("no graph {name}"),
     )
 }
 
@@ -172,7 +170,7 @@ impl Reading {
     ) -> Result<Self, Problem> {
         let Some((media, charset)) = declared else {
             return Err(Problem::media_type(
-                "say in Content-Type which RDF this is, such as text/turtle",
+                "name the RDF format in Content-Type, for example text/turtle",
             ));
         };
         if media == "multipart/form-data" {
@@ -201,7 +199,7 @@ impl Reading {
             Self::Multipart(boundary) => boundary,
         };
         let body = update.body(body, headers).await?;
-        // Long bodies are taken apart where that keeps nobody waiting.
+        // Long bodies are taken apart where that keeps no one waiting.
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
             for part in Parts::of(&body, boundary)? {
@@ -213,7 +211,7 @@ impl Reading {
                         StatusCode::BAD_REQUEST,
                         "query-limit",
                         format!(
-                            "the body has more than {MOST_DOCUMENTS} parts, the most that are read; send several requests, or longer documents"
+                            "the body has more than the {MOST_DOCUMENTS} parts allowed; send several requests, or longer documents"
                         ),
                     ));
                 }
@@ -236,7 +234,9 @@ impl Reading {
                 None => format(media),
             },
             None => by_name.ok_or_else(|| {
-                Problem::media_type("a part says no Content-Type and has no file name that does")
+                Problem::media_type(
+                    "a part has no Content-Type and no file name that tells the format",
+                )
             }),
         }
     }
@@ -254,7 +254,7 @@ fn charset_of(format: Format, charset: Option<String>) -> Result<Option<String>,
 fn format(media: &str) -> Result<Format, Problem> {
     Format::from_media_type(media).ok_or_else(|| {
         Problem::media_type(format!(
-            "{media} is no RDF that is read here; there are text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/n-quads and application/trig"
+            "{media} is not a supported RDF format; supported are text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/n-quads and application/trig"
         ))
     })
 }

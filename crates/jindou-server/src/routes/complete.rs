@@ -3,11 +3,11 @@
 use super::input::{Parameters, body, media_type};
 use super::{answered, text};
 use crate::admission::{Admitted, Asked};
-use crate::live::State as QueryState;
+use crate::live::QueryState;
 use crate::piece;
 use crate::problem::Problem;
 use crate::run::{Connection, Failure};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -31,7 +31,7 @@ const MEMORY: u64 = 64 << 20;
 const ITEMS: [usize; 2] = [50, 500];
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -41,7 +41,7 @@ pub(super) async fn handle(
 }
 
 async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -53,7 +53,7 @@ async fn answer(
             let media = media_type(&parts.headers)?;
             if media.as_deref() != Some("application/x-www-form-urlencoded") {
                 return Err(Problem::media_type(
-                    "the text comes as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
+                    "send the text as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
                 ));
             }
             // Three characters of a form for each byte of the text at most.

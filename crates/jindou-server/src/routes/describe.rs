@@ -7,7 +7,7 @@ use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
 use crate::run::{Connection, Failure};
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use http::{Response, StatusCode};
 use jindou::{Error, ResultFormat, Summary};
@@ -24,7 +24,7 @@ const FORMATS: &str = "http://www.w3.org/ns/formats/";
 const LISTED: usize = 1000;
 
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: &http::request::Parts,
 ) -> Result<Response<Body>, Problem> {
@@ -33,7 +33,7 @@ pub(super) async fn answer(
         .or_else(|| negotiate::accept(&request.headers, &TABLES).map(|_| GRAPHS[0]))
         .ok_or_else(|| Problem::not_acceptable(&GRAPHS))?;
     let ResultFormat::Rdf(format) = format else {
-        return Err(internal("a description in a result format"));
+        return Err(internal("a service description in a result format"));
     };
     let endpoint = address(shared, &request.headers, request.uri.path())
         .or_else(|| NamedNode::new("http://localhost/query").ok())

@@ -45,18 +45,18 @@ pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Resul
             return Err(Problem::new(
                 StatusCode::BAD_REQUEST,
                 "query-limit",
-                format!("the request has more than {MOST} parameters, the most that are read"),
+                format!("the request has more than the {MOST} parameters allowed"),
             ));
         }
         let name = String::from_utf8(unescaped(name)).map_err(|e| {
             let shown = String::from_utf8_lossy(e.as_bytes()).into_owned();
             Problem::bad_request(format!(
-                "the name of the parameter '{shown}' is not UTF-8; encode requests as UTF-8 before they are percent-encoded"
+                "the name of the parameter '{shown}' is not UTF-8; encode requests as UTF-8 before percent-encoding them"
             ))
         })?;
         let value = String::from_utf8(unescaped(value)).map_err(|e| {
             Problem::bad_request(format!(
-                "the parameter '{name}' is not UTF-8 from byte {} of its decoded value on; encode requests as UTF-8 before they are percent-encoded",
+                "the parameter '{name}' is not UTF-8 from byte {} of its decoded value on; encode requests as UTF-8 before percent-encoding them",
                 e.utf8_error().valid_up_to()
             ))
         })?;

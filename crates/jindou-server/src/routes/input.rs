@@ -4,7 +4,7 @@ use super::form;
 use crate::codings;
 use crate::negotiate;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, StatusCode, Uri};
@@ -64,7 +64,7 @@ impl Parameters {
         match found.len() {
             0 | 1 => Ok(found.pop()),
             n => Err(Problem::bad_request(format!(
-                "the parameter '{name}' is given {n} times; once is allowed"
+                "the parameter '{name}' is given {n} times; only once is allowed"
             ))),
         }
     }
@@ -113,7 +113,7 @@ impl Parameters {
     pub(super) fn tag(&self) -> Result<Option<String>, Problem> {
         match self.one("tag")? {
             Some(tag) if tag.len() > LONGEST_TAG => Err(Problem::bad_request(format!(
-                "the parameter 'tag' is {} bytes long; at most {LONGEST_TAG} are kept",
+                "the parameter 'tag' is {} bytes long; at most {LONGEST_TAG} are allowed",
                 tag.len()
             ))),
             tag => Ok(tag),
@@ -136,7 +136,7 @@ impl Parameters {
                 StatusCode::NOT_ACCEPTABLE,
                 "not-acceptable",
                 format!(
-                    "{name}={value} names no format; there are json, xml, csv, tsv, for graphs ttl, nt, rdf, jsonld, nq, trig as well, and their media types"
+                    "{name}={value} is not a format; use json, xml, csv or tsv, for graphs also ttl, nt, rdf, jsonld, nq or trig, or a media type of one of them"
                 ),
             )),
         }
@@ -148,14 +148,14 @@ impl Parameters {
             None | Some("false" | "0") => Ok(false),
             Some("" | "true" | "1") => Ok(true),
             Some(other) => Err(Problem::bad_request(format!(
-                "{name}={other} is neither true nor false"
+                "{name}={other} must be true or false"
             ))),
         }
     }
 }
 
 /// The address that the client used for this path, as an IRI.
-pub(super) fn address(shared: &Shared, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
+pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Option<NamedNode> {
     let scheme = if shared.options.tls.is_some() {
         "https"
     } else {
@@ -188,7 +188,7 @@ pub(super) fn media_and_charset(
         return Ok(None);
     };
     let Ok(value) = value.to_str() else {
-        return Err(Problem::media_type("the Content-Type cannot be read"));
+        return Err(Problem::media_type("the Content-Type header is malformed"));
     };
     let media = value.split(';').next().unwrap_or_default();
     let media = media.trim().to_ascii_lowercase();
@@ -202,7 +202,7 @@ pub(super) fn media_and_charset(
 pub(super) fn in_utf8(charset: Option<&str>) -> Result<(), Problem> {
     match charset {
         Some(other) if !other.eq_ignore_ascii_case("utf-8") => Err(Problem::media_type(format!(
-            "the body is in {other}; only UTF-8 is read, but for RDF/XML"
+            "the body is in {other}; only UTF-8 is supported, except for RDF/XML"
         ))),
         _ => Ok(()),
     }
@@ -224,7 +224,7 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "slow-request",
-            "the request's body did not come in time",
+            "the request's body did not arrive in time",
         )),
     }
 }

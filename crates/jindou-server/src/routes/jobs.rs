@@ -4,7 +4,7 @@ use super::input::Parameters;
 use super::{answered, text};
 use crate::jobs::{self, Job};
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::refusal;
 use axum::body::Body;
 use axum::extract::State;
@@ -21,7 +21,7 @@ fn page(value: &Value, status: StatusCode) -> Response<Body> {
 
 /// Answers a request about the job of this name; `begin` begins it.
 fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     name: &'static str,
     method: &Method,
     begin: impl FnOnce() -> Result<(), Problem>,
@@ -42,7 +42,7 @@ fn answer(
                 Err(Problem::new(
                     StatusCode::NOT_FOUND,
                     "no-job",
-                    format!("no {name} is under way; it may have ended"),
+                    format!("no {name} is in progress; it may have ended"),
                 ))
             }
         }
@@ -51,27 +51,27 @@ fn answer(
 }
 
 /// Memory that the request asks for with `memory=BYTES`: as much as a query's without it, and no more than all queries'.
-fn memory(shared: &Shared, uri: &Uri) -> Result<u64, Problem> {
+fn memory(shared: &AppState, uri: &Uri) -> Result<u64, Problem> {
     let most = shared.options.memory;
-    let asked = match Parameters::of_url(uri)?.one("memory")? {
-        Some(n) => Some(
-            n.parse::<u64>()
-                .map_err(|_| Problem::bad_request(format!("memory={n} is no number of bytes")))?,
-        ),
-        None => None,
-    };
+    let asked =
+        match Parameters::of_url(uri)?.one("memory")? {
+            Some(n) => Some(n.parse::<u64>().map_err(|_| {
+                Problem::bad_request(format!("memory={n} is not a number of bytes"))
+            })?),
+            None => None,
+        };
     Ok(asked.unwrap_or(shared.options.query_memory).min(most))
 }
 
 pub(super) async fn recluster(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response<Body> {
     let begin = || -> Result<(), Problem> {
         let memory = memory(&shared, &uri)?;
-        let work = move |shared: &Shared, job: &Job| {
+        let work = move |shared: &AppState, job: &Job| {
             // Queries do not get what this holds.
             let budget = shared.memory.part(memory);
             budget.charge(memory)?;
@@ -96,7 +96,7 @@ pub(super) async fn recluster(
 }
 
 pub(super) async fn backup(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
@@ -104,12 +104,12 @@ pub(super) async fn backup(
         let problem = Problem::new(
             StatusCode::NOT_FOUND,
             "no-backups",
-            "this server was started without a place for backups (--backup-to)",
+            "this server was started without a backup folder (--backup-to)",
         );
         return problem.response(&headers);
     };
     let begin = || -> Result<(), Problem> {
-        let work = move |shared: &Shared, job: &Job| {
+        let work = move |shared: &AppState, job: &Job| {
             let r = shared.upkeep.backup(&target, &job.cancel, &job.progress)?;
             Ok(json!({
                 "name": r.info.name, "time": time_text(r.info.time), "snapshot": r.info.snapshot,

@@ -3,7 +3,7 @@
 use super::{answered, text};
 use crate::paths;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::refusal;
 use axum::body::Body;
 use axum::extract::State;
@@ -21,7 +21,7 @@ impl Drop for Watch {
 }
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
@@ -29,7 +29,7 @@ pub(super) async fn handle(
 }
 
 /// GET tells what merges did and wait for, POST merges and answers when it is done.
-async fn answer(shared: &Arc<Shared>, method: &Method) -> Result<Response<Body>, Problem> {
+async fn answer(shared: &Arc<AppState>, method: &Method) -> Result<Response<Body>, Problem> {
     match *method {
         Method::GET | Method::HEAD => Ok(status(shared)),
         Method::POST => merge(shared).await,
@@ -37,7 +37,7 @@ async fn answer(shared: &Arc<Shared>, method: &Method) -> Result<Response<Body>,
     }
 }
 
-fn status(shared: &Shared) -> Response<Body> {
+fn status(shared: &AppState) -> Response<Body> {
     let s = shared.upkeep.merge_status().unwrap_or_default();
     let document = serde_json::json!({
         "running": s.running, "done": s.done, "failed": s.failed, "bytes": s.bytes, "merged": s.merged,
@@ -46,7 +46,7 @@ fn status(shared: &Shared) -> Response<Body> {
     text("application/json", format!("{document:#}\n"))
 }
 
-async fn merge(shared: &Arc<Shared>) -> Result<Response<Body>, Problem> {
+async fn merge(shared: &Arc<AppState>) -> Result<Response<Body>, Problem> {
     if let Some(problem) = refusal(shared) {
         return Err(problem);
     }

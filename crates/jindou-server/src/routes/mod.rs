@@ -20,7 +20,7 @@ use crate::guard;
 use crate::listen::Phase;
 use crate::paths;
 use crate::problem::Problem;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::refusal;
 use axum::Router;
 use axum::body::Body;
@@ -84,7 +84,7 @@ macro_rules! routes {
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
         /// All routes behind the guard.
-        pub(crate) fn router(shared: Arc<Shared>) -> Router {
+        pub(crate) fn router(shared: Arc<AppState>) -> Router {
             Router::new()
                 $(.route($path, any($handler)))*
                 .fallback(nothing)
@@ -145,7 +145,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "there is nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }
@@ -157,7 +157,7 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
 
 /// 200 while requests are answered as they should be: not while the server shuts down, nor while its log takes no updates.
 async fn ready(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
@@ -173,7 +173,7 @@ async fn ready(
             match log {
                 Ok(()) => return Ok(text("application/json", "{\"status\":\"ready\"}\n")),
                 Err(e) => format!(
-                    "queries are answered, but the log cannot be written: {}",
+                    "queries work, but the log cannot be written: {}",
                     paths::told(&e)
                 ),
             }
@@ -188,7 +188,7 @@ async fn ready(
 }
 
 async fn metrics(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {

@@ -32,13 +32,13 @@ fn parameter(value: &str, name: &str) -> Option<String> {
 }
 
 fn bad(what: &str) -> Problem {
-    Problem::bad_request(format!("the body's parts cannot be read: {what}"))
+    Problem::bad_request(format!("the multipart body is malformed: {what}"))
 }
 
 /// The parts of a body, in order, each read when it is asked for.
 pub(super) struct Parts<'b> {
     rest: &'b [u8],
-    /// The boundary as it stands before a part, and the same behind a line's end.
+    /// The boundary as it stands before a part, and the same after a line's end.
     delimiter: Finder<'static>,
     inner: Finder<'static>,
     over: bool,
@@ -52,7 +52,7 @@ impl<'b> Parts<'b> {
         let inner = Finder::new(&format!("\n--{boundary}")).into_owned();
         let at = match delimiter.find(body) {
             Some(at) if at == 0 || body[..at].ends_with(b"\n") => at,
-            _ => return Err(bad("the boundary is not there")),
+            _ => return Err(bad("no boundary found")),
         };
         Ok(Self {
             rest: &body[at + delimiter.needle().len()..],
@@ -65,7 +65,7 @@ impl<'b> Parts<'b> {
     fn part(&mut self) -> Result<Part<'b>, Problem> {
         let find = |text, byte| memchr(byte, text);
         let mut rest = self.rest;
-        let line = find(rest, b'\n').ok_or_else(|| bad("a boundary's line does not end"))?;
+        let line = find(rest, b'\n').ok_or_else(|| bad("a boundary line does not end"))?;
         rest = &rest[line + 1..];
         let mut part = Part {
             file_name: None,
@@ -74,9 +74,9 @@ impl<'b> Parts<'b> {
             content: &[],
         };
         loop {
-            let end = find(rest, b'\n').ok_or_else(|| bad("a part's head does not end"))?;
+            let end = find(rest, b'\n').ok_or_else(|| bad("the headers of a part do not end"))?;
             if end > LONGEST_LINE {
-                return Err(bad("a line of a part's head is too long"));
+                return Err(bad("a header line of a part is too long"));
             }
             let line = String::from_utf8_lossy(&rest[..end]);
             rest = &rest[end + 1..];

@@ -16,10 +16,10 @@ const ICON: &str = include_str!("../page/icon.svg");
 
 /// Scripts, styles and requests of this server alone; no frames around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The script beside the page asks this server, and does nothing else.
+/// The script alongside the page asks this server, and does nothing else.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 
-/// True for a browser's visit: HTML is asked for by its name. (`*/*` is anybody's, and gets data.)
+/// True for a browser's visit: HTML is asked for by its name. (`*/*` is any client's, and gets data.)
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     negotiate::names_type(headers, "text/html")
 }

@@ -9,8 +9,8 @@ use crate::live::shown;
 use crate::piece;
 use crate::problem::Problem;
 use crate::registry::Prepared;
-use crate::run::{self, Binding, Connection, Work};
-use crate::shared::Shared;
+use crate::run::{self, Binding, Connection, QueryTask};
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// POST of a query and its parameters' names.
 pub(super) async fn prepare(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -30,7 +30,7 @@ pub(super) async fn prepare(
 }
 
 async fn prepared(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -68,7 +68,7 @@ async fn prepared(
 
 /// The answer to one prepared query, its values given as `$name=term`.
 pub(super) async fn one(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     Path(id): Path<String>,
     request: Request,
@@ -83,7 +83,7 @@ pub(super) async fn one(
                 let media = media_type(&parts.headers)?;
                 if media.as_deref() != Some("application/x-www-form-urlencoded") {
                     return Err(Problem::media_type(
-                        "values come as application/x-www-form-urlencoded: $name=term",
+                        "send values as application/x-www-form-urlencoded: $name=term",
                     ));
                 }
                 let form = body(content, shared.options.max_request_bytes).await?;
@@ -99,7 +99,7 @@ pub(super) async fn one(
             .map(|name| {
                 let at = values.iter().position(|(n, _)| n == name);
                 at.map(|at| values.swap_remove(at).1).ok_or_else(|| {
-                    Problem::bad_request(format!("there is no value for the parameter ${name}"))
+                    Problem::bad_request(format!("no value for the parameter ${name}"))
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -108,7 +108,7 @@ pub(super) async fn one(
                 "the query has no parameter ${name}"
             )));
         }
-        let work = Work::Bound(Binding {
+        let work = QueryTask::Bound(Binding {
             prepared,
             values: ordered,
         });
@@ -120,7 +120,7 @@ pub(super) async fn one(
 
 /// Many queries in a request.
 pub(super) async fn many(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -135,7 +135,7 @@ pub(super) async fn many(
             Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
             _ => {
                 return Err(Problem::media_type(
-                    "a batch comes as application/x-ndjson or application/json",
+                    "send a batch as application/x-ndjson or application/json",
                 ));
             }
         }
@@ -146,7 +146,7 @@ pub(super) async fn many(
     answered(answer.await, &headers)
 }
 
-fn find(shared: &Shared, id: &str) -> Result<Prepared, Problem> {
+fn find(shared: &AppState, id: &str) -> Result<Prepared, Problem> {
     u64::from_str_radix(id, 16)
         .ok()
         .filter(|_| id.len() == 16)

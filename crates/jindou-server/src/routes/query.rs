@@ -9,8 +9,8 @@ use crate::live::shown;
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{self, Binding, Connection, Valued, Work};
-use crate::shared::Shared;
+use crate::run::{self, Binding, Connection, QueryTask, Valued};
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -19,14 +19,14 @@ use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A longer form is decoded where that keeps nobody waiting.
+/// A longer form is decoded where that keeps no one waiting.
 const LONG_FORM: usize = 64 << 10;
 
 /// Longest time that a query is planned for when only its plan is asked for.
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -36,7 +36,7 @@ pub(super) async fn handle(
 
 /// Answers a query, at whatever address it was sent to. A browser that brings none gets the page.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -72,13 +72,13 @@ pub(super) async fn answer(
         return explained(shared, &connection, &parameters, text, base).await;
     }
     let work = if profile && values.is_empty() {
-        Work::Profile(text)
+        QueryTask::Profile(text)
     } else if profile {
         return Err(Problem::bad_request(
-            "a query with values ($name=term) cannot be profiled; write the terms into its text",
+            "a query with values ($name=term) cannot be profiled; write the terms into the query's text",
         ));
     } else if values.is_empty() {
-        Work::Query(text)
+        QueryTask::Query(text)
     } else {
         let base = address(shared, headers, parts.uri.path());
         let base = base.as_ref().map(NamedNode::as_str);
@@ -88,9 +88,9 @@ pub(super) async fn answer(
     run(shared, &parameters, headers, connection, work, at).await
 }
 
-/// The plan of a query that is not run, as JSON. Editors ask for it while somebody writes: it says whether the text can be read, too.
+/// The plan of a query that is not run, as JSON. Editors ask for it while someone writes: it says whether the text can be read, too.
 async fn explained(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     parameters: &Parameters,
     query: String,
@@ -118,12 +118,12 @@ async fn explained(
 
 /// The query with values for its variables. If it was prepared before, nothing is read again.
 fn bound(
-    shared: &Shared,
+    shared: &AppState,
     has_dataset: bool,
     text: String,
     mut values: Vec<(String, Term)>,
     base: Option<&str>,
-) -> Work {
+) -> QueryTask {
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
@@ -132,8 +132,8 @@ fn bound(
         false => known(&text, base, |text| shared.prepared.find(text, &names).1),
     };
     match found {
-        Some(prepared) => Work::Bound(Binding { prepared, values }),
-        None => Work::Values(Valued {
+        Some(prepared) => QueryTask::Bound(Binding { prepared, values }),
+        None => QueryTask::Values(Valued {
             text,
             names,
             values,
@@ -143,11 +143,11 @@ fn bound(
 
 /// Answers what was asked for at this path as the request's parameters and headers say.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     parameters: &Parameters,
     headers: &HeaderMap,
     connection: Arc<Connection>,
-    work: Work,
+    work: QueryTask,
     at: &str,
 ) -> Result<Response<Body>, Problem> {
     let (tables, graphs) = match parameters.format()? {
@@ -204,7 +204,7 @@ pub(super) async fn posted(
         Some("application/sparql-query") => {
             if parameters.has("query") {
                 return Err(Problem::bad_request(
-                    "there is a query in the URL and another in the body; one is allowed",
+                    "there is a query in the URL and another in the body; send only one",
                 ));
             }
             utf8(body(content, most).await?).map(unmarked)
@@ -213,7 +213,7 @@ pub(super) async fn posted(
             "this is an update: send it to /update or /sparql",
         )),
         other => Err(Problem::media_type(format!(
-            "a query comes as application/x-www-form-urlencoded or application/sparql-query, not as {}",
+            "send a query as application/x-www-form-urlencoded or application/sparql-query, not as {}",
             other.unwrap_or("a body without Content-Type")
         ))),
     }

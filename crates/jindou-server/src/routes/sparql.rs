@@ -5,7 +5,7 @@ use super::input::{body, media_type};
 use super::{answered, form, page, query, text, update};
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Everything in one place.
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -24,7 +24,7 @@ pub(super) async fn handle(
 
 /// The same at `/`, where a request without a query gets the list of routes.
 pub(super) async fn home(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -39,7 +39,7 @@ pub(super) async fn home(
 }
 
 async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -59,7 +59,7 @@ async fn answer(
             let is_update = match (has("query"), has("update")) {
                 (true, true) => {
                     return Err(Problem::bad_request(
-                        "there is a query and an update in one request; one of them is allowed",
+                        "the request has both a query and an update; send only one",
                     ));
                 }
                 (false, false) => {
@@ -77,7 +77,7 @@ async fn answer(
             }
         }
         other => Err(Problem::media_type(format!(
-            "a query comes as application/sparql-query, an update as application/sparql-update, each of them also in a form (application/x-www-form-urlencoded), but not as {}",
+            "send a query as application/sparql-query or an update as application/sparql-update, or either in a form (application/x-www-form-urlencoded), not as {}",
             other.unwrap_or("a body without Content-Type")
         ))),
     }

@@ -5,8 +5,8 @@ use super::input::{Parameters, address};
 use super::{answered, change};
 use crate::negotiate::{self, Coding, DATASETS, GRAPHS};
 use crate::problem::Problem;
-use crate::run::{self, Connection, Work};
-use crate::shared::Shared;
+use crate::run::{self, Connection, QueryTask};
+use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -15,7 +15,7 @@ use jindou::GraphName;
 use std::sync::Arc;
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -24,7 +24,7 @@ pub(super) async fn handle(
 }
 
 async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: Arc<Connection>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -53,7 +53,7 @@ async fn answer(
     let default = parameters.one("default")?.is_some();
     if graph.is_some() && default {
         return Err(Problem::bad_request(
-            "'default' and 'graph' name two graphs; one is allowed",
+            "'default' and 'graph' name two graphs; use only one",
         ));
     }
     if let Some(iri) = &graph {
@@ -65,7 +65,9 @@ async fn answer(
         let base = match &graph {
             Some(iri) => iri.clone(),
             None => address(shared, headers, path)
-                .ok_or_else(|| Problem::bad_request("the request's Host is no host"))?
+                .ok_or_else(|| {
+                    Problem::bad_request("the request's Host header is not a host name")
+                })?
                 .into_string(),
         };
         let graph = match graph {
@@ -102,7 +104,7 @@ async fn answer(
         }
     };
     let request = run::Request {
-        work: Work::Graph(queries, offer),
+        work: QueryTask::Graph(queries, offer),
         timeout: parameters.timeout()?,
         dataset: None,
         union_default,
@@ -118,13 +120,13 @@ async fn answer(
 
 /// 404 for a graph without a triple: the store keeps no empty graphs.
 async fn exists(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Arc<Connection>,
     parameters: &Parameters,
     name: oxrdf::NamedNodeRef<'_>,
 ) -> Result<(), Problem> {
     let request = run::Request {
-        work: Work::Query(format!("ASK {{ GRAPH {name} {{ ?s ?p ?o }} }}")),
+        work: QueryTask::Query(format!("ASK {{ GRAPH {name} {{ ?s ?p ?o }} }}")),
         timeout: parameters.timeout()?,
         dataset: None,
         union_default: None,
@@ -143,7 +145,7 @@ async fn exists(
         Err(Problem::new(
             StatusCode::NOT_FOUND,
             "no-graph",
-            format!("there is no graph {name}"),
+            format!("no graph {name}"),
         ))
     }
 }

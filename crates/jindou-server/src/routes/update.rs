@@ -6,7 +6,7 @@ use crate::base::unmarked;
 use crate::guard;
 use crate::problem::Problem;
 use crate::run::Connection;
-use crate::shared::Shared;
+use crate::shared::AppState;
 use crate::write::Update;
 use axum::Extension;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) async fn handle(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response<Body> {
@@ -27,7 +27,7 @@ pub(super) async fn handle(
 
 /// Runs an update, at whatever address it was sent to.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AppState>,
     connection: &Connection,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
@@ -47,7 +47,7 @@ pub(super) async fn answer(
         }
         other => {
             return Err(Problem::media_type(format!(
-                "an update comes as application/x-www-form-urlencoded or application/sparql-update, not as {}",
+                "send an update as application/x-www-form-urlencoded or application/sparql-update, not as {}",
                 other.unwrap_or("a body without Content-Type")
             )));
         }
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     } else {
         if parameters.has("update") {
             return Err(Problem::bad_request(
-                "there is an update in the URL and another in the body; one is allowed",
+                "there is an update in the URL and another in the body; send only one",
             ));
         }
         utf8(body)?

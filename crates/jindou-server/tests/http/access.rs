@@ -109,9 +109,7 @@ fn failed_attempts_are_counted_and_logged_without_their_token() {
     assert_eq!(count("forbidden"), 1.0);
     let text = log.text();
     assert!(!text.contains("guessed-4711"));
-    let line = text
-        .lines()
-        .find(|l| l.contains("this token is not known here"));
+    let line = text.lines().find(|l| l.contains("unknown token"));
     assert!(line.unwrap().contains("client=\"127.0.0.1:"), "{text}");
 }
 
@@ -190,7 +188,7 @@ fn a_secret_that_others_can_read_is_warned_of() {
     }
     let log = crate::log::captured();
     let _server = serve(thousand(), options);
-    assert!(log.text().contains("can be read by others"));
+    assert!(log.text().contains("can be read by other users"));
 }
 
 #[test]

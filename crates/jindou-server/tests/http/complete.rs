@@ -48,7 +48,7 @@ fn predicates_and_objects_are_offered_with_counts() {
     );
     assert_eq!(first["prefix"]["name"], "foaf");
     assert_eq!(json["items"].as_array().unwrap().len(), 2);
-    // What is behind the cursor counts; positions are bytes.
+    // What is after the cursor counts; positions are bytes.
     let answer = complete(
         &server,
         "# ä\nSELECT * { ?x foaf:n",

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Rows of this are only counted: what it takes is computing.
 const HEAVY: &str = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d FILTER(STRLEN(CONCAT(?b, ?d)) > 5) }";
 
-/// The same store opened with a runtime of so many places.
+/// The same store opened with a runtime of this many places.
 fn with_places(store: &Store, places: usize) -> Database {
     let options = OpenOptions::default().with_runtime(Runtime::builder().threads(places).build());
     Database::open_with(store.folder().join("store"), &options).expect("a store")
@@ -67,7 +67,7 @@ fn readers_that_stop_reading_hold_no_place() {
     until("all places are free", || workers.load() == (0, 0));
 }
 
-/// A store of subjects with every one of so many predicates.
+/// A store of subjects with every one of this many predicates.
 fn star(predicates: usize) -> Store {
     let mut text = String::new();
     for s in 0..20 {
@@ -87,7 +87,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Large queries that are never in the cache, some of them short enough to be tried where they are read, beside small ones.
+/// Large queries that are never in the cache, some of them short enough to be tried where they are read, alongside small ones.
 #[test]
 fn planning_keeps_no_small_query_waiting() {
     let star = star(300);

@@ -125,7 +125,7 @@ fn updates_at_the_common_address_need_the_same_rights() {
         send(&server, "POST", "/sparql", &[UPDATE, writing], "CLEAR ALL").status,
         200
     );
-    // A server that nobody may write to, and pages elsewhere.
+    // A server that no one may write to, and pages elsewhere.
     let closed = serve(&data, options());
     assert_eq!(
         send(&closed, "POST", "/sparql", &[UPDATE], "CLEAR ALL").status,
@@ -322,9 +322,9 @@ fn a_parameter_names_the_format() {
     );
     // What cannot be said in a format is refused in words.
     for (query, parameter, word) in [
-        ("ASK {}", "format=ttl", "ASK with true or false"),
-        (select, "format=ttl", "SELECT answers with rows"),
-        (select, "format=pdf", "names no format"),
+        ("ASK {}", "format=ttl", "ASK true or false"),
+        (select, "format=ttl", "SELECT returns rows"),
+        (select, "format=pdf", "is not a format"),
     ] {
         let answer = with(query, parameter, "*/*");
         assert_eq!((answer.status, &*answer.problem()), (406, "not-acceptable"));
@@ -375,7 +375,7 @@ fn browsers_get_a_page() {
             .header("content-type")
             .starts_with("text/css")
     );
-    // The script beside it may ask this server and nothing else, and knows no way to make markup either.
+    // The script alongside it may ask this server and nothing else, and knows no way to make markup either.
     let worker = get(&server, "/worker.js", &[]);
     assert!(worker.header("content-type").starts_with("text/javascript"));
     assert_eq!(

@@ -409,7 +409,7 @@ fn requests_for_an_hour() {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).ok().map_or(otherwise, |v| {
             v.parse()
-                .unwrap_or_else(|_| panic!("{name}={v} is no number"))
+                .unwrap_or_else(|_| panic!("{name}={v} is not a number"))
         })
     };
     fuzz(

@@ -148,7 +148,7 @@ fn a_head_that_never_ends_or_never_comes() {
     let huge = "x".repeat(200 << 10);
     let answer = request(server.address(), "GET", "/health", &[("x", &huge)], b"");
     assert_eq!(answer.status, 431);
-    // A body that is announced and does not come, from somebody who leaves.
+    // A body that is announced and does not come, from someone who leaves.
     let mut stream = connect(server.address());
     let head = b"POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\ncontent-length: 100\r\n\r\nASK";
     std::io::Write::write_all(&mut stream, head).unwrap();

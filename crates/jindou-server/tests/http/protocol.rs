@@ -388,7 +388,7 @@ fn bad_requests_are_refused() {
     // An encoding that is right in name only.
     let latin = request(to, "POST", "/query", &[DIRECT], b"ASK { ?s ?p \"\xe9\" }");
     assert_eq!(latin.status, 400);
-    // A good update is refused too where nobody was allowed to write.
+    // A good update is refused too where no one was allowed to write.
     let (_data, server) = data_server();
     let to = server.address();
     let update = request(to, "POST", "/update", &[FORM], b"update=CLEAR%20NAMED");

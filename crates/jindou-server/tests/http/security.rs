@@ -134,7 +134,7 @@ fn pages_read_answers_as_their_origin_allows() {
             .header("access-control-allow-headers")
             .contains("authorization")
     );
-    // Nobody's page may cancel queries.
+    // No one's page may cancel queries.
     let admin = request(
         tokens.address(),
         "OPTIONS",

@@ -48,7 +48,7 @@ fn rows_of_another_server_are_joined() {
     ];
     let query = format!("SELECT ?s ?o ?n {{ ?s <http://e/p> ?o SERVICE {endpoint} {inner} }}");
     assert_eq!(rows(&tsv(&near, &query)), joined);
-    // Whom to ask stands in the rows, before or behind.
+    // Whom to ask stands in the rows, before or after.
     for query in [
         format!(
             "SELECT ?s ?o ?n {{ VALUES ?e {{ {endpoint} }} ?s <http://e/p> ?o SERVICE ?e {inner} }}"
@@ -68,7 +68,7 @@ fn rows_of_another_server_are_joined() {
         optional.contains(&"<http://e/c>\t".to_owned()),
         "{optional:?}"
     );
-    // A blank node is the same in one answer, and nobody's here.
+    // A blank node is the same in one answer, and unknown here.
     let query =
         format!("SELECT ?s ?n {{ SERVICE {endpoint} {inner} FILTER(isBlank(?s) && ?s = ?n) }}");
     assert_eq!(rows(&tsv(&near, &query)).len(), 1);
@@ -263,7 +263,7 @@ fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
             "{answer}: {status} {text}"
         );
     }
-    // Nobody is there.
+    // No one is there.
     let at = SocketAddr::from(([127, 0, 0, 1], jindou_testing::free_port()));
     let (status, text, _) = failing(at, &[]);
     assert_eq!(status, 502, "{text}");

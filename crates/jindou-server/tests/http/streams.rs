@@ -263,7 +263,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     assert!(used > 4 << 20, "{used}");
     assert!(used <= memory, "{used}");
     assert!(most < 100, "{most} at once");
-    // Nobody is kept out for long.
+    // No one is kept out for long.
     until("there is room again", || {
         ask(&server, MILLION, &[("accept", "text/csv")]).whole
             && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200

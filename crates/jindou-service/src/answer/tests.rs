@@ -174,7 +174,7 @@ fn json_and_tables_that_are_cut_off_are_errors() {
         };
         assert_eq!(rows(whole), Ok(2));
         for cut in 0..whole.len() {
-            // Behind a whole line, a table says nothing of what should follow.
+            // After a whole line, a table says nothing of what should follow.
             if format == QueryResultsFormat::Tsv && cut > 0 && whole.as_bytes()[cut - 1] == b'\n' {
                 continue;
             }

@@ -8,7 +8,7 @@ use jindou_model::{
 
 /// Result of [`Snapshot::apply`].
 pub struct Applied {
-    /// The next snapshot; nobody sees it until it is published.
+    /// The next snapshot; nothing sees it until it is published.
     pub snapshot: Snapshot,
     /// For the log: [`Snapshot::replay`] makes the same snapshot from it.
     pub record: Vec<u8>,
@@ -30,7 +30,7 @@ impl Snapshot {
     }
 
     /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the
-    /// number stays. The records of a transaction, one behind the other, are its record.
+    /// number stays. The records of a transaction, one after the other, are its record.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -65,7 +65,7 @@ impl Snapshot {
     }
 
     /// The next snapshot, from the record that [`Self::apply`] on this very snapshot gave (or that and those of
-    /// [`Self::apply_within`], one behind the other).
+    /// [`Self::apply_within`], one after the other).
     ///
     /// # Errors
     /// [`Error::Store`] for a record that is damaged or another snapshot's.
@@ -76,7 +76,7 @@ impl Snapshot {
             let (of, net) = part?;
             if of != number {
                 return Err(Error::Store(format!(
-                    "a record of the log is of snapshot {of} where {number} should follow"
+                    "a record of the log has snapshot {of}, expected {number}"
                 )));
             }
             net.check(&next)?;

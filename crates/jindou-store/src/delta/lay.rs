@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Fewer quads than this are not worth a second thread.
 const ALONE: usize = 2048;
-/// At most so many edges of a subject are looked through to see whether it left a graph.
+/// At most this many edges of a subject are looked through to see whether it left a graph.
 const LOOK: usize = 64;
 
 /// New patches of one direction, and what changes with them.

@@ -31,7 +31,7 @@ const ALONE: usize = 4096;
 /// Changes between two looks at the clock.
 const LOOK: usize = 1 << 16;
 
-/// Calls `f` for consecutive parts of `0 .. len`, on so many threads; results in order.
+/// Calls `f` for consecutive parts of `0 .. len`, on this many threads; results in order.
 fn in_parts<T: Send>(
     len: usize,
     threads: usize,
@@ -88,7 +88,7 @@ impl Net {
         if ids.len() >= (u32::MAX - FIRST_QUERY_ID) as usize {
             return Err(Error::limit(
                 Resource::Numbers,
-                "one transaction names too many different terms; split it",
+                "one transaction uses too many distinct terms; split it",
             ));
         }
         let quads = sorted(snapshot, changes.list(), &ids, cancel)?;
@@ -172,7 +172,7 @@ impl Net {
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let wrong = |what: &str| {
             Err(Error::Store(format!(
-                "a record of the log does not fit the store: {what}; restore the store from a backup"
+                "a record of the log does not match the store: {what}; restore the store from a backup"
             )))
         };
         if self.tail_before != snapshot.tail().len()
@@ -182,7 +182,7 @@ impl Net {
         }
         let tail = u64::from(self.tail_before) + self.terms.len() as u64;
         if tail > u64::from(FIRST_QUERY_ID - FIRST_TAIL_ID) {
-            return wrong("it brings too many terms");
+            return wrong("it adds too many terms");
         }
         let known = |v: u32| {
             v != NO_VERTEX
@@ -194,13 +194,13 @@ impl Net {
         let mut terms: FxHashSet<&[u8]> = FxHashSet::default();
         for t in &self.terms {
             if t.is_empty() || !terms.insert(t) || snapshot.lookup(t).is_some() {
-                return wrong("it brings a term that is there");
+                return wrong("it adds a term that already exists");
             }
         }
         let mut fresh: FxHashSet<u32> = FxHashSet::default();
         for &v in &self.predicates {
             if !known(v) || !fresh.insert(v) || snapshot.predicate_of(VertexId(v)).is_some() {
-                return wrong("it brings a predicate that is there");
+                return wrong("it adds a predicate that already exists");
             }
         }
         let predicates = u64::from(self.predicates_before) + self.predicates.len() as u64;
@@ -215,7 +215,7 @@ impl Net {
                 }
                 let view = snapshot.edges(PredicateId(p), Direction::Out);
                 if view.contains(s, o, scope_of(g)) != there {
-                    return wrong("it adds what is there or removes what is not");
+                    return wrong("it adds an edge that exists or removes one that does not");
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! A transaction as bytes for the log.
 //!
-//! A record is one part or several, one behind the other: the operations of one transaction each give one.
+//! A record is one part or several, one after the other: the operations of one transaction each give one.
 //!
 //! ```text
 //! part    version u8 = 1, length of the rest
@@ -129,7 +129,7 @@ pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     record.extend_from_slice(&body);
 }
 
-/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nobody did. O(parts).
+/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nothing did. O(parts).
 #[must_use]
 pub fn committed_at(record: &[u8]) -> Option<u64> {
     let mut rest = record;
@@ -156,7 +156,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if body.is_empty() {
         return Ok(true);
     }
-    Err(damaged("its time is longer than a number"))
+    Err(damaged("its time is too long"))
 }
 
 /// The parts of a record that change something, in order: one at least.
@@ -228,7 +228,7 @@ fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
                     o = next;
                 } else {
                     if next == 0 {
-                        return Err(damaged("an edge comes twice"));
+                        return Err(damaged("an edge occurs twice"));
                     }
                     o = o.checked_add(next).ok_or_else(overflow)?;
                 }
@@ -237,7 +237,7 @@ fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
         }
     }
     if !body.is_empty() {
-        return Err(damaged("it is longer than what it holds"));
+        return Err(damaged("it is longer than its contents"));
     }
     Ok((number, net))
 }
@@ -288,7 +288,7 @@ mod tests {
                 prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
             }
             prop_assert!(from.is_empty());
-            // A time behind them is read, and is no part.
+            // A time after them is read, and is not part.
             prop_assert_eq!(committed_at(&twice), None);
             stamp(&mut twice, u64::from(number) << 21);
             prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));

@@ -10,7 +10,7 @@ const CHUNK: usize = 128;
 /// Chunks a shelf.
 const SHELF: usize = 256;
 
-/// Some terms, one behind the other.
+/// Some terms, one after the other.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
@@ -114,7 +114,7 @@ impl TailTerms {
         self.numbers.iter()
     }
 
-    /// Terms that were written down: their bytes one behind the other, where each ends, and [`Self::order`]. `None` if these do
+    /// Terms that were written down: their bytes one after the other, where each ends, and [`Self::order`]. `None` if these do
     /// not fit each other. O(bytes): chunks are copied, nothing is hashed or sorted.
     pub(crate) fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
         let len = u32::try_from(ends.len()).ok()?;

@@ -2,7 +2,7 @@
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
 use super::{
-    CURRENT, INDEX, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    BaseLocation, CURRENT, INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
     SegmentRecord,
 };
 use crate::Base;
@@ -98,7 +98,7 @@ impl CheckReport {
 ///
 /// # Errors
 /// [`Error::Store`] when there is no store or one of another version, [`Error::Io`] when a file cannot be
-/// read. Damage is no error but in the report.
+/// read. Damage is not an error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
 }
@@ -121,13 +121,13 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         }
         Err(e) => return Err(e),
     }
-    let folder = match Place::of(dir) {
+    let folder = match BaseLocation::of(dir) {
         Ok(place) => place.folder(),
         Err(Error::Store(_)) => {
             report.add(
                 CURRENT,
                 None,
-                "is not as it was written; restore the store from a backup",
+                "has changed since it was written; restore the store from a backup",
             );
             return Ok(report);
         }
@@ -140,7 +140,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             report.add(
                 MANIFEST,
                 None,
-                "is not as it was written; load the data again",
+                "has changed since it was written; load the data again",
             );
             return Ok(report);
         }
@@ -206,7 +206,7 @@ pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> R
             Ok(m) => report.add(
                 name,
                 Some(m.len().min(*len)..m.len().max(*len)),
-                format!("has {} bytes in place of {len}", m.len()),
+                format!("has {} bytes, expected {len}", m.len()),
             ),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 report.add(name, None, "is missing");
@@ -294,7 +294,7 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
         report.add(
             MANIFEST,
             None,
-            format!("says {} quads, there are {quads}", manifest.quads),
+            format!("lists {} quads, but there are {quads}", manifest.quads),
         );
     }
     index(base, report);
@@ -359,7 +359,7 @@ pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckRep
         last_key = key;
         let list = segment.range_of(k);
         if list.start != next || list.is_empty() {
-            wrong = Some("lists do not follow each other");
+            wrong = Some("lists are not contiguous");
         }
         next = list.end;
         longest = longest.max(list.end - list.start);
@@ -484,7 +484,7 @@ pub(super) fn dictionary(base: &Base, report: &mut CheckReport) {
         report.add(
             DICTIONARY_FILE,
             None,
-            format!("has {} terms in place of {n}", d.len()),
+            format!("has {} terms, expected {n}", d.len()),
         );
         return;
     }

@@ -18,7 +18,11 @@ pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) ->
         let folder = dir.join(shard_folder(number));
         of_shard(number, report, |own| {
             let Kind::Store(manifest) = Manifest::read(&folder)? else {
-                own.add(MANIFEST, None, "is missing, or not as it was written");
+                own.add(
+                    MANIFEST,
+                    None,
+                    "is missing, or has changed since it was written",
+                );
                 return Ok(());
             };
             let files = Hashed {
@@ -121,7 +125,7 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
         report.add(
             CLUSTER,
             None,
-            format!("says {} quads, there are {quads}", cluster.quads),
+            format!("lists {} quads, but there are {quads}", cluster.quads),
         );
     }
     Ok(())

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The file that names the folder.
 pub const CURRENT: &str = "current.jd";
-/// The folder of the log, beside a base's files.
+/// The folder of the log, next to a base's files.
 pub const LOG: &str = "log";
 
 const FIRST_LINE: &str = "jindou-current 1\n";
@@ -28,12 +28,12 @@ const LONGEST: usize = 256;
 
 /// Where the base of a store directory lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BaseLocation {
     dir: PathBuf,
     number: u64,
 }
 
-impl Place {
+impl BaseLocation {
     /// The directory's base as `current.jd` says. Whether there is a store at all is not looked at.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Place {
         match parse(&text) {
             Some(number) => Ok(place(number)),
             None => Err(Error::Store(format!(
-                "{} is damaged: it should name the folder of the store's base; restore the store from a backup",
+                "{} is damaged: it does not name the folder of the store's base; restore the store from a backup",
                 path.display()
             ))),
         }
@@ -150,7 +150,7 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
         .map_err(|e| Error::io(folder, e))
 }
 
-/// True for names beside a base in a store directory that belong to it: of other bases, and who they are.
+/// True for names alongside a base in a store directory that belong to it: of other bases, and who they are.
 pub(super) fn is_part(name: &str) -> bool {
     name == CURRENT || name == NEW || base_number(name).is_some()
 }
@@ -186,7 +186,7 @@ mod tests {
     fn the_current_base_is_found_and_others_go() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let at = Place::of(dir).unwrap();
+        let at = BaseLocation::of(dir).unwrap();
         assert_eq!((at.number(), at.folder()), (0, dir.to_owned()));
         for name in ["manifest.jd", "strings.jd", "g1-delta.jd", "mine.txt"] {
             std::fs::write(dir.join(name), name).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         }
         let next = at.next().next();
         assert!(next.make_current().unwrap().is_none());
-        let now = Place::of(dir).unwrap();
+        let now = BaseLocation::of(dir).unwrap();
         assert_eq!(now, next);
         assert_eq!(now.folder(), dir.join("base-2"));
         now.remove_others().unwrap();
@@ -216,7 +216,7 @@ mod tests {
     fn any_change_of_the_file_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let place = Place::of(dir).unwrap().next();
+        let place = BaseLocation::of(dir).unwrap().next();
         place.make_current().unwrap();
         let text = std::fs::read(dir.join(CURRENT)).unwrap();
         for at in 0..text.len() {
@@ -224,10 +224,10 @@ mod tests {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
                 std::fs::write(dir.join(CURRENT), bad).unwrap();
-                assert!(Place::of(dir).is_err(), "{at} {bit}");
+                assert!(BaseLocation::of(dir).is_err(), "{at} {bit}");
             }
             std::fs::write(dir.join(CURRENT), &text[..at]).unwrap();
-            assert!(Place::of(dir).is_err(), "{at}");
+            assert!(BaseLocation::of(dir).is_err(), "{at}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct FileGroup {
 pub struct MergedFiles {
     /// The last snapshot that is in the segments; 0 without a merge.
     pub number: u32,
-    /// Generations, oldest first; last what is known beside segments.
+    /// Generations, oldest first; last what is known alongside segments.
     pub groups: Vec<FileGroup>,
 }
 

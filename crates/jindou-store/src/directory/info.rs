@@ -109,7 +109,7 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
         .into_iter()
         .map(|(name, n)| (format!("dictionary: {name}"), n))
         .collect();
-    // Each predicate where it is found now; what lies replaced in older files is no part.
+    // Each predicate where it is found now; what lies replaced in older files is not part.
     let shapes: Vec<Vec<SegmentInfo>> = (0..4)
         .map(|i| {
             let of: Vec<Vec<SegmentInfo>> = base

@@ -228,7 +228,7 @@ impl Manifest {
             Kind::Store(m) => {
                 let [shard, of] = m.shard.unwrap_or_default();
                 format!(
-                    "{d} is shard {shard} of {of} of a store; name the folder that holds all of them"
+                    "{d} is shard {shard} of {of} of a store; name the folder that has all the shards"
                 )
             }
             Kind::OtherVersion(v) => format!(
@@ -240,10 +240,10 @@ impl Manifest {
                 }
             ),
             Kind::Damaged => format!(
-                "{d}/{MANIFEST} is damaged; load the data again (`jindou check` names what else is)"
+                "{d}/{MANIFEST} is damaged; load the data again (`jindou check` lists any other damage)"
             ),
             Kind::None if dir.join(crate::shard::CLUSTER).exists() => {
-                format!("{d} is a store of several shards, for which there is no such command yet")
+                format!("{d} is a sharded store, which this command does not support yet")
             }
             Kind::None if !dir.exists() => return Err(Error::NoStore { path: dir.into() }),
             Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),

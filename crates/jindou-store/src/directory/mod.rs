@@ -21,7 +21,7 @@ mod verify;
 pub use bytes::Bytes;
 pub use check::{CheckReport, Damage, check, check_with};
 pub(crate) use current::sync_folder;
-pub use current::{CURRENT, LOG, Place};
+pub use current::{BaseLocation, CURRENT, LOG};
 pub(crate) use groups::file_of;
 pub use groups::{FileGroup, MergedFiles, generation_of, is_of_a_merge, remove_leftovers};
 pub use index::{IndexBuilder, IndexParts};
@@ -49,7 +49,7 @@ pub const NAMED_IN: &str = "named-in.jd";
 pub const INDEX: &str = "index.jd";
 /// File of a generation's class intervals, where it holds `rdf:type`.
 pub const CLASSES: &str = "classes.jd";
-/// File of what merged changes left beside segments: terms, predicates of single vertices, graphs.
+/// File of what merged changes left alongside segments: terms, predicates of single vertices, graphs.
 pub const DELTA: &str = "delta.jd";
 /// File of the planner's statistics.
 pub const STATISTICS: &str = "statistics.jd";

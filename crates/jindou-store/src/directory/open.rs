@@ -2,8 +2,8 @@
 
 use super::manifest::Manifest;
 use super::{
-    Bytes, CLASSES, DELTA, FILES, FileGroup, INDEX, IndexParts, MANIFEST, NAMED_IN, NAMED_OUT,
-    Place, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of, read_state,
+    BaseLocation, Bytes, CLASSES, DELTA, FILES, FileGroup, INDEX, IndexParts, MANIFEST, NAMED_IN,
+    NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of, read_state,
     read_statistics,
 };
 use crate::base::{Base, Merged, SegmentSet};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`Error::Store`] with one sentence: there is none, it is of another version, a file is missing, too
-/// short or damaged. Damage behind the headers is not looked for (see [`crate::check`]); reads of damaged
+/// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
     open_at(dir, &Indexes::new()).map(|(base, _)| base)
@@ -30,7 +30,7 @@ pub fn open(dir: &Path) -> Result<Arc<Base>> {
 ///
 /// # Errors
 /// As [`open`], and for an index whose file is damaged.
-pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, Place)> {
+pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, BaseLocation)> {
     open_after(dir, indexes, None)
 }
 
@@ -43,7 +43,7 @@ pub fn open_after(
     dir: &Path,
     indexes: &Indexes,
     before: Option<&Base>,
-) -> Result<(Arc<Base>, Place)> {
+) -> Result<(Arc<Base>, BaseLocation)> {
     // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
     // another one.
     let mut seen = current(dir)?;
@@ -66,11 +66,11 @@ pub fn open_after(
 ///
 /// # Errors
 /// [`Error::Store`] with one sentence where there is no store that this version can serve.
-pub fn current(dir: &Path) -> Result<(Place, Manifest)> {
-    let mut place = Place::of(dir)?;
+pub fn current(dir: &Path) -> Result<(BaseLocation, Manifest)> {
+    let mut place = BaseLocation::of(dir)?;
     loop {
         let manifest = Manifest::of_store(&place.folder());
-        let now = Place::of(dir)?;
+        let now = BaseLocation::of(dir)?;
         if now == place {
             return manifest.map(|m| (place, m));
         }
@@ -94,7 +94,7 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
         };
         if found != *len {
             return Err(Error::Store(format!(
-                "{name} in the store at {} has {found} bytes in place of {len}; load the data again",
+                "{name} in the store at {} has {found} bytes, expected {len}; load the data again",
                 dir.display()
             )));
         }
@@ -151,7 +151,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
     };
     if merged.number != manifest.merged.number {
         return Err(Error::Store(format!(
-            "{MANIFEST} in {} says that snapshot {} is merged, its files are of {}; run `jindou check`",
+            "{MANIFEST} in {} says that snapshot {} is merged, but its files are of snapshot {}; run `jindou check`",
             dir.display(),
             manifest.merged.number,
             merged.number

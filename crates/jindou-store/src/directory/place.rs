@@ -3,7 +3,7 @@
 use super::current::is_part;
 use super::manifest::{Kind, Manifest};
 use super::{
-    CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, Place, SEGMENTS_IN, SEGMENTS_OUT,
+    BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
     STATISTICS,
 };
 use crate::shard::{CLUSTER, Cluster, shard_folder};
@@ -37,7 +37,7 @@ pub struct WriteLock {
 }
 
 impl WriteLock {
-    /// Takes the lock `DIR.lock` beside the folder, or says who has it.
+    /// Takes the lock `DIR.lock` alongside the folder, or says who has it.
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
@@ -62,7 +62,7 @@ impl WriteLock {
 
 impl Drop for WriteLock {
     fn drop(&mut self) {
-        // Removed while still held, so that nobody locks a name that is about to go unnoticed.
+        // Removed while still held, so that no one locks a name that is about to go unnoticed.
         let _ = std::fs::remove_file(&self.path);
         // SAFETY: the descriptor is open.
         unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
@@ -72,7 +72,7 @@ impl Drop for WriteLock {
 fn sibling(dir: &Path, suffix: &str) -> Result<PathBuf> {
     let name = dir.file_name().ok_or_else(|| {
         Error::Store(format!(
-            "{} cannot be the name of a store; give it a folder's name",
+            "{} cannot be a store's name; use the name of a folder",
             dir.display()
         ))
     })?;
@@ -98,14 +98,14 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
-        Ok(m) if m.is_dir() => match Place::of(dir) {
+        Ok(m) if m.is_dir() => match BaseLocation::of(dir) {
             Ok(place) => Manifest::read(&place.folder())?,
             Err(Error::Store(_)) => Kind::Damaged,
             Err(e) => return Err(e),
         },
         Ok(_) => {
             return Err(Error::Store(format!(
-                "{d} exists and is not a folder; choose another place for the store"
+                "{d} exists and is not a folder; choose another path for the store"
             )));
         }
     };
@@ -131,7 +131,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
         });
         if !known {
             return Err(Error::Store(format!(
-                "{d} holds {}, which is no part of a store; it stays untouched, choose another place",
+                "{d} has {}, which is not part of a store; nothing was changed, choose another path",
                 name.to_string_lossy()
             )));
         }
@@ -255,7 +255,7 @@ fn exchange(a: &Path, b: &Path) -> std::io::Result<()> {
     std::fs::rename(&aside, a)
 }
 
-/// Removes folders of loads that were killed. Only the holder of the lock may: nobody else is loading.
+/// Removes folders of loads that were killed. Only the holder of the lock may: nothing else is loading.
 fn remove_leftovers(target: &Path, prefix: &Path) -> Result<()> {
     let folder = parent(target);
     let Some(prefix) = prefix.file_name() else {

@@ -64,7 +64,9 @@ impl SectionFile {
                 .checked_add(len)
                 .is_none_or(|end| end > all.len() as u64)
             {
-                return Err(damaged(&format!("section {number} ends behind the file")));
+                return Err(damaged(&format!(
+                    "section {number} ends after the end of the file"
+                )));
             }
             table.push((number, offset, len));
         }

@@ -1,4 +1,4 @@
-//! A file of segments: section 1 holds all arrays one behind the other (small segments share pages and
+//! A file of segments: section 1 holds all arrays one after the other (small segments share pages and
 //! blocks), section 2 one fixed-size record a predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
@@ -113,7 +113,7 @@ impl SegmentFile {
         let file = Self::open(bytes, name)?;
         if file.widths.is_none() && file.records().iter().any(|r| r.edges > 0) {
             return Err(Error::Store(format!(
-                "{name} is damaged (it does not say how it is packed); run `jindou check`, then load the store again"
+                "{name} is damaged (its packing is not recorded); run `jindou check`, then load the store again"
             )));
         }
         Ok(file)
@@ -181,7 +181,7 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
-    /// Memory behind all segments, for devices and transports that register it.
+    /// Memory after all segments, for devices and transports that register it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.file.bytes().as_slice()

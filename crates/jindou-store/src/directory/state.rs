@@ -1,4 +1,4 @@
-//! `s<N>-delta.jd`: what merged changes left beside segments, as memory has it. Read whole when a store is opened: these are
+//! `s<N>-delta.jd`: what merged changes left alongside segments, as memory has it. Read whole when a store is opened: these are
 //! structures that the next update changes, and reading them is copying.
 
 use super::{Bytes, SectionFile, SectionWriter};
@@ -67,7 +67,7 @@ pub(crate) fn write_state<W: Write + Seek>(
     w.finish()
 }
 
-/// Reads the file of a store with so many vertices in its load and so many predicates. O(its size).
+/// Reads the file of a store with this many vertices in its load and this many predicates. O(its size).
 ///
 /// # Errors
 /// [`Error::Store`] where it does not fit them or itself.

@@ -127,7 +127,7 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
 }
 
 /// Reads the file. Numbers of predicates that do not exist and counts beyond the store's are an error, so
-/// that nobody indexes with them and sums stay in range.
+/// that nothing indexes with them and sums stay in range.
 pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
     let read = parse(&file, name);

@@ -42,8 +42,8 @@ pub fn verify(
 
 fn damaged(folder: &Path, name: &str, which: &str) -> Error {
     Error::Store(format!(
-        "{} is damaged: {which} not as they were written. Nothing is answered from this store: restore it from a backup or \
-         load the data again (`jindou check` names all that is damaged)",
+        "{} is damaged: {which} not as they were written. No queries are answered from this store: \
+            restore it from a backup or load the data again (`jindou check` lists all damage)",
         folder.join(name).display()
     ))
 }

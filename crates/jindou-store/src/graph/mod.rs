@@ -26,7 +26,7 @@ pub struct Identity {
     pub epoch: u64,
     /// The state: no other one of the epoch has the same.
     pub version: u64,
-    /// Goes on when plans should be made anew: when there are predicates, graphs or sets of predicates that were not there, or
+    /// Goes on when plans should be made again: when there are predicates, graphs or sets of predicates that were not there, or
     /// counts changed much.
     pub shape: u64,
 }

@@ -41,8 +41,8 @@ impl Written {
             });
             if out != into {
                 return Err(Error::Internal(format!(
-                    "predicate {p} has {out:?} edges by subject and {into:?} by object in the new store, which was not \
-                     put in place (please report it)"
+                    "predicate {p} has {out:?} edges by subject but {into:?} by object in the new store, \
+                        which was discarded (please report it)"
                 )));
             }
         }

@@ -61,7 +61,7 @@ pub(crate) fn need_room(
     Err(jindou_model::Error::limit(
         jindou_model::Resource::Disk,
         format!(
-            "{what} needs about {} MiB in {}, but only {} MiB are free there; make room or load elsewhere",
+            "{what} needs about {} MiB in {}, but only {} MiB are free; free some space or load elsewhere",
             (bytes >> 20) + 1,
             path.display(),
             free >> 20

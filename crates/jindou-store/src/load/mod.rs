@@ -180,7 +180,7 @@ pub fn load_successor(
 ) -> Result<LoadReport> {
     if options.sharding.is_some_and(|s| s.shards > 1) {
         return Err(Error::Unsupported(
-            "the next base of a store cannot be cut into shards; load the store again".into(),
+            "a new base of a store cannot be sharded; load the store again".into(),
         ));
     }
     private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
@@ -275,16 +275,18 @@ impl<'a> Load<'a> {
         if terms > MAX_BASE_VERTICES {
             return Err(Error::limit(
                 Resource::Numbers,
-                format!("the data has {terms} terms; a store numbers at most {MAX_BASE_VERTICES}"),
+                format!(
+                    "the data has {terms} terms, more than the {MAX_BASE_VERTICES} that a store can number"
+                ),
             ));
         }
         self.report.terms = terms.into();
         self.ended(1);
 
-        // Beside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
+        // Alongside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
         // four arrays of 4 bytes a term.
         let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
-        let place = partition::Place {
+        let place = partition::EdgeRoom {
             memory: self.memory.saturating_sub(beside) / 2,
             folder: self.dir,
         };
@@ -470,7 +472,7 @@ fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(St
         .collect()
 }
 
-/// Building an index may take so much whatever a load's memory is.
+/// Building an index may take this much whatever a load's memory is.
 const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
 /// A larger table of terms makes fewer runs to merge, but its random reads leave the caches.
 const MAX_INTERNER: u64 = 256 << 20;

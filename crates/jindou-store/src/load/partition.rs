@@ -263,7 +263,7 @@ impl Partitioned {
 }
 
 /// Where edges may lie.
-pub(super) struct Place<'a> {
+pub(super) struct EdgeRoom<'a> {
     /// Bytes of edges that memory has room for; more go to a file.
     pub memory: u64,
     /// Folder for the file.
@@ -275,7 +275,7 @@ pub(super) fn partition(
     runs: Vec<RunQuads>,
     maps: Vec<Vec<u32>>,
     predicates: &[u32],
-    place: &Place<'_>,
+    place: &EdgeRoom<'_>,
     threads: usize,
     tick: &(dyn Fn(u64) + Sync),
 ) -> Result<Partitioned> {

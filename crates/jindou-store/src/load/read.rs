@@ -28,14 +28,14 @@ pub(super) struct Read {
     pub total: u64,
 }
 
-struct Shared<'a> {
+struct ReadContext<'a> {
     spill: &'a SpillDir,
     failed: &'a AtomicBool,
     read: &'a Mutex<Read>,
 }
 
 struct Sink<'a> {
-    shared: Shared<'a>,
+    shared: ReadContext<'a>,
     interner: Interner,
     local: Vec<[u32; 4]>,
     triples: Vec<[u32; 3]>,
@@ -158,7 +158,7 @@ pub(super) fn read(
     let out = Mutex::new(Read::default());
     on_threads(threads, |worker| {
         let mut sink = Sink {
-            shared: Shared {
+            shared: ReadContext {
                 spill,
                 failed: &failed,
                 read: &out,

@@ -228,7 +228,7 @@ impl Turnstile<'_> {
     }
 
     /// Waits until few enough segments wait. The thread whose segment is next never comes here before
-    /// it has handed that in, so somebody always moves.
+    /// it has handed that in, so something always moves.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
@@ -288,14 +288,14 @@ impl Drop for WakeOnPanic<'_, '_> {
 
 /// Work on a predicate that a thread does at a time: both directions, or one.
 #[derive(Clone, Copy)]
-enum Work {
+enum PredicateTask {
     Both,
     One(Direction),
 }
 
 /// How much memory and how many threads the phase may use, and what it reports to.
 pub(super) struct Resources<'a> {
-    /// Bytes beside the edges themselves.
+    /// Bytes besides the edges themselves.
     pub memory: u64,
     pub threads: usize,
     /// Thousandths done.
@@ -322,13 +322,13 @@ pub(super) fn write<T: Edge>(
     // Big predicates first: the small ones then fill the gaps.
     let mut order: Vec<usize> = (0..predicates).filter(|&p| edges.count(p) > 0).collect();
     order.sort_by_key(|&p| std::cmp::Reverse(edges.count(p)));
-    let mut tasks: Vec<(usize, usize, Work)> = Vec::with_capacity(order.len());
+    let mut tasks: Vec<(usize, usize, PredicateTask)> = Vec::with_capacity(order.len());
     for (turn, &p) in order.iter().enumerate() {
         if threads > 1 && edges.count(p) > total / threads as u64 {
-            tasks.push((turn, p, Work::One(Direction::Out)));
-            tasks.push((turn, p, Work::One(Direction::In)));
+            tasks.push((turn, p, PredicateTask::One(Direction::Out)));
+            tasks.push((turn, p, PredicateTask::One(Direction::In)));
         } else {
-            tasks.push((turn, p, Work::Both));
+            tasks.push((turn, p, PredicateTask::Both));
         }
     }
     let ahead = memory / 4 / paths.len().max(1) as u64;
@@ -355,13 +355,13 @@ pub(super) fn write<T: Edge>(
                 return Ok(());
             };
             let times = match work {
-                Work::Both => 1,
-                Work::One(_) => 2,
+                PredicateTask::Both => 1,
+                PredicateTask::One(_) => 2,
             };
             let done_one = (|| {
                 let directions: &[Direction] = match &work {
-                    Work::Both => &[Direction::Out, Direction::In],
-                    Work::One(d) => std::slice::from_ref(d),
+                    PredicateTask::Both => &[Direction::Out, Direction::In],
+                    PredicateTask::One(d) => std::slice::from_ref(d),
                 };
                 if edges.in_memory() || edges.count(p) * BYTES_AN_EDGE <= budget {
                     let mut list = edges.take(p, times)?;
@@ -399,8 +399,8 @@ pub(super) fn write<T: Edge>(
                 return done_one;
             }
             let share = match work {
-                Work::Both => 2 * edges.count(p),
-                Work::One(_) => edges.count(p),
+                PredicateTask::Both => 2 * edges.count(p),
+                PredicateTask::One(_) => edges.count(p),
             };
             let now = done.fetch_add(share, Ordering::Relaxed) + share;
             tick(1000 * now / (2 * total));

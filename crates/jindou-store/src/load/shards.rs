@@ -27,7 +27,7 @@ pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
         && let Some(index) = options.indexes.iter().find(|i| i.has_file())
     {
         return Err(Error::Unsupported(format!(
-            "a store of several shards has no index of terms; load it without the index {}",
+            "a sharded store cannot have an index of terms; load it without the index {}",
             index.name()
         )));
     }
@@ -110,7 +110,7 @@ impl Load<'_> {
     }
 
     /// Cuts `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their ids, those
-    /// that all have come behind them.
+    /// that all have come after them.
     fn write_terms(&self, blocks: &Blocks, ids: &[u32], folders: &[PathBuf]) -> Result<()> {
         // Who has a term besides its owner, and as what number.
         let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();

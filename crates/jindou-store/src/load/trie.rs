@@ -71,7 +71,7 @@ impl Labelling {
         std::mem::take(&mut self.members)
     }
 
-    /// The vertex has the current label. Again is no change.
+    /// The vertex has the current label. Again is not a change.
     #[inline]
     pub fn add(&mut self, vertex: u32) {
         let state = &mut self.state[vertex as usize];

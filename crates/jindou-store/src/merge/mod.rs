@@ -47,7 +47,7 @@ pub struct MergeOptions {
     pub bytes_per_second: Option<u64>,
     /// Threads, at least 1; more than 4 are not used.
     pub threads: usize,
-    /// With so many generations of files all are merged into one.
+    /// With this many generations of files all are merged into one.
     pub generations: usize,
     /// Ends the merge; the store stays as it was.
     pub cancel: CancelToken,
@@ -90,7 +90,7 @@ pub struct MergeReport {
     pub edges: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Generations beside the load's files now.
+    /// Generations alongside the load's files now.
     pub generations: usize,
     /// How long it took until the manifest named the new files.
     pub time: Duration,
@@ -145,7 +145,7 @@ impl Merging {
         progress: &Progress,
     ) -> Result<Self> {
         if snapshot.number() <= snapshot.base().number() {
-            return Err(Error::Conflict("there is nothing to merge".into()));
+            return Err(Error::Conflict("nothing to merge".into()));
         }
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
@@ -184,7 +184,7 @@ impl Merging {
         &self.report
     }
 
-    /// Removes the files that the new ones replaced. Whoever reads them has them mapped. What cannot be removed now is when the
+    /// Removes the files that the new ones replaced. Readers have them mapped. What cannot be removed now is when the
     /// store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
         for name in &self.replaced {
@@ -198,7 +198,7 @@ fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
     let named = Manifest::of_store(dir)?;
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
         return Err(Error::Store(format!(
-            "the store at {} is another one than was opened; open it again",
+            "the store at {} is not the one that was opened; open it again",
             dir.display()
         )));
     }
@@ -353,7 +353,7 @@ impl Written<'_> {
             return Err(Error::limit(
                 Resource::Memory,
                 format!(
-                    "merging a predicate of {keys} keys takes {} MiB, more than the {} MiB it may take; give it more",
+                    "merging a predicate with {keys} keys needs {} MiB, more than the {} MiB allowed; raise the limit",
                     (need >> 20) + 1,
                     self.options.memory >> 20
                 ),
@@ -432,7 +432,7 @@ impl Written<'_> {
         Ok((files, written.into_inner()))
     }
 
-    /// Writes what is known beside segments.
+    /// Writes what is known alongside segments.
     fn state(&self, base: &Base) -> Result<FileGroup> {
         let name = format!("s{}", self.generation);
         let statistics = file_of(&name, STATISTICS);

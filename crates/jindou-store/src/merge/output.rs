@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A file is synced each time so much was written: one large sync at the end would hold up the log's small ones.
+/// A file is synced each time this much was written: one large sync at the end would hold up the log's small ones.
 const SYNC_EVERY: u64 = 32 << 20;
 /// The longest nap before a look at whether the merge was cancelled.
 const NAP: Duration = Duration::from_millis(50);

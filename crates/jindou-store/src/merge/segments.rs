@@ -97,7 +97,7 @@ impl<'f, 'p> Rows<'f, 'p> {
         }
         self.edges += degree as u64;
         let end = u32::try_from(self.edges).map_err(|_| {
-            let most = "a predicate has 2^32 edges or more, which no segment holds";
+            let most = "a predicate has 2^32 edges or more, too many for a segment";
             Error::new(ErrorKind::InvalidInput, most)
         })?;
         self.keys.push(key);

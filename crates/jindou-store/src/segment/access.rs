@@ -38,7 +38,7 @@ impl<'a> EdgeView<'a> {
         match self.far {
             None => self.default,
             Some(_) => {
-                forgotten();
+                taken_for_ids();
                 Segment::EMPTY
             }
         }
@@ -50,7 +50,7 @@ impl<'a> EdgeView<'a> {
         match self.far {
             None => self.named,
             Some(_) => {
-                forgotten();
+                taken_for_ids();
                 NamedSegment::EMPTY
             }
         }
@@ -122,7 +122,7 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key behind one of
+    /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key after one of
     /// which it is false. O(log keys + keys of the page), but where named graphs are chosen: those keys are read that the page passes.
     pub(crate) fn keys_page(
         &self,
@@ -149,7 +149,7 @@ impl<'a> EdgeView<'a> {
             self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed);
         let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         while out.len() < most_out {
-            // So many of each are enough to know the next so many of both.
+            // This many of each are enough to know the next this many of both.
             let wanted = (most_out - out.len()).min(u32::MAX as usize) as u32;
             a.clear();
             b.clear();
@@ -197,7 +197,7 @@ fn first_number(
 }
 
 /// A reader asked a shard's view for a segment.
-fn forgotten() {
+fn taken_for_ids() {
     #[cfg(feature = "guard")]
     panic!("a reader takes a shard's keys for ids");
 }

@@ -102,7 +102,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Room for so many edges.
+    /// Room for this many edges.
     pub fn reserve(&mut self, edges: usize) {
         self.neighbours.reserve_exact(edges);
         if self.named {
@@ -158,8 +158,8 @@ impl SegmentBuilder {
         Err(jindou_model::Error::limit(
             jindou_model::Resource::Numbers,
             format!(
-                "one predicate has more than {} edges, the most that a segment holds; `jindou load --shards` cuts it into \
-                 several",
+                "a predicate has more than {} edges, the maximum of a segment; split it over shards with \
+                    `jindou load --shards`",
                 u32::MAX
             ),
         ))

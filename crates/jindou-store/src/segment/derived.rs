@@ -21,12 +21,12 @@ pub(super) struct Derived {
     older: Option<Older>,
     /// Lists that readers merged.
     spent: AtomicU64,
-    /// Somebody makes `merged`.
+    /// Someone makes `merged`.
     making: AtomicBool,
     kept: AtomicUsize,
 }
 
-/// Merged lists of an earlier version, and the keys that were changed since. All versions behind that one share these
+/// Merged lists of an earlier version, and the keys that were changed since. All versions after that one share these
 /// bits, as with a patch's dirty bits: a version may see some of later ones.
 #[derive(Clone, Debug)]
 struct Older {
@@ -98,9 +98,9 @@ impl Derived {
         }
     }
 
-    /// Lists that readers merge before it is worth it to merge and keep those of all keys, which are so many.
+    /// Lists that readers merge before it is worth it to merge and keep those of all keys, which are this many.
     pub fn worth(&self, keys: u64) -> u64 {
-        /// Copying a list that stays right costs so many times less than merging one.
+        /// Copying a list that stays right costs this many times less than merging one.
         const COPY: u64 = 4;
         match self.older {
             Some(_) => keys / COPY,
@@ -119,7 +119,7 @@ impl Derived {
         self.spent.fetch_add(lists, Relaxed) + lists
     }
 
-    /// Keeps what `make` makes in the room given; not if somebody else is at it.
+    /// Keeps what `make` makes in the room given; not if something else is at it.
     pub fn merge(&self, make: impl FnOnce(usize) -> Option<MergedLists>) {
         if self.making.swap(true, Relaxed) || !self.may_be_merged() {
             return;

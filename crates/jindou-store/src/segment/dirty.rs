@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bits a touched key, so that at most one untouched key in so many looks dirty.
+/// Bits a touched key, so that at most one untouched key in this many looks dirty.
 const BITS_A_KEY: u64 = 32;
 /// Never more bits than a mask of 31 bits folds to.
 const MAX_BITS: u64 = 1 << 31;

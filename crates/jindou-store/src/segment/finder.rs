@@ -13,7 +13,7 @@ use super::{FIRST_KEY, FinderKind, prefetch};
 use bytemuck::{Pod, Zeroable};
 use jindou_model::FIRST_TAIL_ID;
 
-/// "This vertex is no key."
+/// "This vertex is not a key."
 pub const NO_KEY: u32 = u32::MAX;
 
 /// Runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that
@@ -445,7 +445,7 @@ pub(crate) struct FinderArrays {
     pub keys: Vec<u32>,
 }
 
-/// Folded id of the first tail id behind a base of so many vertices.
+/// Folded id of the first tail id after a base of this many vertices.
 pub(crate) fn fold_behind(vertices: u32) -> u32 {
     vertices.saturating_add(1).next_multiple_of(64)
 }

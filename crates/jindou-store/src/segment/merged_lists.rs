@@ -19,7 +19,7 @@ pub(super) struct MergedLists {
     neighbours: Vec<u32>,
     /// Numbers of keys whose lists are not here, ascending.
     long: Vec<u32>,
-    /// The last key that is no vertex of the tail. The tail's keys are folded to behind it, so the finder must not be asked for
+    /// The last key that is not a vertex of the tail. The tail's keys are folded to after it, so the finder must not be asked for
     /// vertices of the base from there on.
     last: u32,
 }
@@ -136,7 +136,7 @@ mod tests {
             let patch = pb.finish();
             let view = EdgeView::new(d.view(), super::super::NamedSegment::EMPTY, Some(&patch));
             let merged = MergedLists::new(&view, &patch, 1 << 20).unwrap();
-            // Vertices of the base behind the last key, where the tail's keys are folded to, are untouched.
+            // Vertices of the base after the last key, where the tail's keys are folded to, are untouched.
             for v in (0..400).chain(195_000..205_000) {
                 if !edits.iter().any(|e| id(e.0) == v) {
                     prop_assert_eq!(merged.find(v), Found::Untouched);

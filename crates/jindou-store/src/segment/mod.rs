@@ -9,7 +9,7 @@
 //!                                └─ no offsets: every key has one neighbour ──► neighbours[k]
 //! ```
 //!
-//! Segments of named graphs have the same shape with a graph beside each neighbour, sorted by (neighbour,
+//! Segments of named graphs have the same shape with a graph next to each neighbour, sorted by (neighbour,
 //! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
 
 mod access;
@@ -51,9 +51,9 @@ pub enum FinderKind {
     Empty = 0,
     /// A few intervals: arithmetic, no memory touched but the interval table.
     Intervals = 1,
-    /// Dense keys: one bit a vertex in range, with ranks beside; one cache miss.
+    /// Dense keys: one bit a vertex in range, with ranks alongside; one cache miss.
     Bitmap = 2,
-    /// Sparse keys: sorted, behind a directory of buckets; two cache misses.
+    /// Sparse keys: sorted, after a directory of buckets; two cache misses.
     Directory = 3,
     /// A bitmap in which the tail's ids follow the base's.
     FoldedBitmap = 4,
@@ -159,7 +159,7 @@ impl<'a> Segment<'a> {
         self.neighbours.get(a..b).unwrap_or(&[])
     }
 
-    /// The neighbours of a vertex, sorted; empty if it is no key.
+    /// The neighbours of a vertex, sorted; empty if it is not a key.
     #[inline]
     #[must_use]
     pub fn neighbours_of(&self, v: u32) -> &'a [u32] {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Keys that share a base.
 pub(crate) const BLOCK_KEYS: u32 = 64;
 
-/// Bytes behind the last entry, so that any field can be read as part of one 8-byte word.
+/// Bytes after the last entry, so that any field can be read as part of one 8-byte word.
 pub(crate) const SLACK: usize = 8;
 
 /// Bits that numbers up to `most` need.
@@ -226,7 +226,7 @@ impl<'a> NamedSegment<'a> {
         self.edges == 0
     }
 
-    /// Blocks of offsets of so many keys: they have a field for each key's start and one for the last end.
+    /// Blocks of offsets of this many keys: they have a field for each key's start and one for the last end.
     pub(crate) fn block_count(keys: u32) -> u64 {
         u64::from(keys) / u64::from(BLOCK_KEYS) + 2
     }
@@ -300,7 +300,7 @@ impl<'a> NamedSegment<'a> {
         }
     }
 
-    /// The edges of a vertex, sorted by (neighbour, graph); none if it is no key.
+    /// The edges of a vertex, sorted by (neighbour, graph); none if it is not a key.
     #[inline]
     #[must_use]
     pub fn edges_of(&self, v: u32) -> NamedList<'a> {

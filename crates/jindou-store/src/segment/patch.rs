@@ -1,7 +1,7 @@
 //! Patches: what updates changed in a segment since it was built (OSDI '16 §6, snapshots).
 //!
 //! A patch never changes a segment's arrays. It says with one bit a key whether the key was touched, and keeps the
-//! net effect of all edits sorted beside: edges that the base lacks, and edges of the base that are gone. Loops over
+//! net effect of all edits sorted alongside: edges that the base lacks, and edges of the base that are gone. Loops over
 //! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
 
 use super::derived::Derived;
@@ -94,7 +94,7 @@ impl Patch {
         self.dirty.has(v)
     }
 
-    /// The bits behind [`Self::is_dirty`], for loops that ask often.
+    /// The bits after [`Self::is_dirty`], for loops that ask often.
     #[inline]
     #[must_use]
     pub fn dirty(&self) -> Dirty<'_> {
@@ -167,7 +167,7 @@ impl Patch {
         (there || gone).then_some(there)
     }
 
-    /// Edges of the default graph with this key that are there beside the base's, and that are gone. O(log edits).
+    /// Edges of the default graph with this key that are there alongside the base's, and that are gone. O(log edits).
     #[must_use]
     pub fn degree_change(&self, key: u32) -> (u64, u64) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
@@ -341,7 +341,7 @@ impl Patch {
         for list in [&change.added, &change.removed] {
             self.derived.change(list.iter().map(|e| (e >> 32) as u32));
         }
-        // An edge that comes back is no edit any more, one that goes again neither.
+        // An edge that comes back is not an edit any more, one that goes again neither.
         let (back, fresh) = split(&change.added, &self.removed);
         let (dropped, gone) = split(&change.removed, &self.added);
         self.added.apply(&fresh, &dropped);

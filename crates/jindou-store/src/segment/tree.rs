@@ -1,8 +1,8 @@
 //! A sorted set that a transaction changes by copying what it touches: the one structure under patches, tail
 //! terms and all else that snapshots share.
 //!
-//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are written anew when they change; inner nodes
-//! are changed in place while nobody else holds them, else copied. Old trees keep what they had.
+//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are written again when they change; inner nodes
+//! are changed in place while nothing else holds them, else copied. Old trees keep what they had.
 
 use std::sync::Arc;
 

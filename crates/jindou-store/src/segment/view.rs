@@ -48,7 +48,7 @@ impl Scope<'_> {
 
 /// The edges of one predicate in one direction as a query sees them.
 ///
-/// Where a store is cut into shards, only some of the edges are here, under keys that are no ids. Then no segment is handed out
+/// Where a store is cut into shards, only some of the edges are here, under keys that are not ids. Then no segment is handed out
 /// ([`Self::plain`], [`Self::default`] and [`Self::named`] have none), and the methods that take ids ask the other shards.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
@@ -226,7 +226,7 @@ impl<'a> EdgeView<'a> {
         true
     }
 
-    /// A reader merged, or looked through, the lists of so many touched keys, of `all` so far. Where all readers of this
+    /// A reader merged, or looked through, the lists of this many touched keys, of `all` so far. Where all readers of this
     /// version together did so often enough, and this one had a sixteenth of it, the lists of all touched keys are merged
     /// and kept for those that follow: what the making delays is then never much more than what it had to do anyway.
     pub fn note_merged(&self, lists: u64, all: u64) {

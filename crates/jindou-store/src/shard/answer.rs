@@ -9,11 +9,11 @@ use jindou_model::{DEFAULT_GRAPH, Direction, Error, Result, VertexId};
 /// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
 ///
 /// # Errors
-/// [`Error::Shard`] for ids that the shard does not own, and for a base that is no shard; [`Error::Store`] if its files failed.
+/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Store`] if its files failed.
 pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
     let shard = base.shard.as_deref().ok_or_else(|| Error::Shard {
         shard: 0,
-        message: "it is not a shard but a whole store".into(),
+        message: "it is a whole store, not a shard".into(),
     })?;
     let here = Here { base, shard };
     let reply = here.answer(request)?;
@@ -400,7 +400,7 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
     })
 }
 
-/// Fetches what the keys behind the one at `at` will read: where their lists begin, and the places of a list where searches look first.
+/// Fetches what the keys after the one at `at` will read: where their lists begin, and the places of a list where searches look first.
 #[inline]
 fn fetch_ahead(segment: Segment<'_>, numbers: &[u32], at: usize) {
     const OFFSETS: usize = 16;

@@ -57,7 +57,7 @@ impl FromStr for Placement {
         match s {
             "range" => Ok(Self::Range),
             "hash" => Ok(Self::Hash),
-            _ => Err(format!("'{s}' is no placement: write range or hash")),
+            _ => Err(format!("'{s}' is not a placement: write range or hash")),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Sharding {
         with_block_shift: block_shift = Option<u32>;
     }
 
-    /// log2 of the ids in a block of a store with so many ids.
+    /// log2 of the ids in a block of a store with this many ids.
     pub(crate) fn shift(&self, vertices: u32) -> u32 {
         self.block_shift.unwrap_or_else(|| shift_for(vertices))
     }
@@ -252,7 +252,7 @@ impl Blocks {
     #[must_use]
     pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
         let mut out: Vec<[u32; 2]> = Vec::new();
-        // Behind the last id there is nobody's.
+        // After the last id there is no block.
         let end = u64::from(self.vertices) + 1;
         for &[from, to] in ids {
             let (from, to) = (u64::from(from.max(1)), u64::from(to).min(end));

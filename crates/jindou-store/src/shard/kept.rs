@@ -15,7 +15,7 @@ const KEPT_DEGREES: usize = 1 << 16;
 /// Bytes of the name and the place of a list.
 const NAME: usize = 96;
 
-/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is no copy of a set.
+/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is not a copy of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum GraphsName {
     Default,
@@ -106,7 +106,7 @@ impl Kept {
         known.or_else(|| self.counted.contains(&name.3).then_some([0, 0]))
     }
 
-    /// Charges the terms to whoever pays. Where there is no memory for them, they are asked for when they are needed.
+    /// Charges the terms to the current budget. Where there is no memory for them, they are asked for when they are needed.
     fn charge_terms(&mut self) {
         let Some(charge) = &self.charge else {
             return;

@@ -1,4 +1,4 @@
-//! A batch's neighbour lists in two arrays: the segment's own, and behind it those that other shards sent.
+//! A batch's neighbour lists in two arrays: the segment's own, and after it those that other shards sent.
 
 use super::far::{FarEdges, Owner};
 use super::session::PAGE;
@@ -167,7 +167,7 @@ impl<'a> EdgeView<'a> {
 }
 
 impl FarEdges<'_> {
-    /// True if runs can be the answer for so many keys and neighbours at most. Few bytes can say that there are very many neighbours: only
+    /// True if runs can be the answer for this many keys and neighbours at most. Few bytes can say that there are very many neighbours: only
     /// the first list may have more than were asked for, but no more than the predicate has edges.
     fn fit(&self, [keys, most]: [usize; 2], ends: &[u32], runs: &[[u32; 2]], laid: usize) -> bool {
         let ids = |runs: &[[u32; 2]]| runs.iter().map(|r| u64::from(r[1])).sum::<u64>();

@@ -33,7 +33,7 @@ pub(crate) struct Shard {
     pub blocks: Blocks,
     /// Its own number.
     pub number: u32,
-    /// Terms that it has and does not own, by id: numbered behind its own in the dictionary.
+    /// Terms that it has and does not own, by id: numbered after its own in the dictionary.
     pub foreign: Vec<u32>,
     first_key: u32,
     own_terms: u32,

@@ -23,7 +23,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
         Kind::Store(m) => m,
         Kind::None => {
             return wrong(format!(
-                "the shard is not there; {CLUSTER} names {} of them",
+                "the shard is missing; {CLUSTER} lists {} shards",
                 cluster.shards.len()
             ));
         }
@@ -33,7 +33,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
     let known = cluster.shards.get(number as usize);
     if known != Some(&xxh3_64(text.as_bytes())) || manifest.epoch != cluster.epoch {
         return wrong(
-            "the shard belongs to another load than the others; load the data again".into(),
+            "the shard was not loaded together with the others; load the data again".into(),
         );
     }
     let mut base = open_folder(&folder, &manifest, &Indexes::new())?;
@@ -49,7 +49,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
     let shard = Shard::new(blocks, number);
     if base.dictionary.len() != shard.terms() {
         return wrong(
-            "its dictionary and its table of blocks do not fit; load the data again".into(),
+            "its dictionary does not match its table of blocks; load the data again".into(),
         );
     }
     base.shard = Some(Box::new(shard));
@@ -107,7 +107,7 @@ impl Far for Near {
             let base = self.shards.get(*shard as usize);
             let base = base.ok_or_else(|| Error::Shard {
                 shard: *shard,
-                message: "there is no such shard".into(),
+                message: "no such shard".into(),
             })?;
             let reply = match (request, &self.posts) {
                 (Request::Post(message), Some(posts)) => {

@@ -8,7 +8,7 @@ use std::ops::Range;
 const SLACK: f64 = 0.1;
 /// Blocks a shard from which on a cluster is large: there a tenth less is blocks less.
 const LARGE: u32 = 16;
-/// The golden ratio's part behind the point: its multiples, whole parts aside, are spread evenly.
+/// The golden ratio's part after the point: its multiples, whole parts aside, are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// Cuts the blocks that begin in each cluster into one piece a shard, each with the same weight and in the shards' order: so what lies together
@@ -82,7 +82,7 @@ pub(super) fn ranges(
     owners
 }
 
-/// The blocks that begin in each cluster; those behind the last one are one more.
+/// The blocks that begin in each cluster; those after the last one are one more.
 fn spans(
     shift: u32,
     count: u32,

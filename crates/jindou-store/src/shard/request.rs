@@ -120,14 +120,14 @@ pub enum Request {
     Lookup {
         /// Where each term ends in the bytes.
         ends: Vec<u32>,
-        /// Canonical bytes, one term behind the other.
+        /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
     },
     /// As [`Self::Lookup`], of the few constants of a query: [`Reply::Found`].
     Find {
         /// Where each term ends in the bytes.
         ends: Vec<u32>,
-        /// Canonical bytes, one term behind the other.
+        /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
     },
     /// The shard's subjects of one graph with a predicate: [`Reply::Ids`], ascending.
@@ -147,7 +147,7 @@ pub enum Request {
         /// Dense predicate id.
         predicate: u32,
     },
-    /// A message to whoever runs parts of queries at the shard ([`Posts`]): [`Reply::Post`].
+    /// A message to the part of the shard that runs queries ([`Posts`]): [`Reply::Post`].
     Post(Vec<u8>),
 }
 
@@ -210,7 +210,7 @@ pub enum Reply {
     Terms {
         /// Where each term ends; an unknown one, and no other, is empty.
         ends: Vec<u32>,
-        /// Canonical bytes, one term behind the other.
+        /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
     },
     /// 0 anything, 1 IRIs, blank nodes and plain texts, 2 IRIs and blank nodes.
@@ -321,6 +321,6 @@ pub trait Posts: Send + Sync {
     /// Takes a message to one of the shards. Never waits for another shard, so that servers cannot wait for one another in a circle.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) for bytes that are no message.
+    /// [`Error::Shard`](jindou_model::Error::Shard) for bytes that are not a message.
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>>;
 }

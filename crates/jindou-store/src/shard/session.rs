@@ -81,7 +81,7 @@ impl Watch for Session {
 }
 
 impl Session {
-    /// `None` if the base is no shard.
+    /// `None` if the base is not a shard.
     #[must_use]
     pub fn new(base: Arc<Base>, far: Arc<dyn Far>) -> Option<Self> {
         base.shard.as_ref()?;
@@ -102,7 +102,7 @@ impl Session {
 
     /// A session for another query over the same shards.
     #[must_use]
-    pub fn afresh(&self) -> Option<Self> {
+    pub fn for_new_query(&self) -> Option<Self> {
         Self::new(Arc::clone(&self.base), Arc::clone(&self.far))
     }
 
@@ -167,7 +167,7 @@ impl Session {
 
     /// A reply that does not fit its request.
     pub(super) fn unfit(&self, shard: u32) {
-        self.fail(shard, "its answer does not fit what it was asked".into());
+        self.fail(shard, "its answer does not match its request".into());
     }
 
     pub(super) fn base(&self) -> &Base {
@@ -188,7 +188,7 @@ impl Session {
         (self.shard().number, &self.shard().blocks)
     }
 
-    /// Appends the shard's own keys of a predicate from an id on, ascending, at most so many; true if there are more.
+    /// Appends the shard's own keys of a predicate from an id on, ascending, at most this many; true if there are more.
     pub(crate) fn own_keys(
         &self,
         predicate: u32,
@@ -470,7 +470,7 @@ impl Session {
                 let Request::Keys { from, .. } = asked else {
                     continue;
                 };
-                // Each page is behind the one before, so that a shard cannot send pages for ever.
+                // Each page is after the one before, so that a shard cannot send pages for ever.
                 let Reply::Ids { ids, more } = reply else {
                     self.unfit(*shard);
                     return;

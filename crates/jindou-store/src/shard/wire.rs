@@ -257,7 +257,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A number of values, and nothing behind them.
+    /// A number of values, and nothing after them.
     fn whole<T>(mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()? as usize;
         if count > self.bytes.len() / LEAST {

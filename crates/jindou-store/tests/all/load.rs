@@ -380,13 +380,13 @@ fn shards_take_the_place_of_a_store_and_make_room_for_one() {
     load_into(&dir, &data, &cut.clone().with_replace(true));
     assert!(dir.join(CLUSTER).exists() && !dir.join("manifest.jd").exists());
     let e = open(&dir).unwrap_err().to_string();
-    assert!(e.contains("several shards"), "{e}");
+    assert!(e.contains("sharded store"), "{e}");
     let e = open(&dir.join("shard-2")).unwrap_err().to_string();
     assert!(e.contains("shard 2 of 4"), "{e}");
     load_into(&dir, &data, &whole.clone().with_replace(true));
     assert!(!dir.join(CLUSTER).exists());
     open(&dir).unwrap();
-    // A foreign file beside shards stays, and so do they.
+    // A foreign file alongside shards stays, and so do they.
     load_into(&dir, &data, &cut.clone().with_replace(true));
     std::fs::write(dir.join("shard-9"), "mine").unwrap();
     let refused = load(

@@ -116,7 +116,7 @@ fn numbers_of_edges_come_in_one_round() {
     }
     let terms = predicates(&snapshot, &quads);
     // Of the ends of the quads, which were looked up, most numbers are known; a query that looked nothing up knows none.
-    let another = snapshot.afresh();
+    let another = snapshot.for_new_query();
     for (snapshot, most_messages) in [(&snapshot, 4), (&*another, 5)] {
         let session = snapshot.session().unwrap();
         let before = session.traffic();
@@ -154,7 +154,7 @@ fn kept_lists_are_charged_to_the_query() {
         }
     };
     let memory = MemoryBudget::new(1 << 30);
-    let one = snapshot.afresh().into_owned();
+    let one = snapshot.for_new_query().into_owned();
     fetch(&one, &memory);
     one.check_shards().unwrap();
     let used = memory.used();
@@ -171,14 +171,14 @@ fn kept_lists_are_charged_to_the_query() {
 
     // Too little for all, enough for each: older lists are forgotten.
     let memory = MemoryBudget::new(used / 4);
-    let another = snapshot.afresh().into_owned();
+    let another = snapshot.for_new_query().into_owned();
     fetch(&another, &memory);
     another.check_shards().unwrap();
     drop(another);
     assert_eq!(memory.used(), 0);
 
     let memory = MemoryBudget::new(64);
-    let poor = snapshot.afresh().into_owned();
+    let poor = snapshot.for_new_query().into_owned();
     fetch(&poor, &memory);
     match poor.check_shards() {
         Err(Error::Limit(_)) => {}

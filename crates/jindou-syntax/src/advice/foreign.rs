@@ -28,7 +28,7 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
         ("BETWEEN", _) if behind => ("SPARQL has no BETWEEN", "write ?x >= 1 && ?x <= 9"),
         ("EQ" | "EQUALS", _) if behind => ("equality is written =", "="),
         ("NOT", P::Operand) => (
-            "NOT stands before IN and EXISTS only",
+            "NOT is only allowed before IN and EXISTS",
             "write ! to negate a condition",
         ),
         ("TOP", P::Projection) => (
@@ -37,11 +37,11 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
         ),
         ("JOIN" | "INNER" | "AND", P::GroupBody | P::AfterTriples) => (
             "SPARQL has no JOIN",
-            "patterns that stand one after the other are joined by the variables they share",
+            "patterns written one after another are joined on the variables they share",
         ),
         ("LEFT" | "RIGHT" | "OUTER", P::GroupBody | P::AfterTriples) => (
             "SPARQL has no outer joins by that name",
-            "write OPTIONAL { … } around what need not be there",
+            "write OPTIONAL { … } around the part that may be missing",
         ),
         ("IF" | "CASE" | "WHEN", P::GroupBody | P::AfterTriples) => (
             "IF is a function in SPARQL",
@@ -49,7 +49,7 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
         ),
         ("CASE" | "WHEN", _) => ("SPARQL has no CASE", "write IF(condition, value, other)"),
         ("LET" | "SET", P::GroupBody | P::AfterTriples | P::Operation | P::ChangeWhere) => (
-            "values are not assigned in SPARQL",
+            "SPARQL does not assign values",
             "write BIND(expression AS ?x) in a pattern, and DELETE … INSERT … WHERE to change data",
         ),
         ("EXCEPT", _) => (
@@ -68,7 +68,7 @@ pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'stati
         ("ISNULL" | "IFNULL" | "NVL", _) => ("the function is called COALESCE", "COALESCE"),
         ("MEAN" | "AVERAGE", _) => ("the aggregate is called AVG", "AVG"),
         ("DISTINCT", P::Operand) => (
-            "DISTINCT stands inside of aggregates only",
+            "DISTINCT is only allowed inside aggregates",
             "write COUNT(DISTINCT ?x)",
         ),
         _ => return None,

@@ -115,7 +115,7 @@ impl Place {
             Self::Member => "a member of the list, or a closing )",
             Self::PathStep => "an IRI, a, ! or ( of a property path",
             Self::PathClose => "a closing ) of the path, or / or |",
-            Self::NegatedStep => "an IRI or a behind ! of a property path",
+            Self::NegatedStep => "an IRI or a after ! in a property path",
             Self::NegatedClose => "| or a closing )",
             Self::BlankClose => "a semicolon, a comma, or a closing ]",
             Self::AnnotationClose => "a semicolon, a comma, or |}",
@@ -130,8 +130,8 @@ impl Place {
             Self::AfterOperand => "an operator, or a closing )",
             Self::AfterArgument => "a comma, an operator, or a closing )",
             Self::AfterComparison => "&&, || or a closing )",
-            Self::NotIn => "IN behind NOT",
-            Self::NotExists => "EXISTS behind NOT",
+            Self::NotIn => "IN after NOT",
+            Self::NotExists => "EXISTS after NOT",
             Self::Bracketed => "an expression in brackets",
             Self::CallOpen(_) => "( with the arguments",
             Self::BoundVariable => "a variable",
@@ -151,7 +151,7 @@ impl Place {
                 "a variable, ASC(…), DESC(…), a call or an expression in brackets"
             }
             Self::Direction(word) => {
-                return format!("an expression in brackets behind {}", word.text());
+                return format!("an expression in brackets after {}", word.text());
             }
             Self::Number(_) => "a whole number",
             Self::Change => "INSERT or DELETE",

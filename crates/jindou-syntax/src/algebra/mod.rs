@@ -1,5 +1,5 @@
 //! SPARQL's algebra (SPARQL 1.1 §18.2). Names are those of `spargebra`; what differs is that nothing is held twice: texts are
-//! [shared](Text), parts of trees are behind an [`Arc`](std::sync::Arc), and no tree can be copied by accident, since those that
+//! [shared](Text), parts of trees are after an [`Arc`](std::sync::Arc), and no tree can be copied by accident, since those that
 //! have others inside are not `Clone`. A rewriting shares what stays as it is.
 
 mod convert;

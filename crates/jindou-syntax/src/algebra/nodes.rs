@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::mem::{discriminant, take};
 use std::sync::Arc;
 
-/// Parts of dropped trees that nobody else holds.
+/// Parts of dropped trees that nothing else holds.
 #[derive(Default)]
 struct Open {
     patterns: Vec<GraphPattern>,
@@ -50,7 +50,7 @@ impl Open {
 }
 
 impl Expression {
-    /// Takes out what is inside and is nobody else's.
+    /// Takes out what is inside and is used by nothing else.
     fn hollow(&mut self, open: &mut Open) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}

@@ -1,4 +1,4 @@
-//! Rewritings: what changes is made anew, what stays is shared.
+//! Rewritings: what changes is made again, what stays is shared.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern};

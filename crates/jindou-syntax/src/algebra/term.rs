@@ -171,7 +171,7 @@ impl Literal {
         Self(bytes.into())
     }
 
-    /// A string with a language, and maybe a direction behind it (`he--rtl`).
+    /// A string with a language, and maybe a direction after it (`he--rtl`).
     #[must_use]
     pub fn new_language_tagged_literal_unchecked(
         value: impl AsRef<str>,

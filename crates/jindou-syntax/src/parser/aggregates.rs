@@ -50,7 +50,7 @@ impl Parser<'_, '_> {
             self.misplaced_aggregate(name, word, why);
         }
         let before = (
-            self.no_aggregate.replace("inside of another aggregate"),
+            self.no_aggregate.replace("inside another aggregate"),
             std::mem::replace(&mut self.noting, false),
         );
         let read = self.aggregate_arguments(word);

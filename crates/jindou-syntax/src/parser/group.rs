@@ -197,7 +197,7 @@ impl Parser<'_, '_> {
         self.joined_run(Run { parts })
     }
 
-    /// Reads what stands in a group and is no triple.
+    /// Reads what stands in a group and is not a triple.
     fn clause(&mut self, run: &mut Run, filters: &mut Vec<Expr>) -> Parse<()> {
         let Kind::Word(word) = self.kind() else {
             let p = self.union()?;

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// Bytes of an entry of a table with what it points to, without the text.
 const ENTRY: usize = 160;
 
-/// The value behind a string.
+/// The value after a string.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Suffix<'t> {
     Nothing,

@@ -19,7 +19,7 @@ pub(crate) struct Prefixes<'t> {
 struct Prefix {
     /// With `<` in front.
     iri: NamedNode,
-    /// Whether letters, digits, `_` and `-` behind it surely give an IRI.
+    /// Whether letters, digits, `_` and `-` after it surely give an IRI.
     open: bool,
 }
 

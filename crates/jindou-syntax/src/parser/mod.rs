@@ -38,7 +38,7 @@ use scope::Scopes;
 /// Why a rule did not end. What is wrong is written down in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// A fault in the text: reading may go on behind it.
+    /// A fault in the text: reading may go on after it.
     Fault,
     /// A limit, or too many faults.
     Stop,
@@ -63,10 +63,10 @@ pub(crate) struct Parser<'t, 'o> {
     source: &'t Source<'t>,
     options: &'o Options,
     lexer: Lexer<'t>,
-    /// The next token to read, and the one behind it where somebody looked.
+    /// The next token to read, and the one after it where someone looked.
     token: Token,
     ahead: Option<Token>,
-    /// Behind the last token that was read.
+    /// After the last token that was read.
     behind: usize,
     /// Brackets that are open, with their places.
     open: Open,
@@ -98,7 +98,7 @@ pub(crate) struct Parser<'t, 'o> {
     pub(crate) patterns: Option<Vec<crate::PatternCall>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
-    /// Where reading went on behind the last fault.
+    /// Where reading went on after the last fault.
     recovered: Option<usize>,
     stopped: Option<Error>,
 }
@@ -205,7 +205,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         &self.text[token.start..token.end]
     }
 
-    /// The token behind the next one.
+    /// The token after the next one.
     fn ahead(&mut self) -> Token {
         if let Some(t) = self.ahead {
             return t;
@@ -316,7 +316,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             let at = self.told_place(self.token);
             let most = self.options.nesting;
             return Err(self.stop(Error::limit(Resource::Form, format!(
-                "{at}: brackets and calls nest more than {most} deep; bind what is inside to a variable, or ask in parts"
+                "{at}: brackets and calls nest more than {most} levels deep; bind inner parts to variables, or split the query"
             ))));
         }
         Ok(())
@@ -332,7 +332,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             let at = self.told_place(self.token);
             let most = self.options.depth;
             return Err(self.stop(Error::limit(Resource::Form, format!(
-                "{at}: more than {most} operators in a row; put them into brackets in groups, or ask in parts"
+                "{at}: more than {most} operators in a row; group them with brackets, or split the query"
             ))));
         }
         Ok(Deep { it, depth })
@@ -412,7 +412,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();
-    // Numbers behind the stem in the text, with `_` behind them.
+    // Numbers after the stem in the text, with `_` after them.
     let mut taken = FxHashSet::default();
     let mut any = false;
     for at in memchr::memmem::find_iter(text, STEM) {

@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads something whose variables are in nobody's scope.
+    /// Reads something whose variables are in no scope.
     pub(super) fn in_own_scope<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = self.scopes.enter();
         let out = read(self)?;
@@ -201,7 +201,7 @@ impl Parser<'_, '_> {
         Ok(only_triples(parts))
     }
 
-    /// Reads triples with dots between them, and maybe behind them, up to what is none.
+    /// Reads triples with dots between them, and maybe after them, up to what is none.
     pub(super) fn template_triples(&mut self, parts: &mut Vec<Part>) -> Parse<()> {
         let before = self.state();
         while self.starts_subject() {
@@ -265,7 +265,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Puts IRIs into what a query describes, each behind so many of its variables.
+    /// Puts IRIs into what a query describes, each after this many of its variables.
     fn described(&mut self, p: GraphPattern, iris: Vec<(usize, NamedNode)>) -> GraphPattern {
         if iris.is_empty() {
             return p;

@@ -1,10 +1,10 @@
-//! Going on behind a fault.
+//! Going on after a fault.
 
 use super::{Halt, Parse, Parser};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
 
-/// Where a rule stands that can go on behind a fault.
+/// Where a rule stands that can go on after a fault.
 pub(super) struct State {
     open: usize,
     nesting: u32,
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Skips to the semicolon behind an update, or to the end.
+    /// Skips to the semicolon after an update, or to the end.
     pub(super) fn recover_to_operation(&mut self, state: &State) -> Parse<()> {
         self.restore(state);
         while !(self.is(Kind::End) || self.is(Kind::Semicolon) && self.open.len() == 0) {

@@ -27,9 +27,9 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.range(),
             D::Unexpected,
-            "what SELECT chooses is written without commas".into(),
+            "SELECT lists its variables without commas".into(),
         );
-        let d = self.with(d, "leave the comma away", token.range(), "");
+        let d = self.with(d, "remove the comma", token.range(), "");
         self.fault(d);
     }
 
@@ -40,12 +40,12 @@ impl Parser<'_, '_> {
                 token.range(),
                 D::BlankNode,
                 format!(
-                    "the blank node _:{} stands in another group or update already, at line {line}",
+                    "the blank node _:{} is already used in another group or update, at line {line}",
                     shortened(label)
                 ),
             )
             .suggest(
-                "a label is good for one group; use a variable to say that two nodes are the same",
+                "a label is local to one group; use a variable to refer to the same node",
             );
         self.fault(d);
     }
@@ -55,14 +55,14 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.range(),
             D::Aggregate,
-            format!("the aggregate {word} cannot stand {why}"),
+            format!("the aggregate {word} is not allowed {why}"),
         );
         let d = match why {
-            "inside of another aggregate" => {
-                d.suggest("compute the inner one in { SELECT … } first")
+            "inside another aggregate" => {
+                d.suggest("compute the inner one first, in { SELECT … }")
             }
             _ => d.suggest(
-                "aggregates stand in SELECT, HAVING and ORDER BY; a condition on one is HAVING (…)",
+                "aggregates are allowed in SELECT, HAVING and ORDER BY; for a condition on one write HAVING (…)",
             ),
         };
         self.fault(d);
@@ -89,7 +89,7 @@ impl Parser<'_, '_> {
             name.start..self.behind,
             D::Arguments,
             format!(
-                "{} takes {takes}, and {given} {} given",
+                "{} takes {takes}, but {given} {} given",
                 word.text(),
                 if given == 1 { "is" } else { "are" }
             ),
@@ -100,18 +100,21 @@ impl Parser<'_, '_> {
     pub(super) fn bad_escape(&mut self, range: Range<usize>, letter: Option<char>) {
         let d = match letter {
             Some('u' | 'U') => self
-                .diagnostic(range, D::Character, "this escape is no character".into())
+                .diagnostic(range, D::Character, "this escape is not a character".into())
                 .suggest(
-                    "write \\u and four, or \\U and eight hexadecimal digits, and no surrogates",
+                    "write \\u and four, or \\U and eight hexadecimal digits, not a surrogate",
                 ),
             _ => {
                 let text = shortened(&self.text[range.clone()]);
-                let d =
-                    self.diagnostic(range.clone(), D::Character, format!("{text} is no escape"));
+                let d = self.diagnostic(
+                    range.clone(),
+                    D::Character,
+                    format!("unknown escape {text}"),
+                );
                 let at = range.start;
                 self.with(
                     d,
-                    "write \\\\ for a backslash; others are \\t \\n \\r \\b \\f \\\" \\'",
+                    "write \\\\ for a backslash; the other escapes are \\t \\n \\r \\b \\f \\\" \\'",
                     at..at,
                     "\\",
                 )
@@ -145,7 +148,7 @@ impl Parser<'_, '_> {
         } else if let Some(other) = nearest(name, others.iter().copied()) {
             d = self.with(
                 d,
-                format!("{other}: was meant?"),
+                format!("did you mean {other}:?"),
                 range,
                 format!("{other}:"),
             );
@@ -154,7 +157,7 @@ impl Parser<'_, '_> {
         {
             d = self.with(
                 d,
-                format!("{other}: was meant? It is declared by PREFIX {other}: <{iri}>"),
+                format!("did you mean {other}:? It is declared by PREFIX {other}: <{iri}>"),
                 range,
                 format!("{other}:"),
             );
@@ -166,7 +169,7 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// Writes down a call of a function that is not there. Behind other faults nobody knows whether its IRI is the one that was
+    /// Writes down a call of a function that is not there. After other faults it is unknown whether its IRI is the one that was
     /// meant.
     pub(super) fn check_call(&mut self, name: Token, iri: &str, arguments: usize) {
         let Some(calls) = &self.options.calls else {
@@ -187,7 +190,7 @@ impl Parser<'_, '_> {
             self.diagnostic(
                 token.range(),
                 D::Iri,
-                format!("the IRI <{shown}> is relative, and there is no base"),
+                format!("the IRI <{shown}> is relative, but there is no base"),
             )
             .suggest(
                 "write the whole IRI with its scheme, like <http://…>, or declare BASE <http://…>",
@@ -196,7 +199,10 @@ impl Parser<'_, '_> {
             self.diagnostic(
                 token.range(),
                 D::Iri,
-                format!("<{shown}> is no IRI: {}", super::terms::decapitalised(why)),
+                format!(
+                    "<{shown}> is not an IRI: {}",
+                    super::terms::decapitalised(why)
+                ),
             )
         };
         self.fault(d);
@@ -220,7 +226,7 @@ impl Parser<'_, '_> {
                 token.range(),
                 D::Redefined,
                 format!(
-                    "{} has a value already, and {by} cannot give it another",
+                    "{} already has a value, so {by} cannot assign it again",
                     shortened(name)
                 ),
             )
@@ -233,7 +239,7 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.range(),
             D::Redefined,
-            format!("{name} has a value already, and LATERAL cannot give it another"),
+            format!("{name} already has a value, so LATERAL cannot assign it again"),
         );
         self.fault(d.suggest("choose another name"));
     }
@@ -243,18 +249,18 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.range(),
             D::Redefined,
-            format!("{name} is chosen twice"),
+            format!("{name} is selected twice"),
         );
-        self.fault(d.suggest("leave one away"));
+        self.fault(d.suggest("remove one of them"));
     }
 
     pub(super) fn star_of_groups(&mut self, star: Token) {
         let d = self.diagnostic(
             star.range(),
             D::NotGrouped,
-            "SELECT * cannot stand with GROUP BY".into(),
+            "SELECT * cannot be combined with GROUP BY".into(),
         );
-        self.fault(d.suggest("name what is grouped by and the aggregates"));
+        self.fault(d.suggest("list the grouping variables and the aggregates"));
     }
 
     pub(super) fn not_grouped(&mut self, token: Token) {
@@ -270,7 +276,7 @@ impl Parser<'_, '_> {
                 format!("{name} is neither grouped nor aggregated"),
             )
             .suggest(format!(
-                "add {name} to GROUP BY, or choose one value of the group: (SAMPLE({name}) AS …)"
+                "add {name} to GROUP BY, or pick one value of the group: (SAMPLE({name}) AS …)"
             ));
         self.fault(d);
     }
@@ -280,9 +286,9 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.range(),
             D::Values,
-            format!("{name} stands twice in VALUES"),
+            format!("{name} is listed twice in VALUES"),
         );
-        self.fault(d.suggest("leave one away"));
+        self.fault(d.suggest("remove one of them"));
     }
 
     pub(super) fn wrong_row(&mut self, range: Range<usize>, given: usize, wanted: usize) {
@@ -291,7 +297,7 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             range,
             D::Values,
-            format!("this row should have {wanted} value{s}, one for each variable, and {given} {are} given"),
+            format!("this row should have {wanted} value{s}, one for each variable, but {given} {are} given"),
         );
         self.fault(d.suggest("write UNDEF where there is no value"));
     }
@@ -326,7 +332,7 @@ impl Parser<'_, '_> {
             .diagnostic(
                 at.range(),
                 D::BlankNode,
-                "what is deleted cannot hold blank nodes".into(),
+                "blank nodes are not allowed in DELETE".into(),
             )
             .suggest("use a variable: DELETE { ?x … } WHERE { ?x … }");
         self.fault(d);
@@ -337,13 +343,13 @@ impl Parser<'_, '_> {
             self.diagnostic(
                 at.range(),
                 D::NotConstant,
-                "the subject of a triple is an IRI or a blank node".into(),
+                "the subject of a triple must be an IRI or a blank node".into(),
             )
         } else {
             self.diagnostic(
                 at.range(),
                 D::NotConstant,
-                format!("{verb} holds constants, no variables"),
+                format!("{verb} takes constants, not variables"),
             )
             .suggest(format!(
                 "write {} {{ … }} WHERE {{ … }} to use variables",

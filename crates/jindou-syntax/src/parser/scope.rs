@@ -38,7 +38,7 @@ impl Scopes {
         outer
     }
 
-    /// The open scope, to return to behind a fault.
+    /// The open scope, to return to after a fault.
     pub(crate) fn here(&self) -> Outer {
         Outer {
             mark: self.mark,

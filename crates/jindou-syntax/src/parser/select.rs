@@ -1,4 +1,4 @@
-//! The selection behind SELECT, and the modifiers behind WHERE.
+//! The selection after SELECT, and the modifiers after WHERE.
 
 use super::expression::Expr;
 use super::group::{Pattern, join};
@@ -82,7 +82,7 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
-/// The expression, to be changed. What was just read is shared by nobody; else a handle of it is.
+/// The expression, to be changed. What was just read is shared by nothing else; else a handle of it is.
 fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
     if Arc::get_mut(e).is_none() {
         *e = Arc::new(e.shared());
@@ -241,7 +241,7 @@ impl Parser<'_, '_> {
         Ok(p)
     }
 
-    /// Reads the modifiers behind WHERE and puts everything together; also the variables that are chosen.
+    /// Reads the modifiers after WHERE and puts everything together; also the variables that are chosen.
     pub(super) fn solution(
         &mut self,
         selection: Selection,

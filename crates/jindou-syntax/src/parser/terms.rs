@@ -76,11 +76,9 @@ impl<'t> Parser<'t, '_> {
                     .diagnostic(
                         end - other.len()..end,
                         D::Language,
-                        format!("'{other}' is no direction of writing"),
+                        format!("'{other}' is not a base direction"),
                     )
-                    .suggest(
-                        "a language's direction is --ltr (left to right) or --rtl (right to left)",
-                    );
+                    .suggest("write --ltr (left to right) or --rtl (right to left)");
                 self.fault(d);
                 ""
             }
@@ -94,7 +92,7 @@ impl<'t> Parser<'t, '_> {
                         token.range(),
                         D::Language,
                         format!(
-                            "@{language} is no language tag: {}",
+                            "@{language} is not a language tag: {}",
                             decapitalised(&why.to_string())
                         ),
                     )
@@ -169,7 +167,7 @@ impl<'t> Parser<'t, '_> {
         out
     }
 
-    /// True at a sign with a number directly behind it.
+    /// True at a sign with a number directly after it.
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
@@ -181,7 +179,7 @@ impl<'t> Parser<'t, '_> {
         self.number(Some(sign))
     }
 
-    /// Reads a number, behind its sign.
+    /// Reads a number, after its sign.
     pub(super) fn number(&mut self, sign: Option<Token>) -> Parse<Literal> {
         let token = self.bump()?;
         let from = sign.map_or(token.start, |s| s.start);

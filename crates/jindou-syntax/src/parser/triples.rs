@@ -144,7 +144,7 @@ impl Parser<'_, '_> {
         Ok(self.starts_verb(mode))
     }
 
-    /// Reads predicates and objects; the triples come behind what stands inside of objects. They go there at once as long as there is
+    /// Reads predicates and objects; the triples come after what stands inside of objects. They go there at once as long as there is
     /// nothing inside.
     fn properties_behind(
         &mut self,
@@ -401,7 +401,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A term that is no node with properties.
+    /// A term that is not a node with properties.
     pub(super) fn term(&mut self, place: Place) -> Parse<TermPattern> {
         Ok(match self.kind() {
             Kind::Variable => {

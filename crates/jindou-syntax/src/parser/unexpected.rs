@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
             let (line, column) = self.place_of(token);
             let before = match token.kind {
                 Kind::End => "the text ends".to_owned(),
-                _ => format!("{} comes at line {line}, column {column}", self.said(token)),
+                _ => format!("{} is at line {line}, column {column}", self.said(token)),
             };
             let d = self.diagnostic(
                 open.range(),
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         let text = self.slice(token);
         let new =
             |p: &Self, kind, message: &str| p.diagnostic(token.range(), kind, message.to_owned());
-        // A # directly behind a name begins a comment.
+        // A # directly after a name begins a comment.
         if self.text.as_bytes().get(self.behind) == Some(&b'#')
             && self.behind > 0
             && !self.text.as_bytes()[self.behind - 1].is_ascii_whitespace()
@@ -98,11 +98,11 @@ impl Parser<'_, '_> {
             let d = self.diagnostic(
                 at..at + 1,
                 D::Character,
-                "from this # on, the line is a comment".into(),
+                "everything after this # is a comment".into(),
             );
             return self.with(
                 d,
-                "within a name, write \\# , or write the IRI out between < and >",
+                "write \\# within a name, or the whole IRI between < and >",
                 at..at + 1,
                 "\\#",
             );
@@ -114,7 +114,7 @@ impl Parser<'_, '_> {
                 let d = self.diagnostic(
                     range.clone(),
                     D::Iri,
-                    "an IRI holds no spaces, quotes or braces".into(),
+                    "an IRI cannot contain spaces, quotes or braces".into(),
                 );
                 return self.with(d, "write %20 for a space", range, with);
             }
@@ -122,7 +122,7 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::UpdateNotQuery,
-                    "this is an update, and a query is read here",
+                    "this is an update, but a query is expected here",
                 );
             }
             (
@@ -133,11 +133,11 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::QueryNotUpdate,
-                    "this is a query, and an update is read here",
+                    "this is a query, but an update is expected here",
                 );
             }
             (Kind::End, Place::Query) => {
-                return new(self, D::Empty, "the text holds no query")
+                return new(self, D::Empty, "the text has no query")
                     .suggest("a query looks like SELECT * WHERE { ?s ?p ?o } LIMIT 10");
             }
             (Kind::Language, Place::Query | Place::Operation)
@@ -147,7 +147,7 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::NotSparql,
-                    "declarations of SPARQL have no @, and no dot at their end",
+                    "SPARQL declarations have no @ and do not end with a dot",
                 );
                 return self.with(d, format!("write {word}"), token.range(), word);
             }
@@ -157,49 +157,44 @@ impl Parser<'_, '_> {
                     D::Unexpected,
                     "a declaration ends without a dot or semicolon",
                 );
-                return self.with(d, "leave it away", token.range(), "");
+                return self.with(d, "remove it", token.range(), "");
             }
             (Kind::Semicolon, Place::AfterQuery) => {
                 let d = new(self, D::Unexpected, "a query ends without a semicolon");
-                return self.with(d, "leave the semicolon away", token.range(), "");
+                return self.with(d, "remove the semicolon", token.range(), "");
             }
             (Kind::CloseBrace, Place::AfterQuery | Place::AfterOperation) => {
                 let d = new(self, D::Bracket, "this } has no {");
                 return self.with(
                     d,
-                    "leave it away, or open the group that it closes",
+                    "remove it, or open the group that it closes",
                     token.range(),
                     "",
                 );
             }
             (Kind::CloseParen, Place::GroupBody | Place::AfterTriples | Place::Where) => {
                 let d = new(self, D::Bracket, "this ) has no (");
-                return self.with(
-                    d,
-                    "leave it away, or open what it closes",
-                    token.range(),
-                    "",
-                );
+                return self.with(d, "remove it, or open what it closes", token.range(), "");
             }
             (Kind::Word(K::Select | K::Ask | K::Construct | K::Describe), Place::AfterQuery) => {
                 return new(
                     self,
                     D::Unexpected,
-                    "a second query begins here; one is read at a time",
+                    "a second query begins here; only one is allowed at a time",
                 )
                 .suggest("send them one after the other");
             }
             (Kind::Word(word), Place::AfterQuery) if begins_update(word) => {
-                return new(self, D::Unexpected, "an update begins behind the query")
+                return new(self, D::Unexpected, "an update begins after the query")
                     .suggest("send them one after the other");
             }
             (Kind::OpenBrace, Place::Projection) => {
-                let d = new(self, D::Unexpected, "SELECT does not say what it chooses");
+                let d = new(self, D::Unexpected, "SELECT needs a list of variables");
                 let at = token.start;
                 return self.with(d, "write * for all variables", at..at, "* ");
             }
             (Kind::Word(K::Where | K::From), Place::Projection) => {
-                let d = new(self, D::Unexpected, "SELECT does not say what it chooses");
+                let d = new(self, D::Unexpected, "SELECT needs a list of variables");
                 let at = token.start;
                 return self.with(d, "write * for all variables", at..at, "* ");
             }
@@ -210,7 +205,7 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::Unexpected,
-                    "a value with a name stands in brackets",
+                    "a value with a name must be in brackets",
                 );
                 return d.suggest("write SELECT (?x AS ?name)");
             }
@@ -218,9 +213,9 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::Unexpected,
-                    "what SELECT chooses is written without commas",
+                    "SELECT lists its variables without commas",
                 );
-                return self.with(d, "leave the comma away", token.range(), "");
+                return self.with(d, "remove the comma", token.range(), "");
             }
             (Kind::Semicolon | Kind::Dot, Place::Where) => {
                 return new(self, D::Unexpected, "a pattern in braces is missing")
@@ -230,24 +225,31 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    "the text ends where WHERE { … } should stand",
+                    "the text ends where WHERE { … } should be",
                 )
                 .suggest("write WHERE { ?s ?p ?o }");
             }
             (_, Place::Where) if self.starts_subject() => {
-                let d = new(self, D::Bracket, "the pattern stands in braces");
+                let d = new(self, D::Bracket, "the pattern must be in braces");
                 let at = token.start;
-                return self.with(d, "write { before it and } behind it", at..at, "{ ");
+                return self.with(d, "write { before it and } after it", at..at, "{ ");
             }
             (
                 Kind::Word(K::Limit | K::Offset | K::Order | K::Group | K::Having),
                 Place::GroupBody,
             ) => {
-                return new(self, D::Order, &format!("{} stands behind the closing }} of WHERE", text.to_ascii_uppercase()))
-                    .suggest("move it behind the }, or put the part with it into braces with a SELECT of its own");
+                return new(
+                    self,
+                    D::Order,
+                    &format!(
+                        "{} is after the closing }} of WHERE",
+                        text.to_ascii_uppercase()
+                    ),
+                )
+                .suggest("move it after the }, or put its part into braces with its own SELECT");
             }
             (Kind::Word(K::Not | K::Exists), Place::GroupBody) => {
-                let d = new(self, D::Unexpected, "a condition stands behind FILTER");
+                let d = new(self, D::Unexpected, "a condition needs FILTER before it");
                 let at = token.start;
                 return self.with(d, "write FILTER before it", at..at, "FILTER ");
             }
@@ -255,7 +257,7 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    "UNION stands between two groups in braces",
+                    "UNION must be between two groups in braces",
                 )
                 .suggest("write { … } UNION { … }");
             }
@@ -263,7 +265,7 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::Unexpected,
-                    "a SELECT within a pattern stands in braces of its own",
+                    "a SELECT within a pattern needs its own braces",
                 );
                 let at = token.start;
                 return self.with(d, "write { SELECT … }", at..at, "{ ");
@@ -272,7 +274,7 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    "an expression stands behind FILTER or in BIND",
+                    "an expression must be in FILTER or BIND",
                 )
                 .suggest("write FILTER(…) for a condition, or BIND(… AS ?x) for a value");
             }
@@ -280,13 +282,13 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    "a semicolon stands behind an object and before the next predicate",
+                    "a semicolon must be between an object and the next predicate",
                 )
                 .suggest("end triples with a dot");
             }
             (Kind::Dot, Place::GroupBody) => {
-                let d = new(self, D::Unexpected, "this dot stands behind no triple");
-                return self.with(d, "leave it away", token.range(), "");
+                let d = new(self, D::Unexpected, "this dot does not follow a triple");
+                return self.with(d, "remove it", token.range(), "");
             }
             (
                 Kind::Equal
@@ -297,7 +299,7 @@ impl Parser<'_, '_> {
                 | Kind::LessOrEqual,
                 Place::Verb | Place::GroupBody | Place::AfterTriples,
             ) => {
-                return new(self, D::Unexpected, "a comparison stands in FILTER")
+                return new(self, D::Unexpected, "a comparison must be in FILTER")
                     .suggest("write FILTER(?x = 1) for a condition, or BIND(1 AS ?x) for a value");
             }
             (Kind::Minus, Place::Verb | Place::AfterTriples | Place::Object | Place::Where)
@@ -306,7 +308,7 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Character,
-                    "a variable's name holds letters, digits and _ only",
+                    "a variable's name can only have letters, digits and _",
                 )
                 .suggest("write _ for -");
             }
@@ -314,27 +316,31 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Character,
-                    "a variable's name follows its ? directly",
+                    "a variable's name must follow its ? directly",
                 )
                 .suggest("write ?name");
             }
             (Kind::Dot | Kind::CloseBrace, Place::Verb) => {
-                return new(self, D::Unexpected, "a triple is a subject, a predicate and an object; here only the subject stands")
-                    .suggest("write the predicate and the object behind it");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "a triple is a subject, a predicate and an object; here is only the subject",
+                )
+                .suggest("write the predicate and the object after it");
             }
             (Kind::Dot | Kind::CloseBrace | Kind::Semicolon | Kind::Comma, Place::Object) => {
                 return new(self, D::Unexpected, "the triple has no object")
-                    .suggest("write a variable, an IRI or a literal behind the predicate");
+                    .suggest("write a variable, an IRI or a literal after the predicate");
             }
             (
                 Kind::String | Kind::Integer | Kind::Decimal | Kind::Double,
                 Place::Verb | Place::VerbOfTemplate,
             ) => {
-                return new(self, D::Unexpected, "a literal is no predicate")
+                return new(self, D::Unexpected, "a literal cannot be a predicate")
                     .suggest("a predicate is an IRI, a prefixed name, a variable, or a");
             }
             (Kind::Blank | Kind::OpenBracket, Place::Verb | Place::VerbOfTemplate) => {
-                return new(self, D::BlankNode, "a blank node is no predicate")
+                return new(self, D::BlankNode, "a blank node cannot be a predicate")
                     .suggest("write a variable");
             }
             (Kind::Equal, Place::Operand) if self.double(token, b'=') => {
@@ -358,7 +364,7 @@ impl Parser<'_, '_> {
                 let d = self.diagnostic(
                     token.start - 1..token.end,
                     D::Unexpected,
-                    format!("the sign is {right}"),
+                    format!("write {right}"),
                 );
                 return self.with(
                     d,
@@ -381,43 +387,43 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    &format!("{word} stands before what it orders by, in brackets"),
+                    &format!("{word} comes before its expression, which needs brackets"),
                 )
                 .suggest(format!("write ORDER BY {word}(?x)"));
             }
             (Kind::Word(word), Place::AfterOperation) if begins_update(word) => {
-                let d = new(
-                    self,
-                    D::Unexpected,
-                    "a semicolon stands between two updates",
-                );
+                let d = new(self, D::Unexpected, "updates are separated by semicolons");
                 let at = self.behind;
-                return self.with(d, "write it behind the first", at..at, " ;");
+                return self.with(d, "write one after the first", at..at, " ;");
             }
             (Kind::Pipe, Place::AfterOperand | Place::AfterArgument | Place::AfterComparison) => {
                 let d = new(self, D::Unexpected, "SPARQL writes 'or' as ||");
                 return self.with(d, "write ||", token.range(), "||");
             }
             (Kind::Comma, Place::AfterOperand) => {
-                return new(self, D::Unexpected, "brackets hold one expression here")
-                    .suggest("join conditions with && or ||");
+                return new(
+                    self,
+                    D::Unexpected,
+                    "brackets can only have one expression here",
+                )
+                .suggest("join conditions with && or ||");
             }
             (_, Place::AfterComparison) if comparison(token.kind) => {
-                return new(self, D::Unexpected, "comparisons do not chain")
+                return new(self, D::Unexpected, "comparisons cannot be chained")
                     .suggest("write ?a < ?b && ?b < ?c");
             }
             (Kind::OpenBrace, Place::Operand | Place::Filter) => {
                 let d = new(
                     self,
                     D::Unexpected,
-                    "a pattern is a condition behind EXISTS or NOT EXISTS only",
+                    "a pattern is a condition only after EXISTS or NOT EXISTS",
                 );
                 let at = token.start;
                 return self.with(d, "write EXISTS before it", at..at, "EXISTS ");
             }
             (Kind::Word(K::Select), Place::Operand) => {
-                return new(self, D::NotSparql, "a SELECT is no value in SPARQL")
-                    .suggest("put { SELECT … } into the pattern, and use its variable here");
+                return new(self, D::NotSparql, "a SELECT cannot be a value in SPARQL")
+                    .suggest("put { SELECT … } into the pattern and use its variable here");
             }
             (Kind::CloseParen, Place::Operand) => {
                 return new(self, D::Unexpected, "a value is missing before this )")
@@ -427,7 +433,7 @@ impl Parser<'_, '_> {
                 return new(
                     self,
                     D::Unexpected,
-                    "* stands in COUNT(*) and behind SELECT only",
+                    "* is only allowed in COUNT(*) and after SELECT",
                 )
                 .suggest("name the variable");
             }
@@ -435,10 +441,10 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::Bracket,
-                    "the condition of FILTER stands in brackets",
+                    "the condition of FILTER must be in brackets",
                 );
                 let at = token.start;
-                return self.with(d, "write FILTER( before it and ) behind it", at..at, "(");
+                return self.with(d, "write FILTER( before it and ) after it", at..at, "(");
             }
             (Kind::Variable, Place::Direction(word)) => {
                 let name = text;
@@ -446,7 +452,7 @@ impl Parser<'_, '_> {
                 let d = new(
                     self,
                     D::Bracket,
-                    &format!("what {word} orders by stands in brackets behind it"),
+                    &format!("the expression after {word} must be in brackets"),
                 );
                 return self.with(
                     d,
@@ -456,30 +462,30 @@ impl Parser<'_, '_> {
                 );
             }
             (Kind::Comma, Place::AfterQuery) => {
-                return new(self, D::Unexpected, "this is written without commas").suggest("write LIMIT 10 OFFSET 20, and what is ordered or grouped by with spaces between");
+                return new(self, D::Unexpected, "no commas are allowed here").suggest("write LIMIT 10 OFFSET 20, and separate grouping or ordering expressions with spaces");
             }
             (Kind::Word(K::Asc | K::Desc), Place::AfterQuery) => {
                 let word = text.to_ascii_uppercase();
                 return new(
                     self,
                     D::Unexpected,
-                    &format!("{word} stands before what it orders by"),
+                    &format!("{word} comes before its expression"),
                 )
                 .suggest(format!("write ORDER BY {word}(?x)"));
             }
             (Kind::Prefixed | Kind::Namespace, Place::DatasetGraph | Place::DeclaredIri) => {
-                return new(self, D::Unexpected, "the IRI stands between < and > here")
+                return new(self, D::Unexpected, "the IRI must be between < and > here")
                     .suggest("write <http://…>");
             }
             (Kind::Word(_) | Kind::String, Place::DeclaredIri) => {
-                return new(self, D::Iri, "the IRI stands between < and >")
+                return new(self, D::Iri, "the IRI must be between < and >")
                     .suggest("write PREFIX ex: <http://example.org/>");
             }
             (Kind::Prefixed, Place::DeclaredPrefix) => {
                 return new(
                     self,
                     D::Unexpected,
-                    "a prefix is declared with its colon and an IRI",
+                    "a prefix is declared with a colon and an IRI",
                 )
                 .suggest("write PREFIX ex: <http://example.org/>");
             }
@@ -507,11 +513,15 @@ impl Parser<'_, '_> {
                     .suggest("write DELETE WHERE { GRAPH <g> { … } }");
             }
             (Kind::Variable, Place::DataValue) => {
-                return new(self, D::NotConstant, "VALUES holds constants, no variables")
-                    .suggest("write UNDEF for no value");
+                return new(
+                    self,
+                    D::NotConstant,
+                    "VALUES takes constants, not variables",
+                )
+                .suggest("write UNDEF for no value");
             }
             (Kind::Blank, Place::DataValue) => {
-                return new(self, D::BlankNode, "VALUES holds no blank nodes");
+                return new(self, D::BlankNode, "VALUES cannot have blank nodes");
             }
             (
                 Kind::Comma,
@@ -522,12 +532,12 @@ impl Parser<'_, '_> {
                 | Place::OrderCondition
                 | Place::GroupCondition,
             ) => {
-                let d = new(self, D::Unexpected, "this is written without commas");
-                return self.with(d, "leave the comma away", token.range(), "");
+                let d = new(self, D::Unexpected, "no commas are allowed here");
+                return self.with(d, "remove the comma", token.range(), "");
             }
             (Kind::Word(_) | Kind::A | Kind::Prefixed, Place::AsVariable) => {
                 let name = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-                let d = new(self, D::Unexpected, "behind AS stands a variable");
+                let d = new(self, D::Unexpected, "AS needs a variable");
                 return self.with(
                     d,
                     format!("write ?{name}"),

@@ -11,7 +11,7 @@ use crate::lexer::Kind;
 use rustc_hash::FxHashSet;
 
 impl Parser<'_, '_> {
-    /// Reads what stands behind VALUES.
+    /// Reads what stands after VALUES.
     pub(super) fn data_block(&mut self) -> Parse<Pattern> {
         let (variables, bindings) = if self.is(Kind::Variable) {
             let (id, _) = self.variable(Place::ValuesVariables)?;

@@ -1,4 +1,4 @@
-//! Words and characters that are no part of SPARQL.
+//! Words and characters that are not part of SPARQL.
 
 use super::fault::shortened;
 use super::{Halt, Parser};
@@ -35,9 +35,9 @@ impl Parser<'_, '_> {
             let d = self.diagnostic(
                 token.range(),
                 D::UnknownWord,
-                format!("{shown} is no keyword"),
+                format!("unknown keyword {shown}"),
             );
-            return self.with(d, format!("{meant} was meant?"), token.range(), meant);
+            return self.with(d, format!("did you mean {meant}?"), token.range(), meant);
         }
         // Two keywords written as one.
         for keyword in place.keywords() {
@@ -54,9 +54,9 @@ impl Parser<'_, '_> {
                 let d = self.diagnostic(
                     token.range(),
                     D::UnknownWord,
-                    format!("{shown} is no keyword"),
+                    format!("unknown keyword {shown}"),
                 );
-                return self.with(d, format!("{apart} was meant?"), token.range(), apart);
+                return self.with(d, format!("did you mean {apart}?"), token.range(), apart);
             }
         }
         let called = self.ahead().kind == Kind::OpenParen;
@@ -88,9 +88,9 @@ impl Parser<'_, '_> {
                     .or_else(|| functions.filter(longer).max_by_key(|n| n.len()))
                 {
                     Some(meant) => {
-                        self.with(d, format!("{meant} was meant?"), token.range(), meant)
+                        self.with(d, format!("did you mean {meant}?"), token.range(), meant)
                     }
-                    None => d.suggest("functions of other names are called by their IRI"),
+                    None => d.suggest("call other functions by their IRI"),
                 }
             }
             Place::Operand
@@ -110,11 +110,11 @@ impl Parser<'_, '_> {
                     format!("{shown} alone is neither a value nor a keyword"),
                 );
                 if matches!(place, Place::AfterOperand | Place::AfterArgument) {
-                    d.suggest("between values stands an operator, like =, && or +")
+                    d.suggest("values need an operator between them, like =, && or +")
                 } else if matches!(place, Place::Verb | Place::VerbOfTemplate | Place::Subject) {
                     d.suggest(format!("write a prefix and a colon before it (ex:{shown}), or ?{shown} for a variable"))
                 } else {
-                    d.suggest(format!("write \"{shown}\" for a text, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"))
+                    d.suggest(format!("write \"{shown}\" for a string, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"))
                 }
             }
             _ => d,
@@ -157,14 +157,14 @@ impl Parser<'_, '_> {
                 let open = token.start..token.start + 1;
                 let quote = &text[..1];
                 self.diagnostic(open, D::String, format!("this {quote} begins a string that does not end on its line"))
-                    .suggest(format!("write {quote} at its end, or {quote}{quote}{quote} around a text of several lines"))
+                    .suggest(format!("write {quote} at its end, or {quote}{quote}{quote} around a string of several lines"))
             }
             Bad::Label => new(
                 D::BlankNode,
-                "a blank node's label follows _: directly".into(),
+                "a blank node's label must follow _: directly".into(),
             )
             .suggest("write _:name, or []"),
-            Bad::Escape => new(D::Character, "this is no escape of a character".into()).suggest(
+            Bad::Escape => new(D::Character, "this is not a valid escape".into()).suggest(
                 "write \\u and four, or \\U and eight hexadecimal digits, in a string or an IRI",
             ),
             Bad::Character => self.bad_character(token),
@@ -177,13 +177,13 @@ impl Parser<'_, '_> {
         let new = |message: &str| self.diagnostic(token.range(), D::Character, message.to_owned());
         match c {
             '“' | '”' | '„' | '«' | '»' | '″' => self.with(
-                new(&format!("{c} is no quotation mark of SPARQL")),
+                new(&format!("{c} is not a quotation mark in SPARQL")),
                 "write \"",
                 token.range(),
                 "\"",
             ),
             '‘' | '’' | '‚' | '′' | '`' => self.with(
-                new(&format!("{c} is no quotation mark of SPARQL")),
+                new(&format!("{c} is not a quotation mark in SPARQL")),
                 "write '",
                 token.range(),
                 "'",
@@ -215,28 +215,32 @@ impl Parser<'_, '_> {
                     "&&",
                 )
             }
-            '$' => new("a variable's name follows its $ directly").suggest("write $name or ?name"),
-            '@' => new("a language tag follows its @ directly").suggest("write \"text\"@en"),
-            '%' => new("% stands in prefixed names only, before two hexadecimal digits")
-                .suggest("SPARQL has no remainder: write ?a - ?b * FLOOR(?a / ?b)"),
-            '\\' => new("a backslash stands in strings, and before signs in prefixed names"),
+            '$' => {
+                new("a variable's name must follow its $ directly").suggest("write $name or ?name")
+            }
+            '@' => new("a language tag must follow its @ directly").suggest("write \"text\"@en"),
+            '%' => new("% is only allowed in prefixed names, before two hexadecimal digits")
+                .suggest("SPARQL has no remainder operator: write ?a - ?b * FLOOR(?a / ?b)"),
+            '\\' => new(
+                "a backslash is only allowed in strings, and before punctuation in prefixed names",
+            ),
             '\u{a0}' | '\u{2000}'..='\u{200b}' | '\u{202f}' | '\u{3000}' => self.with(
-                new("this is no ordinary space"),
+                new("this is not an ordinary space"),
                 "write a plain space",
                 token.range(),
                 " ",
             ),
             '–' | '—' | '−' => self.with(
-                new(&format!("{c} is no minus sign of SPARQL")),
+                new(&format!("{c} is not a minus sign in SPARQL")),
                 "write -",
                 token.range(),
                 "-",
             ),
-            '≤' => self.with(new("the sign is <="), "write <=", token.range(), "<="),
-            '≥' => self.with(new("the sign is >="), "write >=", token.range(), ">="),
-            '≠' => self.with(new("the sign is !="), "write !=", token.range(), "!="),
-            c if c.is_control() => new("a control character stands here").suggest("leave it away"),
-            c => new(&format!("{c} is no sign of SPARQL")),
+            '≤' => self.with(new("write <="), "write <=", token.range(), "<="),
+            '≥' => self.with(new("write >="), "write >=", token.range(), ">="),
+            '≠' => self.with(new("write !="), "write !=", token.range(), "!="),
+            c if c.is_control() => new("this is a control character").suggest("remove it"),
+            c => new(&format!("{c} is not a SPARQL symbol")),
         }
     }
 
@@ -266,7 +270,7 @@ impl Parser<'_, '_> {
         let d = self.diagnostic(
             token.start..end,
             D::Aggregate,
-            "an expression of SELECT stands in brackets with a name".into(),
+            "an expression in SELECT needs brackets and a name".into(),
         );
         // The name that is there already, or one that tells what it is.
         let named = lexer.next();
@@ -299,7 +303,7 @@ impl Parser<'_, '_> {
             token.range(),
             D::MissingDot,
             format!(
-                "{} begins a new triple, and the one before it has no dot at its end",
+                "{} begins a new triple, but the one before it does not end with a dot",
                 self.said(token)
             ),
         );

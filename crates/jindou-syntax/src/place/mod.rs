@@ -70,7 +70,7 @@ pub struct Place {
     pub inverse: bool,
     /// The graph of the group.
     pub graph: Option<String>,
-    /// Patterns that hold where the cursor is: those of the groups around it, before and behind.
+    /// Patterns that hold where the cursor is: those of the groups around it, before and after.
     pub patterns: Vec<Pattern>,
     /// Prefixes that the text declares, with their IRIs. The last declaration of a prefix counts.
     pub prefixes: Vec<(String, String)>,
@@ -78,7 +78,7 @@ pub struct Place {
     pub base: Option<String>,
     /// Graphs of FROM and of FROM NAMED, in SPARQL's words.
     pub dataset: [Vec<String>; 2],
-    /// Variables of the text with `?`, each once: the one that is nearest before the cursor first, then those behind it. The word
+    /// Variables of the text with `?`, each once: the one that is nearest before the cursor first, then those after it. The word
     /// that is being written is none of them.
     pub variables: Vec<String>,
 }
@@ -190,7 +190,7 @@ fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
     open.then_some(from)
 }
 
-/// True behind what may be compared with `<`.
+/// True after what may be compared with `<`.
 fn is_operand(token: Token) -> bool {
     matches!(
         token.kind,

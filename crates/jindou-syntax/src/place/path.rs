@@ -33,7 +33,7 @@ impl Path {
                 self.whole = true;
             }
             Kind::Caret | Kind::Bang if !self.whole => {}
-            // `^^` before a name is twice the inverse, which nobody writes.
+            // `^^` before a name is twice the inverse, which nothing writes.
             Kind::Slash | Kind::Pipe if self.whole => self.whole = false,
             Kind::Star | Kind::Plus | Kind::Question if self.whole => {}
             _ => return false,

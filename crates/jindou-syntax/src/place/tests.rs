@@ -212,7 +212,7 @@ fn patterns_are_those_that_hold_here() {
             "{ ?x a c: GRAPH ?g { ?x p: ?y . ?x ¦",
             &["?x a c:", "?g: ?x p: ?y"],
         ),
-        // Behind the cursor.
+        // After the cursor.
         ("{ ?x ¦ . ?x a c: }", &["?x a c:"]),
         ("{ ?x p: ¦ ; a c: . ?y q: ?x }", &["?x a c:", "?y q: ?x"]),
         ("{ ?x ¦ } UNION { ?x a d: }", &[]),
@@ -245,7 +245,7 @@ fn prologue_dataset_and_variables_are_known() {
         [vec!["<g:1>".to_owned()], vec!["<g:2>".to_owned()]]
     );
     assert_eq!(p.variables, ["?y", "?x", "?n", "?z"]);
-    // Invented nodes are no variables of the text.
+    // Invented nodes are not variables of the text.
     assert_eq!(at("{ ?__1 a [ ¦").subject.as_deref(), Some("?___1"));
 }
 

@@ -1,5 +1,5 @@
-//! A text written anew, so that what `spargebra` reads otherwise than SPARQL's rules for tokens makes no difference: one sign between
-//! tokens, keywords in upper case, names that it does not read as IRIs. A word that is no keyword is written as a sign that nobody
+//! A text written again, so that what `spargebra` reads otherwise than SPARQL's rules for tokens makes no difference: one sign between
+//! tokens, keywords in upper case, names that it does not read as IRIs. A word that is not a keyword is written as a sign that no one
 //! reads.
 
 use crate::keyword::Keyword as K;

@@ -107,7 +107,7 @@ fn known(
             if faults
                 .all()
                 .iter()
-                .all(|d| d.kind == D::Aggregate && d.message.contains("cannot stand"))
+                .all(|d| d.kind == D::Aggregate && d.message.contains("is not allowed"))
             {
                 return Some("an aggregate where none can stand");
             }
@@ -115,7 +115,7 @@ fn known(
                 return Some("a variable that GROUP BY gives another value");
             }
             if first.kind == D::Iri && first.message.starts_with('<') {
-                return Some("a prefixed name that is no IRI, read as two");
+                return Some("a prefixed name that is not an IRI, read as two");
             }
             if update && first.kind == D::MissingDot {
                 return Some("quads without dots between them");
@@ -123,7 +123,7 @@ fn known(
             if first.expected.as_deref()
                 == Some(crate::advice::Place::TripleSubject.expected().as_str())
             {
-                return Some("a subject of a triple term that is no IRI and no variable");
+                return Some("a subject of a triple term that is not an IRI and no variable");
             }
             if update && text.contains(';') && first.found.as_deref() == Some("';'") {
                 return Some("a semicolon without an update");

@@ -1,4 +1,4 @@
-//! Where the standard is followed and `spargebra` is not, and what nobody else tests.
+//! Where the standard is followed and `spargebra` is not, and what nothing else tests.
 
 use crate::{Escapes, Failure, Options, parse_query, parse_update};
 use spargebra::Query;
@@ -61,7 +61,7 @@ fn codepoint_escapes_stand_anywhere() {
     };
     assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict).is_err());
     assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict).is_ok());
-    // A fault behind an escape has its own place.
+    // A fault after an escape has its own place.
     let e = parse_query("ASK { \\u003Fs ?p }", &Options::default()).unwrap_err();
     let Failure::Text(d) = e else { panic!() };
     assert_eq!(d.first().start, 17, "{d}");
@@ -121,7 +121,7 @@ fn aggregates_stand_where_they_may() {
         ),
         (
             "SELECT (SUM(COUNT(?o)) AS ?x) { ?s ?p ?o }",
-            "inside of another",
+            "inside another",
         ),
         (
             "SELECT (EXISTS { FILTER(COUNT(*) > 1) } AS ?x) { ?s ?p ?o }",
@@ -365,7 +365,7 @@ fn a_sign_belongs_to_the_number_that_it_touches() {
             "{text}: {got}"
         );
     }
-    // Apart from its number, or behind an operand, a sign is an operator.
+    // Apart from its number, or after an operand, a sign is an operator.
     assert_eq!(read("2-1"), read("2 - 1"));
     assert_eq!(read("- 1"), read("-(1)"));
 }
@@ -381,10 +381,7 @@ fn grouping_gives_no_variable_another_value() {
         "SELECT ?n { ?n ?p ?o { SELECT ?x { ?s ?p ?o } GROUP BY (STR(?s) AS ?o) } }",
     ] {
         let e = read(wrong).expect_err(wrong).to_string();
-        assert!(
-            e.contains("has a value already, and GROUP BY cannot"),
-            "{e}"
-        );
+        assert!(e.contains("already has a value, so GROUP BY cannot"), "{e}");
     }
     for right in [
         "SELECT ?x { ?s ?p ?o } GROUP BY (?s AS ?x)",

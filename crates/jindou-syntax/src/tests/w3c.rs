@@ -95,7 +95,7 @@ fn syntax_tests_pass() {
                 continue;
             };
             let Ok(text) = String::from_utf8(bytes) else {
-                wrong.push(format!("{} is no UTF-8", path.display()));
+                wrong.push(format!("{} is not UTF-8", path.display()));
                 continue;
             };
             let options = Options {

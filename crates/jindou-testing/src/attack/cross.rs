@@ -21,7 +21,7 @@ const BRANCHES: [&str; 14] = [
     "{ ?s ?p ?o FILTER(?o = §) }",
 ];
 
-/// Other sources of rows, one behind the other.
+/// Other sources of rows, one after the other.
 const ROWS: [&str; 9] = [
     "{ SELECT ?s { ?s ?p ?o } }",
     "{ SELECT ?s ?x§ { ?s <http://e/p1> ?x§ } }",

@@ -7,7 +7,7 @@ use crate::random::Rng;
 pub enum Damage {
     /// The end of the text in this place.
     Cut(usize),
-    /// A gap of so much from this place on.
+    /// A gap of this much from this place on.
     Gap(usize, usize),
     /// Something else in this place as well.
     Put(usize, &'static str),

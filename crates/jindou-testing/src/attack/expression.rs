@@ -3,7 +3,7 @@
 use super::maker::Maker;
 use super::recipe::{Recipe, all};
 
-/// Calls that take an expression in their middle: what stands before it and behind.
+/// Calls that take an expression in their middle: what stands before it and after.
 const CALLS: [(&str, &str); 24] = [
     ("(", ")"),
     ("!", ""),
@@ -110,7 +110,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An expression that is no condition.
+    /// An expression that is not a condition.
     pub fn value(&mut self, bytes: usize) -> Recipe {
         if !self.is_small(bytes) {
             return self.expression(bytes);
@@ -141,7 +141,7 @@ impl Maker<'_> {
         let joins = operator.contains(['&', '|']);
         let operands = self.many(bytes, operator, |m, each| {
             let operand = m.expression(each);
-            // A comparison is no operand of a sum.
+            // A comparison is not an operand of a sum.
             if joins {
                 operand
             } else {

@@ -147,7 +147,7 @@ fn size(rng: &mut Rng, most: usize) -> usize {
     (low + rng.below(low)).min(most)
 }
 
-/// Statements that the texts ask for, as N-Quads: so many subjects with seven or eight statements each, most of them in the
+/// Statements that the texts ask for, as N-Quads: this many subjects with seven or eight statements each, most of them in the
 /// default graph, and ten named graphs.
 #[must_use]
 pub fn data(subjects: usize) -> String {

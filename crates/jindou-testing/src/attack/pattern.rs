@@ -85,7 +85,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An element of a group, with what must stand behind it.
+    /// An element of a group, with what must follow it.
     fn element(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             let small = self.small();
@@ -113,7 +113,7 @@ impl Maker<'_> {
                 self.wrapped(open, left)
             }
             26 => {
-                // Nobody listens there.
+                // No one listens there.
                 let silent = self
                     .rng
                     .one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);
@@ -229,7 +229,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Triples of some bytes, without the point behind them.
+    /// Triples of some bytes, without the point after them.
     pub fn triples(&mut self, bytes: usize) -> Recipe {
         if self.is_small(bytes) {
             return self.triple();

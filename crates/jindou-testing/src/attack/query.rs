@@ -16,7 +16,7 @@ impl Maker<'_> {
             15 | 16 => self.describe(left),
             17 => all!["ASK ", self.dataset(left / 20), self.group(left)],
             _ => {
-                // The smallest query behind a large prologue.
+                // The smallest query after a large prologue.
                 self.declare(left);
                 "SELECT * { ?s <http://e/p1> ?o }".into()
             }

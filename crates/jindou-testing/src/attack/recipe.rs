@@ -12,11 +12,11 @@ use std::str::FromStr;
 pub enum Recipe {
     /// The text itself.
     Text(String),
-    /// One behind the other.
+    /// One after the other.
     All(Vec<Recipe>),
-    /// The same so many times, with a text between.
+    /// The same this many times, with a text between.
     Times(usize, Box<Recipe>, String),
-    /// An opening so many times, what is inside, and as many closings.
+    /// An opening this many times, what is inside, and as many closings.
     Nested(usize, Box<[Recipe; 2]>, String),
 }
 
@@ -32,20 +32,20 @@ impl From<String> for Recipe {
     }
 }
 
-/// Recipes one behind the other: `all!["SELECT * { ", pattern, " }"]`.
+/// Recipes one after the other: `all!["SELECT * { ", pattern, " }"]`.
 macro_rules! all {
     ($($part:expr),* $(,)?) => { $crate::attack::recipe::Recipe::All(vec![$($part.into()),*]) };
 }
 pub(super) use all;
 
 impl Recipe {
-    /// `one` so many times, with a text between.
+    /// `one` this many times, with a text between.
     #[must_use]
     pub fn times(n: usize, one: impl Into<Self>, between: &str) -> Self {
         Self::Times(n, Box::new(one.into()), between.to_owned())
     }
 
-    /// `inner` between so many openings and closings.
+    /// `inner` between this many openings and closings.
     #[must_use]
     pub fn nested(
         n: usize,

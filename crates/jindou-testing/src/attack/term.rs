@@ -140,7 +140,7 @@ impl Maker<'_> {
                 };
                 self.values.push(("v".into(), value));
                 self.short.push("$v");
-                // The value is no part of the text.
+                // The value is not part of the text.
                 return bytes;
             }
             _ => {

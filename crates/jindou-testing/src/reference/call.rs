@@ -15,7 +15,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use spargebra::algebra::Function;
 
-/// A call whose arguments are no errors.
+/// A call whose arguments are not errors.
 pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let one = args.first();
     let number = |g: fn(&Number) -> Number| match one?.kind() {
@@ -61,7 +61,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             None
         }
         Function::Adjust => {
-            free.note("ADJUST is no function of SPARQL 1.1");
+            free.note("ADJUST is not a function of SPARQL 1.1");
             None
         }
         Function::Abs => number(Number::abs),

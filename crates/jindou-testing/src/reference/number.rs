@@ -74,7 +74,7 @@ pub(crate) fn decimal(text: &str) -> Option<BigRational> {
     Some(if text.starts_with('-') { -value } else { value })
 }
 
-/// `None` where the text is no float's or double's; those of XML Schema 1.1 have `+INF`.
+/// `None` where the text is not that of a float or double; those of XML Schema 1.1 have `+INF`.
 fn floating<T: std::str::FromStr>(text: &str) -> Option<T> {
     match text {
         "INF" | "+INF" => return "inf".parse().ok(),
@@ -262,7 +262,7 @@ pub(crate) fn places(d: &BigRational) -> Option<usize> {
     rest.is_one().then(|| twos.max(fives))
 }
 
-/// The number cut to so many fractional digits, nearest.
+/// The number cut to this many fractional digits, nearest.
 pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     let scale = BigInt::from(10).pow(digits as u32);
     BigRational::new(
@@ -271,7 +271,7 @@ pub(crate) fn rounded(d: &BigRational, digits: usize) -> BigRational {
     )
 }
 
-/// XPath's lexical form: no point in a whole number, no zeros behind.
+/// XPath's lexical form: no point in a whole number, no zeros after.
 pub(crate) fn decimal_text(d: &BigRational) -> String {
     let n = places(d).expect("a decimal has an end");
     let scaled = (d.abs() * BigRational::from(BigInt::from(10).pow(n as u32))).to_integer();

@@ -35,14 +35,14 @@ fn whole(value: &Value, free: &Free) -> Option<i128> {
             None
         }),
         Kind::Number(_) => {
-            free.note("SUBSTR with a place that is no integer");
+            free.note("SUBSTR with a place that is not an integer");
             None
         }
         _ => None,
     }
 }
 
-/// Both strings if the second may be an argument beside the first (§17.4.3.1.2).
+/// Both strings if the second may be an argument alongside the first (§17.4.3.1.2).
 pub(super) fn compatible(a: &Value, b: &Value) -> Option<(String, String, Option<Tag>)> {
     let ((a, ta), (b, tb)) = (text(a)?, text(b)?);
     (tb.is_none() || ta == tb).then_some((a, b, ta))

@@ -92,7 +92,7 @@ impl Number {
         }
     }
 
-    /// An integer in its smallest form. It must have no digits behind the point.
+    /// An integer in its smallest form. It must have no digits after the point.
     #[must_use]
     pub fn integer(e: Exact) -> Self {
         match e.integer() {

@@ -78,7 +78,7 @@ impl Num {
         }
     }
 
-    /// `None` where the value is no small number: after overflow, and of exact division by zero.
+    /// `None` where the value is not a small number: after overflow, and of exact division by zero.
     #[inline]
     #[must_use]
     pub fn compute(self, op: Arithmetic, other: Self) -> Option<Self> {
@@ -115,7 +115,7 @@ impl Num {
         }
     }
 
-    /// `None` where the value is no small number.
+    /// `None` where the value is not a small number.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         Some(match self {
@@ -126,7 +126,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is no small number.
+    /// `None` where the value is not a small number.
     #[must_use]
     pub fn abs(self) -> Option<Self> {
         Some(match self {
@@ -137,7 +137,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is no small number.
+    /// `None` where the value is not a small number.
     #[must_use]
     pub fn ceil(self) -> Option<Self> {
         Some(match self {
@@ -148,7 +148,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is no small number.
+    /// `None` where the value is not a small number.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         Some(match self {
@@ -159,7 +159,7 @@ impl Num {
         })
     }
 
-    /// Of two nearest integers the greater (fn:round). `None` where the value is no small number.
+    /// Of two nearest integers the greater (fn:round). `None` where the value is not a small number.
     #[must_use]
     pub fn round(self) -> Option<Self> {
         Some(match self {
@@ -249,7 +249,7 @@ fn special(d: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A mantissa has at least one digit behind the point.
+/// A mantissa has at least one digit after the point.
 fn scientific(text: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
     let (mantissa, power) = text.split_once('E').unwrap_or((text, "0"));
     let point = if mantissa.contains('.') { "" } else { ".0" };

@@ -45,7 +45,7 @@ const NAME: [(char, char); 6] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Known(u8);
 
-/// Places of the sets that are no categories.
+/// Places of the sets that are not categories.
 const SPACE: u8 = 36;
 const NAME_START_AT: u8 = 37;
 const NAME_AT: u8 = 38;
@@ -120,7 +120,7 @@ pub(super) fn of(ranges: impl IntoIterator<Item = (char, char)>) -> ClassUnicode
     )
 }
 
-/// All other characters. (`ClassUnicode::negate` takes ranges that end before the surrogates and begin behind them for ranges with characters between.)
+/// All other characters. (`ClassUnicode::negate` takes ranges that end before the surrogates and begin after them for ranges with characters between.)
 pub(super) fn complement(set: &ClassUnicode) -> ClassUnicode {
     let mut out = vec![];
     let mut next = Some('\0');

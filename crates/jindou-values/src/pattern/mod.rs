@@ -37,9 +37,9 @@ const PLACES: usize = 24 << 20;
 /// The reason why a pattern is none, by F&O's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A letter that is no flag (FORX0001).
+    /// A letter that is not a flag (FORX0001).
     Flags,
-    /// A pattern that is no regular expression (FORX0002).
+    /// A pattern that is not a regular expression (FORX0002).
     Pattern,
     /// A pattern that is one, but too large.
     Size,
@@ -68,7 +68,7 @@ impl Error {
         Self {
             reason: Reason::Size,
             place: 1,
-            message: "the pattern takes too much memory; repeat less, or use fewer groups".into(),
+            message: "the pattern takes too much memory; use fewer repetitions or groups".into(),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Flags {
                     return Err(Error {
                         reason: Reason::Flags,
                         place: at + 1,
-                        message: format!("`{c}` is no flag; there are s, m, i, x and q"),
+                        message: format!("`{c}` is not a flag; the flags are s, m, i, x and q"),
                     });
                 }
             }
@@ -281,7 +281,7 @@ impl Pattern {
         }
     }
 
-    /// The first match that begins at a place or behind it.
+    /// The first match that begins at a place or after it.
     ///
     /// # Errors
     /// As of [`Pattern::is_match`].

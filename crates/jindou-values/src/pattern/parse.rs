@@ -166,7 +166,7 @@ impl Parser {
     fn deeper(&mut self) -> Result<(), Error> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(self.wrong_before(format!("nested more than {DEPTH} deep")));
+            return Err(self.wrong_before(format!("nested more than {DEPTH} levels deep")));
         }
         Ok(())
     }
@@ -334,7 +334,7 @@ impl Parser {
         })
     }
 
-    /// Behind a `\` outside of square brackets.
+    /// After a `\` outside of square brackets.
     fn escape_or_reference(&mut self) -> Result<Node, Error> {
         if let Some(first @ '1'..='9') = self.peek() {
             let begin = self.at;
@@ -350,7 +350,7 @@ impl Parser {
                 self.at += 1;
             }
             let fault = if n > self.groups {
-                "stands before it"
+                "comes before it"
             } else if self.open.contains(&n) {
                 "is closed before it"
             } else {
@@ -368,7 +368,7 @@ impl Parser {
         })
     }
 
-    /// Behind a `\`: the escapes that may stand anywhere.
+    /// After a `\`: the escapes that may stand anywhere.
     fn escape(&mut self) -> Result<Escape, Error> {
         let Some(c) = self.peek() else {
             return Err(self.wrong_before("`\\` at the end; write `\\\\` for the character"));
@@ -396,7 +396,7 @@ impl Parser {
         })
     }
 
-    /// Behind `\p` or `\P`.
+    /// After `\p` or `\P`.
     fn property(&mut self, complement: bool) -> Result<Set, Error> {
         if !self.eat('{') {
             return Err(self.wrong("expected `{` and the name of a category or block, as in `\\p{Lu}` and `\\p{IsGreek}`"));
@@ -423,14 +423,14 @@ impl Parser {
             let shown: String = name.chars().take(40).collect();
             return Err(self.wrong(match name.strip_prefix("Is") {
                 Some(_) => format!("Unicode has no block `{shown}`; names are those of Blocks.txt without spaces, as in `IsBasicLatin`"),
-                None => format!("`{shown}` is no category; there are L, M, N, P, Z, S, C and their parts such as Lu, and blocks such as `IsBasicLatin`"),
+                None => format!("`{shown}` is not a category; the categories are L, M, N, P, Z, S, C, their parts such as Lu, and blocks such as `IsBasicLatin`"),
             }));
         };
         self.at += 1;
         Ok(found)
     }
 
-    /// Behind a `[`, up to its `]`.
+    /// After a `[`, up to its `]`.
     fn class(&mut self) -> Result<ClassUnicode, Error> {
         let begin = self.at;
         self.deeper()?;
@@ -465,7 +465,7 @@ impl Parser {
                     self.at += 2;
                     let less = self.class()?;
                     if self.peek() != Some(']') {
-                        return Err(self.wrong("expected `]`: what is subtracted stands last"));
+                        return Err(self.wrong("expected `]`: a subtraction must come last"));
                     }
                     break Some(less);
                 }
@@ -509,7 +509,7 @@ impl Parser {
         Ok(set)
     }
 
-    /// Behind a character between square brackets: the end of its range, which is itself where none follows.
+    /// After a character between square brackets: the end of its range, which is itself where none follows.
     fn range(&mut self, hyphen: bool, from: char) -> Result<char, Error> {
         let after = self.text.get(self.at + 2).map(|(c, _)| *c);
         match (self.peek(), self.second()) {
@@ -532,7 +532,7 @@ impl Parser {
                     Escape::Char(c) => c,
                     Escape::Set(_) => {
                         self.at = place;
-                        return Err(self.wrong("a range ends with one character, and this stands for several; write `\\-` for the hyphen"));
+                        return Err(self.wrong("a range must end with one character, and this denotes several; write `\\-` for the hyphen"));
                     }
                 }
             }
@@ -545,7 +545,7 @@ impl Parser {
         if to < from {
             self.at = place;
             return Err(self.wrong(format!(
-                "`{from}` comes after `{to}`, so there is nothing between them"
+                "`{from}` comes after `{to}`, so the range is empty"
             )));
         }
         Ok(to)

@@ -1,4 +1,4 @@
-//! Programs of the matcher in `search`, for what finite automata cannot do: references to groups, and lines that do not begin or end behind
+//! Programs of the matcher in `search`, for what finite automata cannot do: references to groups, and lines that do not begin or end after
 //! the last line end.
 
 use super::class;
@@ -28,7 +28,7 @@ pub(super) enum Step {
     /// Two ways on: this one first, then the next step.
     Skip(u32),
     Jump(u32),
-    /// Keeps the place: in slots of groups, and behind them of loops.
+    /// Keeps the place: in slots of groups, and after them of loops.
     Save(u32),
     /// On to the other step if the loop's body, which began at the place in this slot, took no character.
     Leave(u32, u32),

@@ -9,7 +9,7 @@ use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
 /// Ranges of all sets together: more would never fit the largest program.
 const RANGES: usize = 1 << 16;
 
-/// Translates a pattern. References to groups become `.*` over all characters, and lines may begin and end behind the last line end: then it
+/// Translates a pattern. References to groups become `.*` over all characters, and lines may begin and end after the last line end: then it
 /// matches whatever the pattern matches, and more.
 pub(super) fn translate(root: &Node, capture: bool) -> Result<Hir, Error> {
     Translation { capture, ranges: 0 }.hir(root)

@@ -16,7 +16,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// A replacement for a pattern with so many groups. `None` if a `$` has no number behind it, or a `\` neither `\` nor `$` (FORX0004).
+    /// A replacement for a pattern with this many groups. `None` if a `$` has no number after it, or a `\` neither `\` nor `$` (FORX0004).
     pub fn new(text: &str, groups: usize, quoted: bool) -> Option<Self> {
         if quoted {
             return Some(Self {

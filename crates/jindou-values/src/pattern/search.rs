@@ -104,7 +104,7 @@ struct Search<'p, 't> {
     given_up: u32,
 }
 
-/// The first match that begins at a place or behind it; its slots are those of the match and the groups.
+/// The first match that begins at a place or after it; its slots are those of the match and the groups.
 ///
 /// # Errors
 /// Those of `check`, and `Limit` for one that takes too many steps.
@@ -313,7 +313,7 @@ impl Search<'_, '_> {
             }
             Step::Start { line } => {
                 let bytes = self.text.as_bytes();
-                // No line begins behind a line end that is the text's last character.
+                // No line begins after a line end that is the text's last character.
                 let found =
                     at == 0 || line && at < bytes.len() && bytes.get(at - 1) == Some(&b'\n');
                 found.then_some((next, at))

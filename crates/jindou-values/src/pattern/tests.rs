@@ -141,7 +141,7 @@ fn what_other_dialects_read_otherwise() {
         ("é", "^\\p{IsBasicLatin}$", "", false),
         ("é", "^\\P{IsBasicLatin}$", "", true),
         ("a", "^\\p{ I s Basic Latin }$", "x", true),
-        // `^` and `$` stand for themselves between brackets, and `-` at the ends and behind ranges and escapes.
+        // `^` and `$` stand for themselves between brackets, and `-` at the ends and after ranges and escapes.
         ("^", "^[$^]$", "", true),
         ("-", "^[-a]$", "", true),
         ("-", "^[a-]$", "", true),
@@ -155,7 +155,7 @@ fn what_other_dialects_read_otherwise() {
         ("a", "^[^^]$", "", true),
         ("b", "^[^a-c-[b]]$", "", false),
         ("z", "^[^a-c-[b]]$", "", true),
-        // A text that ends with a line end has no line behind it.
+        // A text that ends with a line end has no line after it.
         ("a\n", "^$", "m", false),
         ("a\n\n", "^$", "m", true),
         ("\n", "^$", "m", true),
@@ -229,14 +229,14 @@ fn faults_have_their_place() {
         ("[a--b]", "", 4, "cannot end"),
         ("[--z]", "", 2, "cannot begin"),
         ("[-[a]]", "", 2, "nothing to subtract"),
-        ("[a-[b]c]", "", 7, "stands last"),
+        ("[a-[b]c]", "", 7, "must come last"),
         ("[\\1]", "", 2, "references"),
         ("\\1", "", 1, "no group 1 stands before"),
         ("(a\\1)", "", 3, "is closed before"),
         ("(a)\\2", "", 4, "no group 2 stands before"),
         ("\\0", "", 1, "references"),
-        ("\\p{Foo}", "", 4, "no category"),
-        ("\\p{Cs}", "", 4, "no category"),
+        ("\\p{Foo}", "", 4, "not a category"),
+        ("\\p{Cs}", "", 4, "not a category"),
         ("\\p{IsFoo}", "", 4, "no block"),
         ("\\pL", "", 3, "expected `{`"),
         ("\\p{L", "", 3, "without `}`"),

@@ -18,7 +18,7 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The day of the calendar that is so many days after 1970-01-01.
+/// The day of the calendar that is this many days after 1970-01-01.
 pub(super) fn civil(days: i64) -> Civil {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

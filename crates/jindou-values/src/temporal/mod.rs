@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 /// A value of a date or time datatype. What a type has not is taken from 1972-12-31T00:00:00, a gYear's and gYearMonth's rest
 /// from the first of January (F&O 3.1 §9.4: starting instants). Values have years up to some 200 billion either way and 18
-/// digits behind a second's point.
+/// digits after a second's point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Temporal {
     /// Seconds of local time since 1970-01-01T00:00:00.

@@ -478,7 +478,7 @@ fn random_patterns_mean_what_saxon_says() {
     for (pattern, flags, text, with) in cases(seed as u64) {
         let answer = answers.next().expect("an answer to each line").unwrap();
         let (matches, replaced) = answer.split_once('\t').unwrap();
-        // Saxon follows F&O 5.6.1.1 and not 5.6.2: `$` also matches behind a line end that is the last character.
+        // Saxon follows F&O 5.6.1.1 and not 5.6.2: `$` also matches after a line end that is the last character.
         let last_line = flags.contains('m') && text.ends_with('\n') && pattern.contains('$');
         if last_line || !flags.contains('q') && is_saxons_own(&pattern) {
             apart += 1;

@@ -112,7 +112,7 @@ fn whatever_the_hashes_say_the_check_looks_inside() {
     let report = Database::check_with(world.store(), &wrong).unwrap();
     let found: Vec<&str> = report.damages.iter().map(|d| &*d.what).collect();
     for what in [
-        "word 1 is not behind",
+        "word 1 does not follow",
         "list of word 0 is not",
         "list of word 1 is not",
         "long texts are not",

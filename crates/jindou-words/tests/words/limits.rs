@@ -8,7 +8,7 @@ use jindou_words::Words;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Texts with three words each: one that nobody else has, one of fifty, one of all.
+/// Texts with three words each: one that nothing else has, one of fifty, one of all.
 fn texts(count: usize) -> String {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for i in 0..count {
@@ -140,7 +140,7 @@ fn terms_come_all_in_order_with_their_ids() {
 
 #[test]
 fn reclustering_is_cancelled_while_an_index_is_built() {
-    // Nobody else can cancel it just then.
+    // No one else can cancel it just then.
     static CANCEL: std::sync::OnceLock<CancelToken> = std::sync::OnceLock::new();
     let cancel = CANCEL.get_or_init(CancelToken::new);
     let indexes = Indexes::new()

@@ -190,7 +190,7 @@ fn a_store_may_be_opened_with_and_without_the_index() {
     drop(db);
     let state = states(&without);
     assert!(
-        state[0].0 == "words" && state[0].1.contains("does not have"),
+        state[0].0 == "words" && state[0].1.contains("does not support"),
         "{state:?}"
     );
     assert!(state[0].2 > 0);

@@ -24,7 +24,7 @@ impl Object {
         }
     }
 
-    /// The words, in lower case; `None` for what is no text.
+    /// The words, in lower case; `None` for what is not text.
     pub fn words(&self) -> Option<Vec<String>> {
         match self {
             Self::Text(words, _) => Some(words.iter().map(|w| w.to_lowercase()).collect()),

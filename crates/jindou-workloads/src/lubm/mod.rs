@@ -74,7 +74,7 @@ impl Lubm {
         )
     }
 
-    /// The next university that nobody has taken.
+    /// The next university that is not taken yet.
     fn take(&self) -> Option<u32> {
         let next = |u| (u < self.universities).then(|| u + 1);
         self.next

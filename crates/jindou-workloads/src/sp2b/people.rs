@@ -12,7 +12,7 @@ pub(super) fn happens(probability: f64, random: &mut Random) -> bool {
     probability > 0.0 && unit(random) < probability
 }
 
-/// Everybody who ever wrote.
+/// Everyone who ever wrote.
 #[derive(Debug)]
 pub(super) struct People {
     /// The last year in which each was dealt a place.
@@ -32,7 +32,7 @@ impl People {
         }
     }
 
-    /// People for all places of a year, in random order. Everybody who writes this year has one place; the others go to
+    /// People for all places of a year, in random order. Everyone who writes this year has one place; the others go to
     /// few of them, by a power law.
     pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut Random) -> Vec<u32> {
         let all: u32 = places.iter().sum();
@@ -64,7 +64,7 @@ impl People {
         dealt
     }
 
-    /// True the first time that somebody is to be written.
+    /// True the first time that someone is to be written.
     pub(super) fn is_new(&mut self, person: u32) -> bool {
         if person == ERDOES || self.written[person as usize] {
             return false;
@@ -74,7 +74,7 @@ impl People {
         true
     }
 
-    /// Somebody who wrote already, if there is anybody.
+    /// Someone who wrote already, if there is anyone.
     pub(super) fn editor(&self, random: &mut Random) -> Option<u32> {
         (!self.known.is_empty()).then(|| *random.pick(&self.known))
     }

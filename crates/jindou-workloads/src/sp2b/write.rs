@@ -90,7 +90,7 @@ const fn class(of: Class) -> usize {
 
 /// The parts of a document's IRI.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct DocumentIri {
     class: Class,
     year: u16,
     within: u32,
@@ -102,7 +102,7 @@ pub(super) struct Writer<'a> {
     words: Words,
     names: Words,
     left: u64,
-    documents: Vec<Place>,
+    documents: Vec<DocumentIri>,
     bags: u64,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         self.out.end_entity()
     }
 
-    fn iri(&mut self, place: Place) -> Span {
+    fn iri(&mut self, place: DocumentIri) -> Span {
         const PUBLICATIONS: &str = "http://localhost/publications/";
         let within = Number(place.within.into());
         let (year, number) = (Number(place.year.into()), Number(place.number.into()));
@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
         random: &mut Random,
     ) -> Result<()> {
         let has = document.class.attributes();
-        let place = Place {
+        let place = DocumentIri {
             class: document.class,
             year: year as u16,
             within: document.within,
@@ -329,7 +329,7 @@ impl<'a> Writer<'a> {
             self.say(s, ISBN, isbn);
         }
         if happens(has.journal, random) && document.class == Class::Article {
-            let journal = self.iri(Place {
+            let journal = self.iri(DocumentIri {
                 class: Class::Journal,
                 number: document.within,
                 ..place
@@ -350,7 +350,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A paper is part of its proceedings, what is in a collection part of one of the year's books.
-    fn part_of(&mut self, s: Span, place: Place, random: &mut Random) {
+    fn part_of(&mut self, s: Span, place: DocumentIri, random: &mut Random) {
         let (class, number) = match place.class {
             Class::Inproceedings => (Class::Proceedings, place.within),
             Class::Incollection => {
@@ -362,7 +362,7 @@ impl<'a> Writer<'a> {
             }
             _ => return,
         };
-        let whole = self.iri(Place {
+        let whole = self.iri(DocumentIri {
             class,
             within: 0,
             number,

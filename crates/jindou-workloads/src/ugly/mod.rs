@@ -1,5 +1,5 @@
 //! The ugly graph: what people's graphs have and tidy benchmarks leave out, in one generated graph
-//! of any size. `docs/ugly.md` describes it; in short, for `q` quads:
+//! of any size. `docs/lab/ugly.md` describes it; in short, for `q` quads:
 //!
 //! | what | how much | at 20 M |
 //! |---|---|---|

@@ -47,7 +47,7 @@ pub(super) enum Object {
     Entity,
     /// An entity near by.
     Near,
-    /// An IRI of somebody else's.
+    /// An IRI of another one's.
     External,
     /// A blank node with a value and a unit.
     Quantity,

@@ -10,7 +10,7 @@ use jindou_model::{Error, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How often an object is drawn anew when it has been used; the original gives up at its 50th draw.
+/// How often an object is drawn again when it has been used; the original gives up at its 50th draw.
 const DRAWS: u32 = 49;
 /// The most places of a Zipfian distribution of literals, each 8 bytes.
 const MOST_ZIPFIAN_LITERALS: u64 = 1 << 24;
@@ -74,7 +74,7 @@ pub(super) enum Says {
 
 /// A part of the graph.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct EdgePart {
     /// The subjects' kind and number.
     pub(super) kind: u32,
     subjects: u32,
@@ -124,7 +124,7 @@ pub(super) struct Compiled {
     /// IRIs.
     pub(super) properties: Vec<String>,
     pub(super) kinds: Vec<String>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<EdgePart>,
     pub(super) members: Vec<Members>,
     pub(super) units: u64,
     pub(super) words: Words,
@@ -286,7 +286,7 @@ impl<'m> Compiler<'m> {
         } else {
             (UNIT / mean.max(1.0)).max(1.0) as u32
         };
-        self.made.parts.push(Part {
+        self.made.parts.push(EdgePart {
             kind: kind as u32,
             subjects,
             block,

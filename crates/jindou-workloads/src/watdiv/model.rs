@@ -70,7 +70,7 @@ pub struct Group {
     pub attributes: Vec<Attribute>,
 }
 
-/// A kind of entities. Entity `i` has the kind's IRI with `i` in decimal behind it.
+/// A kind of entities. Entity `i` has the kind's IRI with `i` in decimal after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     /// IRI without the number.

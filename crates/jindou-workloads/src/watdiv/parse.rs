@@ -36,7 +36,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Error::Syntax`] with the line for whatever is not as this module's documentation says, for names
-    /// whose prefix is not declared, and for classes that are no entity of the model.
+    /// whose prefix is not declared, and for classes that are not an entity of the model.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let mut reader = Reader::default();
         for (number, line) in text.lines().enumerate() {
@@ -53,7 +53,7 @@ impl Model {
                 "the file ends inside of a <type>".into(),
             ));
         }
-        // Kinds may be declared behind the associations and classes that use them.
+        // Kinds may be declared after the associations and classes that use them.
         let mut model = reader.model;
         for (line, text, pending) in reader.pending {
             let association = pending
@@ -85,7 +85,7 @@ fn check_class(model: &Model, class: &str) -> Result<(), String> {
     match model.entity(class) {
         Some((kind, number)) if number < model.kinds[kind].count => Ok(()),
         _ => Err(format!(
-            "<{class}> is no entity of this model, so nothing can be an instance of it"
+            "<{class}> is not an entity of this model, so nothing can be an instance of it"
         )),
     }
 }
@@ -102,7 +102,7 @@ impl Pending {
         let find = |iri: &str| {
             model
                 .kind(iri)
-                .ok_or_else(|| format!("there is no <type> for <{iri}>"))
+                .ok_or_else(|| format!("no <type> for <{iri}>"))
         };
         self.association.subject = find(&self.subject)?;
         self.association.object = find(&self.object)?;
@@ -152,7 +152,7 @@ impl Reader {
             "#predicate" => self.attribute(&words),
             "#association" => self.association(line, &words),
             _ => Err(format!(
-                "'{first}' is no declaration: #namespace, <type>, <type*>, <pgroup>, #predicate, #association"
+                "'{first}' is not a declaration: #namespace, <type>, <type*>, <pgroup>, #predicate, #association"
             )),
         }
     }
@@ -173,7 +173,7 @@ impl Reader {
         let (prefix, iri) = word.split_once('=').ok_or("write #namespace PREFIX=IRI")?;
         check_iri(iri)?;
         if !prefix.bytes().all(|b| b.is_ascii_alphanumeric()) {
-            return Err(format!("'{prefix}' is no prefix: letters and digits"));
+            return Err(format!("'{prefix}' is not a prefix: letters and digits"));
         }
         if self.model.namespaces.iter().any(|(p, _)| p == prefix) {
             return Err(format!("the prefix '{prefix}' is declared twice"));
@@ -306,7 +306,7 @@ impl Reader {
     fn class(&self, word: &str) -> Result<Option<String>, String> {
         let name = word
             .strip_prefix('@')
-            .ok_or_else(|| format!("'{word}' is no class: write @ before it"))?;
+            .ok_or_else(|| format!("'{word}' is not a class: write @ before it"))?;
         if name.eq_ignore_ascii_case("null") {
             return Ok(None);
         }
@@ -321,13 +321,13 @@ fn number(word: &str, what: &str) -> Result<u32, String> {
 fn probability(word: &str) -> Result<f64, String> {
     match word.parse::<f64>() {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
-        _ => Err(format!("'{word}' is no probability from 0 to 1")),
+        _ => Err(format!("'{word}' is not a probability from 0 to 1")),
     }
 }
 
 fn distribution(word: &str) -> Result<Distribution, String> {
     Distribution::parse(word)
-        .ok_or_else(|| format!("'{word}' is no distribution: uniform, normal or zipfian"))
+        .ok_or_else(|| format!("'{word}' is not a distribution: uniform, normal or zipfian"))
 }
 
 fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
@@ -339,7 +339,7 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
         let Some((a, b)) = range else {
             return Ok(default);
         };
-        let end = |w: &str| read(w).ok_or_else(|| format!("'{w}' is no end of the range"));
+        let end = |w: &str| read(w).ok_or_else(|| format!("'{w}' is not an end of the range"));
         let (low, high) = (end(a)?, end(b)?);
         if low > high {
             return Err(format!("the range from '{a}' to '{b}' is empty"));
@@ -369,7 +369,7 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
         "name" => words().map(|(a, b)| Values::Name(a, b))?,
         _ => {
             return Err(format!(
-                "'{kind}' is no kind of literal: integer, string, name or date"
+                "'{kind}' is not a kind of literal: integer, string, name or date"
             ));
         }
     })
@@ -379,7 +379,7 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
 fn check_iri(iri: &str) -> Result<(), String> {
     let bad = |c: char| c <= ' ' || "<>\"{}|^`\\".contains(c);
     if !iri.contains(':') || iri.contains(bad) || iri.len() > 1000 {
-        return Err(format!("'{iri}' is no IRI"));
+        return Err(format!("'{iri}' is not an IRI"));
     }
     Ok(())
 }

@@ -91,7 +91,7 @@ fn attributes_are_as_likely_as_published() {
     }
 }
 
-/// Ten documents and two books or proceedings a year from 1940 on, where a year has so many.
+/// Ten documents and two books or proceedings a year from 1940 on, where a year has this many.
 #[test]
 fn paul_erdoes_writes_ten_documents_a_year() {
     let data = data(200_000, 0);

@@ -264,19 +264,19 @@ fn mistakes_in_a_model_are_named_with_their_line() {
         ("#association e:A e:p e:A 2", "write #association"),
         (
             "#association e:A e:p e:A 2 3[often]",
-            "'often' is no distribution",
+            "'often' is not a distribution",
         ),
         (
             "#association e:A e:p e:A 2 3 1.5",
-            "'1.5' is no probability",
+            "'1.5' is not a probability",
         ),
         (
             "#association e:A e:p e:A 2 3 1 uniform @e:A9 @null",
             "no entity of this model",
         ),
         ("#namespace e=http://e/", "declared twice"),
-        ("#namespace f=http://e/<", "is no IRI"),
-        ("#what", "is no declaration"),
+        ("#namespace f=http://e/<", "is not an IRI"),
+        ("#what", "is not a declaration"),
     ] {
         let error = Model::parse("m.txt", &format!("{head}{line}\n")).unwrap_err();
         assert!(

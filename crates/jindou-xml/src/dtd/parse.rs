@@ -169,14 +169,14 @@ impl Parser<'_> {
         }
         if self.open.len() >= self.options.entities {
             return refused(format!(
-                "parameter entities nest deeper than {} levels, the most that is read",
+                "parameter entities nest more than {} levels deep, the maximum",
                 self.options.entities
             ));
         }
         self.expanded += value.len() as u64;
         if self.expanded > self.options.expansion {
             return refused(format!(
-                "parameter entities become more than {} bytes long, the most that is read",
+                "parameter entities expand to more than {} bytes, the maximum",
                 self.options.expansion
             ));
         }
@@ -347,7 +347,7 @@ impl Parser<'_> {
         }
         if of_element.len() > self.options.attributes {
             return text.bad(format!(
-                "more than {} attributes are declared for an element, the most that are read",
+                "more than {} attributes are declared for an element, the maximum",
                 self.options.attributes
             ));
         }
@@ -447,7 +447,7 @@ fn attribute_type(text: &mut Text<'_>) -> Result<bool> {
     }
 }
 
-/// A declaration of an element, behind its keyword. Its content is only checked for its form.
+/// A declaration of an element, after its keyword. Its content is only checked for its form.
 fn element(text: &mut Text<'_>) -> Result<()> {
     text.need_spaces()?;
     text.name()?;
@@ -481,7 +481,7 @@ fn mixed(text: &mut Text<'_>) -> Result<()> {
         names = true;
     }
     if !text.take("*") && names {
-        return text.bad("expected `)*` behind a list of text and elements");
+        return text.bad("expected `)*` after a list of text and elements");
     }
     Ok(())
 }

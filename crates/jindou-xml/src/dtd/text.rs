@@ -88,7 +88,9 @@ impl<'t> Text<'t> {
             true => Ok(name),
             false => self.bad_at(
                 self.at - name.len(),
-                format!("the name `{name}` may not have a colon: it is no element or attribute"),
+                format!(
+                    "the name `{name}` may not have a colon: it is not an element or attribute"
+                ),
             ),
         }
     }
@@ -105,7 +107,7 @@ impl<'t> Text<'t> {
         }
         if length > self.longest_name {
             return self.bad(format!(
-                "a name is longer than {} bytes, the most that is read",
+                "a name is longer than {} bytes, the maximum",
                 self.longest_name
             ));
         }
@@ -134,7 +136,7 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// Steps over a comment behind its `<!--`.
+    /// Steps over a comment after its `<!--`.
     pub(super) fn comment(&mut self) -> Result<()> {
         match self.rest().find("--") {
             Some(end) => {
@@ -148,14 +150,14 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// A processing instruction behind its `<?`: its target and the rest of it.
+    /// A processing instruction after its `<?`: its target and the rest of it.
     pub(super) fn instruction(&mut self) -> Result<(&'t str, &'t str)> {
         let start = self.at;
         let target = self.simple_name()?;
         if target.eq_ignore_ascii_case("xml") {
             return self.bad_at(
                 start,
-                "a processing instruction may not be called `xml`: the XML declaration stands at the document's beginning",
+                "a processing instruction may not be called `xml`: the XML declaration must be at the beginning of the document",
             );
         }
         if self.take("?>") {

@@ -32,7 +32,7 @@ impl Reader<'_> {
                     } else {
                         Err(self.bad(
                             self.input.start,
-                            "expected a comment or a CDATA section behind `<!`",
+                            "expected a comment or a CDATA section after `<!`",
                         ))
                     }
                 }
@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.piece(end)
     }
 
-    /// Gives out so many bytes of text.
+    /// Gives out this many bytes of text.
     fn piece(&mut self, length: usize) -> Result<Option<Token>> {
         let from = self.input.at;
         let mut to = from + length;
@@ -224,7 +224,7 @@ impl Reader<'_> {
         Ok(Some(Token::Made))
     }
 
-    /// Begins the text of an entity, whose reference has so many bytes.
+    /// Begins the text of an entity, whose reference has this many bytes.
     fn enter(&mut self, name: &str, length: usize) -> Result<Option<Token>> {
         let start = self.input.start;
         let from = self.input.at + 1;
@@ -247,7 +247,7 @@ impl Reader<'_> {
             Value::External => {
                 return Err(self.bad(
                     start,
-                    format!("the entity `{name}` is another document, which is not read: put its text in place of the reference"),
+                    format!("the entity `{name}` is another document, which is not read: replace the reference with its text"),
                 ));
             }
         };
@@ -312,13 +312,13 @@ impl Reader<'_> {
         if length == 0 {
             return Err(self.bad(
                 from,
-                "expected the target of a processing instruction behind `<?`",
+                "expected the target of a processing instruction after `<?`",
             ));
         }
         if target.eq_ignore_ascii_case("xml") {
             return Err(self.bad(
                 from,
-                "a processing instruction may not be called `xml`: the XML declaration stands at the very beginning of the document",
+                "a processing instruction may not be called `xml`: the XML declaration must be at the very beginning of the document",
             ));
         }
         if self.options.namespaces && target.contains(':') {
@@ -331,7 +331,7 @@ impl Reader<'_> {
         if spaces == 0 && length < inside.len() {
             return Err(self.bad(
                 from + length,
-                "expected white space or `?>` behind the target of a processing instruction",
+                "expected white space or `?>` after the target of a processing instruction",
             ));
         }
         let target = from..from + length;

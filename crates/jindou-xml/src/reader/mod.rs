@@ -32,7 +32,7 @@ pub struct Reader<'r> {
     dtd: Dtd,
     standalone: bool,
     bindings: Bindings,
-    /// Names of the open elements, one behind the other.
+    /// Names of the open elements, one after the other.
     names: String,
     elements: Vec<Element>,
     attributes: Vec<Attr>,
@@ -55,9 +55,9 @@ enum Stage {
     /// Before the root element. Whether a document type declaration may still come.
     Prolog(bool),
     Content,
-    /// Behind the root element.
+    /// After the root element.
     Epilog,
-    /// Behind an error or the end.
+    /// After an error or the end.
     Over,
 }
 
@@ -121,7 +121,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The next piece of the document. Behind [`Event::Eof`] comes nothing else.
+    /// The next piece of the document. After [`Event::Eof`] comes nothing else.
     ///
     /// # Errors
     /// If the document is not well-formed or not whole, a limit is reached, or reading fails. The reader then stays where it is: later calls fail
@@ -288,7 +288,7 @@ impl<'r> Reader<'r> {
     /// The XML declaration, if there is one.
     fn begin(&mut self) -> Result<()> {
         while self.input.rest().len() < 6 && self.more()? {}
-        // The byte order mark of UTF-16 was taken off as bytes; a second one is no white space.
+        // The byte order mark of UTF-16 was taken off as bytes; a second one is not white space.
         self.stage = Stage::Prolog(true);
         let rest = self.input.rest();
         if !(rest.starts_with("<?xml")
@@ -319,7 +319,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// The next token before or behind the root element.
+    /// The next token before or after the root element.
     fn outside(&mut self) -> Result<Option<Token>> {
         let spaces = chars::spaces(self.input.rest().as_bytes());
         self.input.at += spaces;
@@ -372,7 +372,7 @@ impl<'r> Reader<'r> {
             Some(_) => Err(self.bad(
                 self.input.start,
                 match self.stage {
-                    Stage::Epilog => "text behind the root element, expected the document's end",
+                    Stage::Epilog => "text after the root element, expected the document's end",
                     _ => "text before the root element, expected `<`",
                 },
             )),
@@ -392,7 +392,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// How far behind the start of what is being read a piece of text ends it, searched from so many bytes on; `None` if the document ends before.
+    /// How far after the start of what is being read a piece of text ends it, searched from this many bytes on; `None` if the document ends before.
     fn find(&mut self, piece: &str, from: usize) -> Result<Option<usize>> {
         let mut searched = from;
         loop {
@@ -415,14 +415,14 @@ impl<'r> Reader<'r> {
             false => Err(self.bad(
                 self.input.start,
                 format!(
-                    "a tag, comment or processing instruction is longer than {} MiB, the most that is read",
+                    "a tag, comment or processing instruction is longer than {} MiB, the maximum",
                     self.options.markup >> 20
                 ),
             )),
         }
     }
 
-    /// Reads on in markup that was cut off behind `seen` bytes, until it is worth another look; `false` at the end.
+    /// Reads on in markup that was cut off after `seen` bytes, until it is worth another look; `false` at the end.
     #[cold]
     fn more_markup(&mut self, seen: usize) -> Result<bool> {
         loop {
@@ -465,7 +465,7 @@ impl<'r> Reader<'r> {
             return Err(self.bad(
                 self.input.start,
                 format!(
-                    "the document type declaration is longer than {} KiB, the most that is read",
+                    "the document type declaration is longer than {} KiB, the maximum",
                     self.options.doctype >> 10
                 ),
             ));

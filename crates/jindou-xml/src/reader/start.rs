@@ -45,7 +45,7 @@ impl Reader<'_> {
             return Err(self.bad(
                 self.input.start,
                 format!(
-                    "XML elements nest too deep, expected at most {} levels",
+                    "XML elements are nested too deeply, expected at most {} levels",
                     self.options.depth
                 ),
             ));
@@ -151,7 +151,7 @@ impl Reader<'_> {
             true => Ok(()),
             false => Err(self.bad(
                 self.input.start,
-                format!("default values of attributes become more than {most} bytes long, the most that is read of a document of this length"),
+                format!("default values of attributes expand to more than {most} bytes, the maximum for a document of this length"),
             )),
         }
     }
@@ -184,7 +184,7 @@ impl Reader<'_> {
             None => Ok(()),
             Some(a) => Err(self.bad(
                 self.input.start,
-                format!("the attribute `{}` stands twice in a tag", name(a)),
+                format!("the attribute `{}` occurs twice in a tag", name(a)),
             )),
         }
     }
@@ -273,7 +273,7 @@ impl Reader<'_> {
             Some(a) => Err(self.bad(
                 self.input.start,
                 format!(
-                    "the attribute `{}` stands twice in a tag, under two prefixes of one namespace",
+                    "the attribute `{}` occurs twice in a tag, under two prefixes of one namespace",
                     piece(text, &self.values, a.name)
                 ),
             )),

@@ -94,7 +94,7 @@ impl BackupTarget {
         let path = Self::path_of(location)?;
         if !std::path::Path::new(path).is_dir() {
             return Err(Error::Store(format!(
-                "there is no folder of backups at {path}; `jindou backup --store DIR --to {path}` makes one"
+                "no backup folder at {path}; create one with `jindou backup --store DIR --to {path}`"
             )));
         }
         Self::folder(location)
@@ -106,8 +106,8 @@ impl BackupTarget {
             Some(("file", path)) if path.starts_with('/') => path,
             Some(_) => {
                 return Err(Error::Unsupported(format!(
-                    "{location}: this program has no client for such places; give a folder (other object stores: \
-                     BackupTarget::of in a program of your own)"
+                    "{location}: this program has no client for such a location; give a folder (other \
+                        object stores: BackupTarget::of in your own program)"
                 )));
             }
         };
@@ -156,7 +156,7 @@ impl BackupTarget {
                 let text = text.map_err(|e| Error::io(files.path(&name), e))?;
                 Document::parse(&name, &text).ok_or_else(|| {
                     Error::Store(format!(
-                        "the backup {} is damaged; others in the same place may be whole",
+                        "the backup {} is damaged; others in the same folder may be intact",
                         files.path(&name).display()
                     ))
                 })
@@ -190,7 +190,7 @@ impl BackupTarget {
         let path = self.files.path("");
         if inside(&path) == Some(true) {
             return Err(Error::Store(format!(
-                "{} is inside the store; choose another place for its backups, on another disk if possible",
+                "{} is inside the store; choose another folder for backups, on another disk if possible",
                 path.display()
             )));
         }

@@ -59,7 +59,7 @@ pub(super) fn read(
         return Ok(bytes);
     }
     Err(Error::Store(format!(
-        "{} is damaged between bytes {} and {}, so it cannot be backed up (`jindou check` says more); earlier backups stay as they are",
+        "{} is damaged between bytes {} and {}, so it cannot be backed up (`jindou check` shows details); earlier backups are unchanged",
         path.display(),
         i as u64 * PART,
         i as u64 * PART + n as u64

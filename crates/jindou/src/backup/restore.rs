@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where log files lie until their records are written anew.
+/// Where log files lie until their records are written again.
 const FROM: &str = "log-of-backup";
 
 /// Up to when a store is restored.
@@ -70,13 +70,11 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
     if all.is_empty() {
         return Err(none(match &from.only {
-            Some(name) => format!(
-                "there is no backup {name}; `jindou backup --list` names those that there are"
-            ),
+            Some(name) => format!("no backup {name}; list the backups with `jindou backup --list`"),
             None => "there are no backups".into(),
         }));
     }
-    // The damaged ones behind the last one that is whole: what they have may be what is wanted.
+    // The damaged ones after the last one that is whole: what they have may be what is wanted.
     let mut damaged = None;
     let mut newest = None;
     while newest.is_none() {
@@ -89,7 +87,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     if let Some(e) = damaged {
         return Err(match newest {
             Some(older) => Error::Store(format!(
-                "the newest backup cannot be read: {e}; to restore an older one name it, as with `--backup {}` (snapshot {}, {})",
+                "the newest backup cannot be read: {e}; to restore an older one, name it, for example `--backup {}` (snapshot {}, {})",
                 older.info.name,
                 older.info.snapshot,
                 time_text(older.info.time)
@@ -109,7 +107,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let reach = |d: &Document| {
         let i = &d.info;
         format!(
-            "{} has snapshots {} to {}, of {} to {}",
+            "{} has snapshots {} to {}, from {} to {}",
             i.name,
             i.base,
             i.snapshot,
@@ -131,7 +129,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     match found {
         Some(at) => Ok(whole.swap_remove(at)),
         None => Err(none(format!(
-            "no backup reaches {}; the newest ones: {}",
+            "no backup includes {}; the newest ones: {}",
             match to {
                 RestoreTo::Snapshot(n) => format!("snapshot {n}"),
                 RestoreTo::Time(t) => time_text(t),
@@ -198,7 +196,7 @@ fn restore(
 
 fn damaged(backup: &Document) -> Error {
     Error::Store(format!(
-        "the backup {} is damaged: its parts do not fit each other",
+        "the backup {} is damaged: its parts do not match",
         backup.info.name
     ))
 }
@@ -219,7 +217,7 @@ impl Restoring<'_> {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::Store(format!(
-                    "{} is missing, which the backup {} needs; an older backup may not need it",
+                    "{} is missing, but the backup {} needs it; an older backup may not",
                     path.display(),
                     self.backup.info.name
                 )));
@@ -228,7 +226,7 @@ impl Restoring<'_> {
         };
         if !sound(&bytes) {
             return Err(Error::Store(format!(
-                "{} is damaged, which the backup {} needs; an older backup may not need it",
+                "{} is damaged, but the backup {} needs it; an older backup may not",
                 path.display(),
                 self.backup.info.name
             )));

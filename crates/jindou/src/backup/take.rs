@@ -7,7 +7,9 @@ use crate::update::{log_in, micros};
 use jindou_log::{Files, Part, is_part, record_after};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
-use jindou_store::directory::{CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, Place, current};
+use jindou_store::directory::{
+    BaseLocation, CHECKSUMS, Checksums, LOG, MANIFEST, Manifest, current,
+};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -52,7 +54,7 @@ impl Database {
     ) -> Result<BackupReport> {
         let disk = self.inner.disk.as_deref().ok_or_else(|| {
             Error::Store(
-                "this database was opened for reading, or has no directory; back it up where it can be changed".into(),
+                "this database is read-only or has no directory; back it up from the process that can change it".into(),
             )
         })?;
         let _work = disk.begin("a backup")?;
@@ -92,7 +94,7 @@ impl Database {
 struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
-    /// The last snapshot that somebody was told of.
+    /// The last snapshot that a caller was told of.
     acknowledged: &'a dyn Fn() -> Option<u32>,
     cancel: &'a CancelToken,
     progress: &'a Progress,
@@ -123,7 +125,7 @@ impl Copy<'_> {
                 Ok(report) if !moved => return Ok(report),
                 Ok(_) if tries == TRIES => {
                     return Err(Error::Conflict(
-                        "the store's base was replaced again and again while it was copied; try again".into(),
+                        "the store's base was replaced repeatedly while it was being copied; try again".into(),
                     ));
                 }
                 _ => {}
@@ -131,7 +133,7 @@ impl Copy<'_> {
         }
     }
 
-    fn once(&self, place: &Place, manifest: &Manifest) -> Result<BackupReport> {
+    fn once(&self, place: &BaseLocation, manifest: &Manifest) -> Result<BackupReport> {
         let begun = Instant::now();
         let target = &*self.target.files;
         let there = target.list().map_err(|e| Error::io(target.path(""), e))?;
@@ -211,7 +213,7 @@ impl Copy<'_> {
     ) -> Result<Vec<BaseFile>> {
         let damaged = |name: &str| {
             Error::Store(format!(
-                "{} is damaged, so the store cannot be backed up; earlier backups stay as they are",
+                "{} is damaged, so the store cannot be backed up; earlier backups are unchanged",
                 folder.join(name).display()
             ))
         };
@@ -303,7 +305,7 @@ impl Copy<'_> {
         }
         if acknowledged.is_some_and(|n| last(&parts) < n) {
             return Err(Error::Store(format!(
-                "the log in {} ends before what was acknowledged last; its newest records are in memory only: recluster the store",
+                "the log in {} ends before the last acknowledged update; its newest records are in memory only: recluster the store",
                 folder.display()
             )));
         }
@@ -327,7 +329,7 @@ impl Copy<'_> {
             }
             if !is_part(&bytes, part) {
                 return Err(Error::Store(format!(
-                    "{} is damaged, so it cannot be backed up (`jindou check` says more); earlier backups stay as they are",
+                    "{} is damaged, so it cannot be backed up (`jindou check` shows details); earlier backups are unchanged",
                     path.display()
                 )));
             }

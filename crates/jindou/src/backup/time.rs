@@ -13,7 +13,7 @@ pub fn parse_time(text: &str) -> Result<u64> {
     let bad = || {
         Error::limit(
             Resource::Form,
-            format!("'{text}' is no time with its zone; write it like 2026-11-22T07:42:15Z"),
+            format!("'{text}' is not a time with a time zone; write it like 2026-11-22T07:42:15Z"),
         )
     };
     let time: DateTime = text.parse().map_err(|_| bad())?;

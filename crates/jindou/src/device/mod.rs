@@ -34,7 +34,7 @@ impl FromStr for GpuChoice {
             "off" => Ok(Self::Off),
             "on" => Ok(Self::On),
             "auto" => Ok(Self::Auto),
-            other => Err(format!("'{other}' is none of on, off, auto")),
+            other => Err(format!("'{other}' is not one of on, off, auto")),
         }
     }
 }
@@ -85,16 +85,16 @@ fn predicted(
 ) -> String {
     use std::fmt::Write;
     if let Err(e) = gpu.calibrate(&jindou_model::CancelToken::new()) {
-        return format!("gpu: its speeds cannot be measured: {e}\n");
+        return format!("gpu: cannot measure its speed: {e}\n");
     }
     let mut out = String::new();
     if let Some(p) = gpu.predict(plan, snapshot, threads) {
         let _ = writeln!(out, "{p}");
     }
     if choice == GpuChoice::On {
-        out.push_str("a GPU is demanded: it runs what it can, whatever it takes\n");
+        out.push_str("a GPU is required: it runs everything it can, at any cost\n");
     } else if plan.weight == Weight::Light {
-        out.push_str("light: the CPU in any case\n");
+        out.push_str("light query: always on the CPU\n");
     }
     out
 }
@@ -111,7 +111,7 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices of whose memory at most so many bytes are used, each.
+    /// Devices of whose memory at most this many bytes are used, each.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn limited(memory: u64) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Devices {
         }
     }
 
-    /// The executor for this plan, which would have so many threads of the CPU.
+    /// The executor for this plan, which would have this many threads of the CPU.
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
@@ -134,7 +134,7 @@ impl Devices {
         // A device's memory has segments, and a shard's segments have keys of their own.
         if snapshot.is_sharded() {
             return match choice {
-                GpuChoice::On => Err(Error::Gpu("the store is cut into shards".into())),
+                GpuChoice::On => Err(Error::Gpu("the store is sharded".into())),
                 GpuChoice::Off | GpuChoice::Auto => Ok(Choice::Here),
             };
         }

@@ -78,7 +78,7 @@ impl Drop for Collector {
     }
 }
 
-/// About what a decoded term costs beside its text: the enum, an allocation's header.
+/// About what a decoded term costs alongside its text: the enum, an allocation's header.
 const TERM_BYTES: u64 = 96;
 
 impl AnswerSink for Collector {

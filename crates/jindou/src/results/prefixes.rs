@@ -26,7 +26,7 @@ impl Prefixes {
         Self::default()
     }
 
-    /// The prefixes that everybody uses ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)).
+    /// The common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)).
     #[must_use]
     pub fn common() -> Self {
         let mut all = Self::new();
@@ -124,7 +124,7 @@ mod tests {
         ] {
             assert_eq!(p.shorten(iri).as_deref(), short, "{iri}");
         }
-        // A query's own meaning of a prefix counts, and the common one is no name any more.
+        // A query's own meaning of a prefix counts, and the common one is not a name any more.
         p.declare("schema", "http://e/");
         assert_eq!(p.shorten("http://schema.org/a"), None);
         assert_eq!(p.shorten("http://e/a").as_deref(), Some("schema:a"));

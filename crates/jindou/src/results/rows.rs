@@ -262,7 +262,7 @@ fn inexpressible(text: &[u8]) -> Error {
     let why = jindou_xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
     let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     Error::Unsupported(format!(
-        "{why}, and the answer has it: take JSON, CSV or TSV instead, or replace it (REPLACE(?x, …)): {shown}"
+        "{why}, and the answer contains it: use JSON, CSV or TSV instead, or replace it (REPLACE(?x, …)): {shown}"
     ))
 }
 

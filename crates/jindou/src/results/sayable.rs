@@ -1,5 +1,5 @@
 //! Limits of RDF formats: JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and literals are text
-//! of XML 1.0. Labels mean nothing outside their document, so those that are no names become names.
+//! of XML 1.0. Labels mean nothing outside their document, so those that are not names become names.
 
 use jindou_model::{Error, Result};
 use oxrdf::vocab::rdf;
@@ -19,12 +19,12 @@ pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Tr
         RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => Err(unsayable(
             triple,
             "JSON-LD has no triple terms",
-            "take Turtle, TriG, N-Triples or N-Quads instead",
+            "use Turtle, TriG, N-Triples or N-Quads instead",
         )),
         RdfFormat::RdfXml => match in_xml(triple) {
             Ok(true) => Ok(None),
             Ok(false) => Ok(Some(with_names(triple))),
-            Err(why) => Err(unsayable(triple, why, "take Turtle or N-Triples instead")),
+            Err(why) => Err(unsayable(triple, why, "use Turtle or N-Triples instead")),
         },
         _ => Ok(None),
     }
@@ -49,7 +49,7 @@ fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     Error::Unsupported(format!("{why}; {instead}: {text}"))
 }
 
-/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are no predicates.
+/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are not predicates.
 const SYNTAX: [&str; 12] = [
     "Description",
     "RDF",
@@ -83,7 +83,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         && !is_element(class.as_str(), &OLD)
     {
         return Err(
-            "RDF/XML writes classes as names, and this one's IRI does not end with a name that is free",
+            "RDF/XML writes classes as names, and this IRI does not end in an allowed name",
         );
     }
     let mut named = true;
@@ -91,7 +91,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     loop {
         if !is_element(triple.predicate.as_str(), &SYNTAX) {
             return Err(
-                "RDF/XML writes predicates as names, and this one's IRI does not end with a name that is free",
+                "RDF/XML writes predicates as names, and this IRI does not end in an allowed name",
             );
         }
         let labels = [

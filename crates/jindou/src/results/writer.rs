@@ -51,7 +51,7 @@ impl FromStr for ResultFormat {
             "jsonld" | "json-ld" => Self::Rdf(JSON_LD),
             other => {
                 return Err(format!(
-                    "unknown format '{other}': one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
+                    "unknown format '{other}'; expected one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
                 ));
             }
         })
@@ -62,7 +62,7 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
     profile: JsonLdProfileSet::empty(),
 };
 
-enum State<W: Write> {
+enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, Kind),
     Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
@@ -99,7 +99,7 @@ fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
 
 /// Writes one answer: `solutions` then `rows`*, or `boolean`, or `triples`*; then `finish`.
 pub struct ResultWriter<W: Write> {
-    state: State<W>,
+    state: WriterState<W>,
     format: ResultFormat,
     /// The format of a graph.
     graphs: ResultFormat,
@@ -124,7 +124,7 @@ impl<W: Write> ResultWriter<W> {
     /// A writer that has written nothing.
     pub fn new(out: W, format: ResultFormat) -> Self {
         Self {
-            state: State::Ready(out),
+            state: WriterState::Ready(out),
             format,
             graphs: format,
             prefixes: Prefixes::new(),
@@ -145,8 +145,8 @@ impl<W: Write> ResultWriter<W> {
     }
 
     fn ready(&mut self) -> Result<W> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Ready(w) => Ok(w),
+        match std::mem::replace(&mut self.state, WriterState::Done) {
+            WriterState::Ready(w) => Ok(w),
             _ => Err(Error::Internal("an answer was started twice".into())),
         }
     }
@@ -182,7 +182,7 @@ impl<W: Write> ResultWriter<W> {
             ),
         };
         out.write_all(&head).map_err(closed)?;
-        self.state = State::Text(out, Vec::new(), kind);
+        self.state = WriterState::Text(out, Vec::new(), kind);
         Ok(())
     }
 }
@@ -196,7 +196,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
-        let State::Text(out, buffer, kind) = &mut self.state else {
+        let WriterState::Text(out, buffer, kind) = &mut self.state else {
             return Err(Error::Internal("rows outside a table".into()));
         };
         for r in 0..rows.rows {
@@ -214,14 +214,14 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn row_text(&self) -> Option<RowText> {
         match &self.state {
-            State::Text(_, _, Kind::Rows(text, _)) => Some(text.clone()),
+            WriterState::Text(_, _, Kind::Rows(text, _)) => Some(text.clone()),
             _ => None,
         }
     }
 
     fn raw(&mut self, text: &[u8], _: u64) -> Result<()> {
         match &mut self.state {
-            State::Text(out, buffer, kind @ Kind::Rows(..)) => {
+            WriterState::Text(out, buffer, kind @ Kind::Rows(..)) => {
                 if !buffer.is_empty() {
                     out.write_all(unjoined(kind, buffer)).map_err(closed)?;
                     buffer.clear();
@@ -264,18 +264,18 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         let out = self.ready()?;
         let out = Returns::new(out, format == RdfFormat::RdfXml);
         let serializer = RdfSerializer::from_format(format).for_writer(out);
-        self.state = State::Graph(Box::new(serializer), format);
+        self.state = WriterState::Graph(Box::new(serializer), format);
         Ok(())
     }
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
-            State::Graph(g, format) => {
+            WriterState::Graph(g, format) => {
                 let other = expressible(triple.as_ref(), *format)?;
                 let triple = other.as_ref().unwrap_or(triple);
                 g.serialize_triple(triple).map_err(closed)
             }
-            State::Text(out, buffer, Kind::Rows(text, _)) => {
+            WriterState::Text(out, buffer, Kind::Rows(text, _)) => {
                 let parts = [
                     &Term::from(triple.subject.clone()),
                     &Term::from(triple.predicate.clone()),
@@ -297,8 +297,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Text(mut out, mut buffer, mut kind) => {
+        match std::mem::replace(&mut self.state, WriterState::Done) {
+            WriterState::Text(mut out, mut buffer, mut kind) => {
                 if let Kind::Table(t) = &mut kind {
                     t.finish(&mut buffer);
                 }
@@ -307,11 +307,11 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
-            State::Graph(g, _) => g
+            WriterState::Graph(g, _) => g
                 .finish()
                 .and_then(|out| out.into_inner().flush())
                 .map_err(closed),
-            State::Ready(_) | State::Done => Ok(()),
+            WriterState::Ready(_) | WriterState::Done => Ok(()),
         }
     }
 }
@@ -321,7 +321,7 @@ const TRIPLE: [&str; 3] = ["subject", "predicate", "object"];
 
 fn no_graph(answer: &str, format: RdfFormat) -> Error {
     Error::Unsupported(format!(
-        "{answer}, and {} is a format of graphs; take json, ndjson, xml, csv or tsv, or ask by CONSTRUCT",
+        "{answer}, but {} is a format for graphs; use json, ndjson, xml, csv or tsv, or ask with CONSTRUCT",
         format.name()
     ))
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A document that takes longer to read is heavy work, and waits for a place to be read on in.
 const SMALL: Duration = Duration::from_millis(5);
 
-/// Files below some folders, and for other IRIs somebody else (a web client).
+/// Files below some folders, and for other IRIs something else (a web client).
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     folders: Vec<PathBuf>,
@@ -37,7 +37,7 @@ impl Documents {
     /// Lets files below a folder be read, links followed: what they lead to must be below a folder as well.
     ///
     /// # Errors
-    /// [`Error::Io`] for what is no folder.
+    /// [`Error::Io`] for what is not a folder.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let whole = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
@@ -49,7 +49,7 @@ impl Documents {
         Ok(self)
     }
 
-    /// Asks this source for IRIs that are no files.
+    /// Asks this source for IRIs that are not files.
     #[must_use]
     pub fn others(mut self, source: Arc<dyn DocumentSource>) -> Self {
         self.others = Some(source);
@@ -59,26 +59,26 @@ impl Documents {
     fn file(&self, iri: &str, path: &str) -> Result<Document> {
         let refused = || Error::Document {
             iri: iri.to_owned(),
-            message: "it is not below a folder that documents are loaded from".into(),
+            message: "it is not in a folder that documents may be loaded from".into(),
             allowed: false,
         };
         if self.folders.is_empty() {
             return Err(refused());
         }
         let path = path_of(path).ok_or_else(refused)?;
-        // Whether a file exists elsewhere is nobody's business, so both answers are one.
+        // Whether a file exists elsewhere must not be revealed, so both answers are the same.
         let path = path.canonicalize().map_err(|_| refused())?;
         if !self.folders.iter().any(|f| path.starts_with(f)) {
             return Err(refused());
         }
         if !path.is_file() {
-            return Err(Error::document(iri, "it is no file"));
+            return Err(Error::document(iri, "it is not a file"));
         }
         Ok(Document::File(path))
     }
 }
 
-/// The path of a `file:` IRI behind its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
+/// The path of a `file:` IRI after its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
 fn path_of(rest: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let path = match rest.strip_prefix("//") {
@@ -113,7 +113,7 @@ impl DocumentSource for Documents {
             (None, Some(others)) => others.fetch(iri, cancel, memory),
             (None, None) => Err(Error::Document {
                 iri: iri.to_owned(),
-                message: "only files are loaded here".into(),
+                message: "only files can be loaded here".into(),
                 allowed: false,
             }),
         }
@@ -159,7 +159,7 @@ pub(super) fn load(
     gather(&source, None, options, cancel, &Progress::default())
 }
 
-/// The quads of a source, to be there: read before anybody's turn to write, so that nobody waits for a parser.
+/// The quads of a source, to be there: read before any client's turn to write, so that nothing waits for a parser.
 pub(super) struct Gathered {
     changes: Changes,
     charge: Charge,
@@ -261,7 +261,7 @@ impl QuadSink for IntoChanges<'_> {
         {
             let graph = term::decode(batch.term(other[3]));
             return Err(Error::Conflict(format!(
-                "the document has statements of the graph {}; one graph was named to put them into",
+                "the document has statements of the graph {}, but the request names a single graph to load into",
                 graph.map_or_else(|| "?".into(), |g| g.to_string())
             )));
         }

@@ -11,7 +11,7 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
-    CURRENT, Kind, LOG, Manifest, Place, current, open_after, open_at, remove_leftovers,
+    BaseLocation, CURRENT, Kind, LOG, Manifest, current, open_after, open_at, remove_leftovers,
 };
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
@@ -79,16 +79,16 @@ pub(crate) struct Disk {
 
 /// The base that is in use, and its log.
 struct Open {
-    place: Place,
+    place: BaseLocation,
     log: Arc<Log>,
     /// Why no updates are taken any more.
     refused: Option<String>,
 }
 
 /// The right to write or remove whole files of a store, until dropped: one at a time has it.
-pub(crate) struct Work<'d>(&'d Disk);
+pub(crate) struct FilesPermit<'d>(&'d Disk);
 
-impl Drop for Work<'_> {
+impl Drop for FilesPermit<'_> {
     fn drop(&mut self) {
         *sync::lock(&self.0.work) = None;
     }
@@ -99,7 +99,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Conflict`] if something else is being done.
-    pub(crate) fn begin(&self, what: &'static str) -> Result<Work<'_>> {
+    pub(crate) fn begin(&self, what: &'static str) -> Result<FilesPermit<'_>> {
         let mut work = sync::lock(&self.work);
         if let Some(other) = *work {
             return Err(Error::Conflict(format!(
@@ -107,7 +107,7 @@ impl Disk {
             )));
         }
         *work = Some(what);
-        Ok(Work(self))
+        Ok(FilesPermit(self))
     }
 
     /// The store directory.
@@ -116,7 +116,7 @@ impl Disk {
     }
 
     /// Where the base lies that is in use.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> BaseLocation {
         self.open().place.clone()
     }
 
@@ -141,7 +141,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn new_log(&self, place: &Place, base: &Snapshot) -> Result<Log> {
+    pub(crate) fn new_log(&self, place: &BaseLocation, base: &Snapshot) -> Result<Log> {
         let folder = place.folder().join(LOG);
         let files = Directory::create(&folder).map_err(|e| Error::io(&folder, e))?;
         let (epoch, after) = (base.base().epoch(), base.number());
@@ -149,16 +149,16 @@ impl Disk {
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
-    /// Puts a base and its log, both durable, in place of those in use. Nobody may hand over records meanwhile.
+    /// Puts a base and its log, both durable, in place of those in use. No one may hand over records meanwhile.
     ///
     /// # Errors
     /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
     /// leave: then no updates are taken any more, and both bases stay.
-    pub(crate) fn switch(&self, place: Place, log: Log) -> Result<(), Switching> {
+    pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
-            let why = "the store has a new base, but it is not certain that it would be found after a loss of power; \
-                       updates are refused until the store is opened again";
+            let why = "the store has a new base, but it might not survive a power failure; updates are \
+                refused until the store is reopened";
             open.refused = Some(format!("{why} ({e})"));
             return Err(Switching::Uncertain(e));
         }
@@ -218,7 +218,7 @@ impl Journal for LogJournal {
             return Ok(());
         }
         Err(Error::Store(
-            "somebody removed the lock of the store directory, and another process may write to it now; nothing was changed: stop both, then start one".into(),
+            "the lock of the store directory was removed, so another process may be writing to it; nothing was changed: stop both processes, then start one".into(),
         ))
     }
 
@@ -279,7 +279,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     Ok(())
 }
 
-/// Transactions in the log of a store directory behind number `after`, and bytes of its files.
+/// Transactions in the log of a store directory after number `after`, and bytes of its files.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -308,7 +308,7 @@ fn found_in_log(dir: &Path) -> Result<Found> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let place = match Place::of(dir) {
+        let place = match BaseLocation::of(dir) {
             Ok(place) => place,
             // Said already.
             Err(Error::Store(_)) => return Ok(Found::None),
@@ -318,7 +318,9 @@ fn found_in_log(dir: &Path) -> Result<Found> {
         let found = found_at(&place.folder().join(LOG), &manifest);
         // Another process may merge or recluster meanwhile, and remove what was needed before.
         let moved = || {
-            Ok::<_, Error>(Place::of(dir)? != place || Manifest::read(&place.folder())? != manifest)
+            Ok::<_, Error>(
+                BaseLocation::of(dir)? != place || Manifest::read(&place.folder())? != manifest,
+            )
         };
         match found {
             Ok(Found::Read(ref report)) if report.is_sound() => return found,
@@ -353,8 +355,9 @@ fn found_at(folder: &Path, manifest: &Kind) -> Result<Found> {
 /// Says that a log's whole folder is missing.
 fn gone() -> String {
     format!(
-        "the folder of the store's log is missing, with updates that were acknowledged: restore the store from a backup, \
-         or bring the folder back as it was. To go on without those updates, remove {} beside it",
+        "the store's log folder is missing, along with acknowledged updates: restore the store from a \
+            backup, or put the folder back as it was. To continue without those updates, remove {} next \
+            to it",
         jindou_log::END
     )
 }
@@ -428,15 +431,15 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
 /// [`Error::Store`] when there is no store, when the log is damaged, and for [`Access::Write`] when another process has the
 /// store; [`Error::Io`].
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
-    // Nothing is written to a folder that is no store.
+    // Nothing is written to a folder that is not a store.
     current(dir)?;
     let lock = match options.access {
-        Access::Read => Err("the database was opened for reading only".to_owned()),
+        Access::Read => Err("the database was opened read-only".to_owned()),
         Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
     match lock {
-        // Nobody changes files now but this process.
+        // No one changes files now but this process.
         Ok(lock) => write(dir, lock, options),
         Err(why) => read(dir, why, options),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! every 100 ms: current.jd, manifest.jd, the newest log file ─► as they were: nothing to do
 //!   the same base ─► the log's records after the last one are replayed ─► published
-//!   another base, or another history ─► the store is opened anew ─► published
+//!   another base, or another history ─► the store is opened again ─► published
 //! ```
 
 use super::durable::{Reader, log_in, read_whole};
@@ -13,7 +13,7 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result};
 use jindou_store::Snapshot;
 use jindou_store::delta::committed_at;
-use jindou_store::directory::{CURRENT, LOG, MANIFEST, Place, current};
+use jindou_store::directory::{BaseLocation, CURRENT, LOG, MANIFEST, current};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(100);
-/// A look that found work takes at most one part in so many of a core.
+/// A look that found work takes at most one part in this many of a core.
 const SHARE: u32 = 4;
 /// Clocks of file systems are that coarse: a file that changed so recently may change again without showing it.
 const COARSE: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ struct Seen {
 
 impl Seen {
     fn of(dir: &Path) -> Result<Self> {
-        let folder = Place::of(dir)?.folder();
+        let folder = BaseLocation::of(dir)?.folder();
         let log = folder.join(LOG);
         let names = std::fs::read_dir(&log).into_iter().flatten().flatten();
         let newest = names
@@ -109,7 +109,7 @@ impl Follower {
             self.reader.last = last;
             return Ok(());
         }
-        // Merged, reclustered or loaded anew; or what was read before was never acknowledged, and something else was.
+        // Merged, reclustered or loaded again; or what was read before was never acknowledged, and something else was.
         let verify = match self.reader.verify {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,
@@ -126,7 +126,11 @@ impl Follower {
     }
 
     /// The records after the last one, replayed; and the time of the last. `None` if the last one is not in the log as it was.
-    fn replay(&self, place: &Place, head: &Snapshot) -> Result<Option<(Snapshot, Option<u64>)>> {
+    fn replay(
+        &self,
+        place: &BaseLocation,
+        head: &Snapshot,
+    ) -> Result<Option<(Snapshot, Option<u64>)>> {
         let (base, number) = (head.base().number(), head.number());
         let Some(files) = log_in(&place.folder().join(LOG), head.base().epoch())? else {
             return Ok((number == base).then(|| (head.clone(), None)));
@@ -162,7 +166,7 @@ impl Database {
         told: impl Fn(&Result<u32>) + Send + 'static,
     ) -> Result<Following> {
         let reader = self.inner.reader.clone().ok_or_else(|| {
-            Error::Store("only a store that was opened for reading can be followed".into())
+            Error::Store("only a store that was opened read-only can be followed".into())
         })?;
         let mut follower = Follower {
             db: self.clone(),
@@ -178,7 +182,7 @@ impl Database {
             .map_err(|e| {
                 Error::limit(
                     Resource::Threads,
-                    format!("no thread to follow the store: {e}"),
+                    format!("cannot start a thread to follow the store: {e}"),
                 )
             })?;
         Ok(Following {

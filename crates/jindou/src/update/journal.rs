@@ -10,7 +10,7 @@ pub trait Journal: Send + Sync {
     /// When it cannot take records now; the message says why.
     fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>>;
 
-    /// Goes on behind snapshot `number` after records failed: that is the last one that lasts.
+    /// Goes on after snapshot `number` after records failed: that is the last one that lasts.
     ///
     /// # Errors
     /// When it cannot go on yet.
@@ -36,10 +36,10 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Ok while nobody else can write what this keeps.
+    /// Ok while nothing else can write what this keeps.
     ///
     /// # Errors
-    /// Why somebody can.
+    /// Why someone can.
     fn check_alone(&self) -> Result<()> {
         Ok(())
     }

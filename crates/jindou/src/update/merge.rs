@@ -51,7 +51,7 @@ pub struct MergeStatus {
     pub merged: u32,
     /// Edits that wait for the next merge.
     pub edits: u64,
-    /// Generations of files beside the load's.
+    /// Generations of files alongside the load's.
     pub generations: usize,
     /// Why the last one failed, if none has ended well since.
     pub last_failure: Option<String>,
@@ -61,9 +61,9 @@ pub struct MergeStatus {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// With so many edits; `None`: with a million, and at least a twentieth of all quads.
+    /// With this many edits; `None`: with a million, and at least a twentieth of all quads.
     pub edits: Option<u64>,
-    /// With a log of so many bytes: what opening the store reads.
+    /// With a log of this many bytes: what opening the store reads.
     pub log_bytes: u64,
     /// How.
     pub options: MergeOptions,
@@ -90,7 +90,7 @@ impl MergePolicy {
 
 /// Edits that are worth a merge whatever a store's size: on LUBM-20 they slow queries and take some 40 MB.
 const EDITS: u64 = 1_000_000;
-/// One of so many quads.
+/// One of this many quads.
 const SHARE: u64 = 20;
 /// How often a database looks whether it should merge.
 const LOOK: Duration = Duration::from_secs(1);
@@ -99,7 +99,7 @@ const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)]
 
 impl Database {
     /// Folds what updates changed into the store's segments: queries and updates go on, opening the store gets fast, and memory is
-    /// given back. Ids stay. Blocks until it is done. Nothing to merge is no error.
+    /// given back. Ids stay. Blocks until it is done. Nothing to merge is not an error.
     ///
     /// # Errors
     /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Store`] for a database in memory or one that cannot be written;
@@ -158,7 +158,7 @@ impl Database {
     fn merge_place(&self) -> Result<&Disk> {
         self.inner.may_write()?;
         self.inner.disk.as_deref().ok_or_else(|| {
-            Error::Store("a database in memory has no files to merge changes into".into())
+            Error::Store("an in-memory database has no files to merge changes into".into())
         })
     }
 
@@ -251,7 +251,12 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-merge".into())
             .spawn(move || db.merge_while(&policy, &told, &each))
-            .map_err(|e| Error::limit(Resource::Threads, format!("no thread for merging: {e}")))?;
+            .map_err(|e| {
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for merging: {e}"),
+                )
+            })?;
         Ok(BackgroundMerges {
             cancel,
             stop,

@@ -16,7 +16,7 @@
 //! | `graphs` | the quads of whole graphs |
 //! | `open` | a transaction of several calls |
 //! | `documents` | LOAD, and quads from any source |
-//! | `recluster` | the whole store numbered anew, also while it is changed |
+//! | `recluster` | the whole store numbered again, also while it is changed |
 //! | `target` | a request that may change one graph only |
 
 mod batch;
@@ -96,7 +96,7 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Where `LOAD` finds documents. Without one LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Whether the prefixes that everybody uses are known where a request does not declare them.
+    /// Whether the common prefixes are known where a request does not declare them.
     pub common_prefixes: bool,
     /// Prefixes with their IRIs that are known where a request does not declare them; they come before the common ones.
     pub prefixes: Vec<(String, String)>,

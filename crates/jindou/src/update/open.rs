@@ -22,7 +22,7 @@ impl Deref for WriterOf {
 }
 
 /// A transaction that is open: [`Database::begin`] gives one. Its calls change what it alone sees, until [`Self::commit`] makes all of it last,
-/// with one record in the log, and shows it to everybody. Dropped without that, it has changed nothing.
+/// with one record in the log, and shows it to everyone. Dropped without that, it has changed nothing.
 ///
 /// While it is open no other update, merge or reclustering of the database begins: they wait for it. Queries do not, and see the data as it
 /// was before. A thread that has one open and calls [`Database::update`] waits for itself.
@@ -35,7 +35,7 @@ impl Deref for WriterOf {
 /// let mut transaction = db.begin(&options)?;
 /// transaction.update("INSERT DATA { <http://e/a> <http://e/owes> 100 }", &options)?;
 /// // A call that fails leaves what those before it did.
-/// assert!(transaction.update("INSERT DATA { this is no SPARQL }", &options).is_err());
+/// assert!(transaction.update("INSERT DATA { this is not SPARQL }", &options).is_err());
 /// let owes = "ASK { ?who <http://e/owes> 100 }";
 /// assert_eq!(transaction.database()?.query(owes)?, jindou::Answer::Boolean(true));
 /// assert_eq!(db.query(owes)?, jindou::Answer::Boolean(false));
@@ -52,7 +52,7 @@ pub struct OpenTransaction {
     db: Database,
     turn: Turn<WriterOf>,
     changes: Transaction,
-    /// A database over what there is so far, made when somebody asks for it.
+    /// A database over what there is so far, made when someone asks for it.
     view: Option<Database>,
     operations: usize,
     wait_time: Duration,

@@ -26,8 +26,8 @@ const LOOK_BYTES: usize = 8 << 20;
 /// Documents of LOADs, by the numbers of their operations.
 pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
 
-/// Reads the documents of a request's LOADs: before the turn to write, so that nobody waits for a parser or another server. What
-/// fails is said when the operation's turn comes; unless it is SILENT, those behind it are not read.
+/// Reads the documents of a request's LOADs: before the turn to write, so that nothing waits for a parser or another server. What
+/// fails is said when the operation's turn comes; unless it is SILENT, those after it are not read.
 pub(super) fn read_documents(
     request: &Request,
     options: &Settled<'_, UpdateOptions>,
@@ -79,7 +79,7 @@ pub(super) fn run(
     {
         let (line, column) = o.at;
         return Err(Error::Query(format!(
-            "error at {line}:{column}: the operation has a USING or WITH of its own, and the request chooses a dataset beside it; one is allowed"
+            "error at {line}:{column}: the operation has USING or WITH, and the request also names a dataset; use only one of them"
         )));
     }
     let several = request.operations.len() > 1;
@@ -145,7 +145,7 @@ impl Evaluation<'_> {
                 return Ok(());
             }
             return Err(Error::Conflict(format!(
-                "the graph {} is not there, so there is nothing to add, copy or move; with SILENT that is no error, and changes nothing",
+                "the graph {} does not exist, so there is nothing to add, copy or move; with SILENT this is not an error and changes nothing",
                 from.graph
             )));
         }
@@ -159,12 +159,12 @@ impl Evaluation<'_> {
                 pattern,
             } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
             Op::Load { silent, .. } => load(*silent, loaded, tx),
-            // The store keeps no empty graphs: one without quads is not there, and clearing it is no error (§3.1.3).
+            // The store keeps no empty graphs: one without quads is not there, and clearing it is not an error (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
                 if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
                     return Err(Error::Conflict(format!(
-                        "the graph {graph} is there already; CREATE SILENT minds not"
+                        "the graph {graph} already exists; CREATE SILENT ignores this"
                     )));
                 }
                 Ok(())
@@ -247,7 +247,7 @@ fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
     }
 }
 
-/// Canonical bytes of a quad's four terms, one behind the other; none for the default graph.
+/// Canonical bytes of a quad's four terms, one after the other; none for the default graph.
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,

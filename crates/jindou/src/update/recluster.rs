@@ -1,4 +1,4 @@
-//! Numbering a whole store anew, in a new id epoch, also while it is read and changed.
+//! Numbering a whole store again, in a new id epoch, also while it is read and changed.
 //!
 //! ```text
 //! snapshot S ─► load ─► base-N ─► what was committed since, from the log, by terms ─► turn held: the rest ─► current.jd
@@ -14,7 +14,7 @@ use jindou_model::{
     CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
 };
 use jindou_store::delta::{committed_at, stamp};
-use jindou_store::directory::{Place, open_at};
+use jindou_store::directory::{BaseLocation, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -97,7 +97,7 @@ const ROUNDS: usize = 16;
 const HIGH: u32 = 1 << 31;
 
 impl Database {
-    /// Numbers the store anew, so that the order of ids suits the data as it is now, and nothing lies over the base any more.
+    /// Numbers the store again, so that the order of ids suits the data as it is now, and nothing lies over the base any more.
     /// Queries and updates go on meanwhile; updates wait while the last few transactions are brought over. Needs the room
     /// of a second store on the disk until the last reader of the old base is gone.
     ///
@@ -180,7 +180,7 @@ impl Database {
     fn take_over(
         &self,
         disk: &Disk,
-        next: Place,
+        next: BaseLocation,
         back: u32,
         options: &ReclusterOptions,
         report: &mut ReclusterReport,
@@ -206,7 +206,7 @@ impl Database {
             if new.behind(&present) <= FEW {
                 break;
             }
-            // The log is being written: what cannot be read now can be when nobody writes.
+            // The log is being written: what cannot be read now can be when nothing writes.
             if new.catch_up(&present).is_err() {
                 break;
             }
@@ -219,7 +219,7 @@ impl Database {
         new.log.sync().map_err(not)?;
         if new.snapshot.quads() != present.quads() {
             return Err(not(Error::Internal(format!(
-                "the new base has {} quads and the old one {}; the store stays as it was",
+                "the new base has {} quads but the old one {}; the store is unchanged",
                 new.snapshot.quads(),
                 present.quads()
             ))));
@@ -270,7 +270,7 @@ impl Successive<'_> {
             present.base().epoch(),
             from,
             &mut |number, record| {
-                // Nobody was told of what comes later, and it may still fail.
+                // No one was told of what comes later, and it may still fail.
                 if number > present.number() {
                     return Ok(());
                 }
@@ -287,7 +287,7 @@ impl Successive<'_> {
         )?;
         if self.equals() != present.number() {
             return Err(Error::Store(format!(
-                "the log in {} ends at snapshot {}, and the store is at {}; it cannot be reclustered while updates go on",
+                "the log in {} ends at snapshot {}, but the store is at {}; it cannot be reclustered while updates run",
                 self.disk.place().folder().display(),
                 self.equals(),
                 present.number()

@@ -11,12 +11,12 @@ use jindou_store::shard::{Cluster, Far, open_shard, shard_folder};
 use std::path::Path;
 use std::sync::Arc;
 
-const WHY: &str = "a store of several servers cannot be changed yet: load its data again, and start the servers with that";
+const WHY: &str = "a store on several servers cannot be updated yet: load its data again and restart the servers with the new store";
 
 /// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and dials them.
 ///
 /// # Errors
-/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is no store of shards, a shard that is missing, damaged or
+/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is not a store of shards, a shard that is missing, damaged or
 /// of another load, and a cluster file that does not fit.
 pub(crate) fn open_server(
     dir: &Path,
@@ -29,7 +29,7 @@ pub(crate) fn open_server(
     }
     let cluster = Cluster::read(dir)?.ok_or_else(|| {
         Error::Store(format!(
-            "{} is no store of shards; load it with --shards",
+            "{} is not a sharded store; load it with --shards",
             dir.display()
         ))
     })?;

@@ -35,7 +35,7 @@ impl LocalShards for Local {
             message: message.into(),
         };
         let base = self.bases.get(shard as usize).and_then(Option::as_ref);
-        let base = base.ok_or_else(|| gone("it is not here"))?;
+        let base = base.ok_or_else(|| gone("it is not on this server"))?;
         let far = self.far.get().and_then(Weak::upgrade);
         let far = far.ok_or_else(|| gone("the store is being closed"))?;
         let snapshot = Snapshot::of_shard(Arc::clone(base), far)?;
@@ -90,7 +90,7 @@ pub(crate) fn open_shards_at(
     home: u32,
     through: impl FnOnce(Arc<dyn Far>) -> Arc<dyn Far>,
 ) -> Result<Opened> {
-    const WHY: &str = "a store of several shards cannot be changed yet";
+    const WHY: &str = "a sharded store cannot be updated yet";
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
@@ -106,7 +106,7 @@ pub(crate) fn open_shards_at(
     }
     let base = shards.shards().get(home as usize).ok_or_else(|| {
         Error::Store(format!(
-            "{} names no shard {home}; load the data again",
+            "{} does not list shard {home}; load the data again",
             dir.display()
         ))
     })?;

@@ -19,7 +19,7 @@ pub enum GraphName {
 
 impl GraphName {
     /// # Errors
-    /// [`Error::Query`] when the name is no IRI.
+    /// [`Error::Query`] when the name is not an IRI.
     pub(super) fn target(&self) -> Result<Target> {
         Ok(match self {
             Self::Default => Target::Default,
@@ -47,7 +47,7 @@ pub(super) fn restrict(request: &mut Request, only: &GraphName) -> Result<()> {
         let (line, column) = operation.at;
         let refused = || {
             Error::Conflict(format!(
-                "line {line}, column {column}: the operation could change another graph than the one that the request was sent to"
+                "line {line}, column {column}: the operation could change a graph other than the one the request was sent to"
             ))
         };
         if operation.whole_graph {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::mem::swap;
 
 /// A template's term.
-enum Part {
+enum TemplateTerm {
     /// The store has it.
     Id(u32),
     /// The store does not have it.
@@ -25,12 +25,12 @@ enum Part {
     /// Number of a blank node: another one in every row.
     Blank(usize),
     /// A triple term with variables or blank nodes in it.
-    Triple(Box<[Part; 3]>),
+    Triple(Box<[TemplateTerm; 3]>),
 }
 
 /// The quads of a template: subject, predicate, object, graph.
 pub(super) struct Quads {
-    quads: Vec<([Part; 3], Option<Part>)>,
+    quads: Vec<([TemplateTerm; 3], Option<TemplateTerm>)>,
     blanks: usize,
 }
 
@@ -54,32 +54,32 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn known(&mut self, term: Canonical) -> Part {
+    fn known(&mut self, term: Canonical) -> TemplateTerm {
         let snapshot = self.snapshot;
         let known = self.known.entry(term.clone());
         match known.or_insert_with(|| snapshot.lookup(&term).map(|id| id.0)) {
-            Some(id) => Part::Id(*id),
-            None => Part::New(term),
+            Some(id) => TemplateTerm::Id(*id),
+            None => TemplateTerm::New(term),
         }
     }
 
-    fn variable(&mut self, v: &Variable) -> Part {
+    fn variable(&mut self, v: &Variable) -> TemplateTerm {
         let next = self.variables.len();
         let number = *self.numbers.entry(v.clone()).or_insert(next);
         if number == next {
             self.variables.push(v.clone());
         }
-        Part::Variable(number)
+        TemplateTerm::Variable(number)
     }
 
-    fn predicate(&mut self, p: &NamedNodePattern) -> Part {
+    fn predicate(&mut self, p: &NamedNodePattern) -> TemplateTerm {
         match p {
             NamedNodePattern::NamedNode(n) => self.known(n.canonical()),
             NamedNodePattern::Variable(v) => self.variable(v),
         }
     }
 
-    fn graph(&mut self, g: &GraphNamePattern) -> Option<Part> {
+    fn graph(&mut self, g: &GraphNamePattern) -> Option<TemplateTerm> {
         match g {
             GraphNamePattern::DefaultGraph => None,
             GraphNamePattern::NamedNode(n) => Some(self.known(n.canonical())),
@@ -87,14 +87,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn term(&mut self, t: &TermPattern) -> Part {
+    fn term(&mut self, t: &TermPattern) -> TemplateTerm {
         match t {
             TermPattern::NamedNode(n) => self.known(n.canonical()),
             TermPattern::Literal(l) => self.known(l.canonical().clone()),
             TermPattern::Variable(v) => self.variable(v),
             TermPattern::BlankNode(b) => {
                 let next = self.blanks.len();
-                Part::Blank(*self.blanks.entry(b.clone()).or_insert(next))
+                TemplateTerm::Blank(*self.blanks.entry(b.clone()).or_insert(next))
             }
             TermPattern::Triple(t) => {
                 let TriplePattern {
@@ -102,7 +102,7 @@ impl<'a> Compiler<'a> {
                     predicate,
                     object,
                 } = &**t;
-                Part::Triple(Box::new([
+                TemplateTerm::Triple(Box::new([
                     self.term(subject),
                     self.predicate(predicate),
                     self.term(object),
@@ -111,12 +111,12 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn ground(&mut self, t: &GroundTermPattern) -> Part {
+    fn ground(&mut self, t: &GroundTermPattern) -> TemplateTerm {
         match t {
             GroundTermPattern::NamedNode(n) => self.known(n.canonical()),
             GroundTermPattern::Literal(l) => self.known(l.canonical().clone()),
             GroundTermPattern::Variable(v) => self.variable(v),
-            GroundTermPattern::Triple(t) => Part::Triple(Box::new([
+            GroundTermPattern::Triple(t) => TemplateTerm::Triple(Box::new([
                 self.ground(&t.subject),
                 self.predicate(&t.predicate),
                 self.ground(&t.object),
@@ -321,7 +321,7 @@ enum Made {
 }
 
 impl Maker<'_> {
-    /// Looks at clock and memory after every so many quads.
+    /// Looks at clock and memory after every this many quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
         if self.quads < QUADS {
@@ -367,8 +367,8 @@ impl Maker<'_> {
     /// its kind. What is to be removed need not be checked, as no such quad is there.
     fn quad(
         &mut self,
-        parts: &[Part; 3],
-        graph: Option<&Part>,
+        parts: &[TemplateTerm; 3],
+        graph: Option<&TemplateTerm>,
         check: bool,
         tx: &mut Transaction,
     ) -> Result<Option<[Option<Made>; 4]>> {
@@ -407,10 +407,15 @@ impl Maker<'_> {
         })
     }
 
-    fn part(&mut self, part: &Part, place: usize, tx: &mut Transaction) -> Result<Option<Made>> {
+    fn part(
+        &mut self,
+        part: &TemplateTerm,
+        place: usize,
+        tx: &mut Transaction,
+    ) -> Result<Option<Made>> {
         match part {
-            Part::Id(id) => return Ok(Some(Made::Id(*id))),
-            Part::Variable(n) => match self.row.get(*n).copied().unwrap_or(NO_VERTEX) {
+            TemplateTerm::Id(id) => return Ok(Some(Made::Id(*id))),
+            TemplateTerm::Variable(n) => match self.row.get(*n).copied().unwrap_or(NO_VERTEX) {
                 NO_VERTEX => return Ok(None),
                 id if id < FIRST_QUERY_ID => return Ok(Some(Made::Id(id))),
                 _ => {}
@@ -425,18 +430,23 @@ impl Maker<'_> {
     }
 
     /// Appends a term's canonical bytes; false if the row has none.
-    fn push(&mut self, part: &Part, out: &mut Vec<u8>, tx: &mut Transaction) -> Result<bool> {
+    fn push(
+        &mut self,
+        part: &TemplateTerm,
+        out: &mut Vec<u8>,
+        tx: &mut Transaction,
+    ) -> Result<bool> {
         match part {
-            Part::Id(id) => self.push_id(*id, out),
-            Part::New(bytes) => {
+            TemplateTerm::Id(id) => self.push_id(*id, out),
+            TemplateTerm::New(bytes) => {
                 out.extend_from_slice(bytes);
                 Ok(true)
             }
-            Part::Variable(n) => {
+            TemplateTerm::Variable(n) => {
                 let id = self.row.get(*n).copied().unwrap_or(NO_VERTEX);
                 self.push_id(id, out)
             }
-            Part::Blank(n) => {
+            TemplateTerm::Blank(n) => {
                 let Some(blank) = self.blanks.get_mut(*n) else {
                     return Err(Error::Internal(
                         "a template's blank node is not counted".into(),
@@ -448,7 +458,7 @@ impl Maker<'_> {
                 out.extend_from_slice(blank);
                 Ok(true)
             }
-            Part::Triple(parts) => {
+            TemplateTerm::Triple(parts) => {
                 out.push(term::TRIPLE);
                 for (place, part) in parts.iter().enumerate() {
                     let at = out.len();

@@ -106,7 +106,7 @@ impl Transaction {
         self.apply_unchecked(&changes)
     }
 
-    /// Applies changes that somebody else collected.
+    /// Applies changes that something else collected.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.settle()?;
         self.charge
@@ -151,7 +151,7 @@ impl Transaction {
         self.snapshot = mark.snapshot;
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
-        // Less than what was charged for it until now, so it is no refusal.
+        // Less than what was charged for it until now, so it is not a refusal.
         let _ = self.charge.set(self.record.capacity() as u64);
     }
 
@@ -172,9 +172,9 @@ impl Transaction {
     }
 }
 
-/// Labels of blank nodes that nobody has.
+/// Unused labels of blank nodes.
 pub(super) struct Labels {
-    /// Random: no text that anybody wrote before has it.
+    /// Random: no text that anyone wrote before has it.
     prefix: String,
     next: u64,
 }

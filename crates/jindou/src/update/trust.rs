@@ -29,7 +29,7 @@ impl std::str::FromStr for Verify {
             "eager" => Ok(Self::Eager),
             "background" => Ok(Self::Background),
             "off" => Ok(Self::Off),
-            _ => Err(format!("'{text}' is none of eager, background and off")),
+            _ => Err(format!("'{text}' is not one of eager, background and off")),
         }
     }
 }
@@ -93,9 +93,9 @@ impl Trust {
             .name("jindou-verify".into())
             .spawn(work);
         if let Err(e) = spawned {
-            let _ = trust
-                .damage
-                .set(format!("no thread to verify the store's files: {e}"));
+            let _ = trust.damage.set(format!(
+                "cannot start a thread to verify the store's files: {e}"
+            ));
         }
         trust
     }

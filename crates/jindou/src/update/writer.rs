@@ -1,7 +1,7 @@
 //! One writer at a time; snapshots wait for the journal and are published in order.
 //!
 //! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to the disk
-//! the next transaction is evaluated over it already, so many share one write. If a record fails, every snapshot behind it
+//! the next transaction is evaluated over it already, this many share one write. If a record fails, every snapshot after it
 //! falls with it, and head goes back to the last that lasts.
 
 use super::journal::{Journal, Ticket};
@@ -21,14 +21,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Writer {
     /// Readers take it at every query: none waits for another, nor for a writer.
     published: ArcSwap<Snapshot>,
-    state: Mutex<State>,
+    state: Mutex<CommitState>,
     /// Told when a turn ends.
     free: Condvar,
     /// `None`: the database is read-only, for this reason.
     journal: Result<Box<dyn Journal>, String>,
 }
 
-struct State {
+struct CommitState {
     busy: bool,
     head: Snapshot,
     /// Prepared and not known to last, ascending.
@@ -64,7 +64,7 @@ impl Writer {
     pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
-            state: Mutex::new(State {
+            state: Mutex::new(CommitState {
                 busy: false,
                 head: snapshot,
                 waiting: VecDeque::new(),
@@ -131,7 +131,7 @@ impl Writer {
         self.journal.as_ref().ok()?.status()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CommitState> {
         sync::lock(&self.state)
     }
 
@@ -269,7 +269,7 @@ impl<W: Deref<Target = Writer>> Turn<W> {
         let mut state = self.writer.lock();
         if state.falls != self.falls {
             return Err(Error::Store(
-                "a transaction that this one built on could not be written; nothing was changed: try again".into(),
+                "a transaction that this one depends on could not be written; nothing was changed: try again".into(),
             ));
         }
         let ticket = match journal.append(snapshot.number(), record) {

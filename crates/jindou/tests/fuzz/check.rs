@@ -127,7 +127,7 @@ pub fn check(
     }
 }
 
-/// The written answer is read by somebody else's parser and has the rows that were reported.
+/// The written answer is read by an independent parser and has the rows that were reported.
 fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Result<(), String> {
     let query = jindou::parse_query(text).map_err(|e| format!("answered, but: {e}"))?;
     let is_graph = matches!(
@@ -145,7 +145,7 @@ fn readable(answer: &[u8], text: &str, format: ResultFormat, rows: u64) -> Resul
             ResultFormat::Xml | ResultFormat::Csv | ResultFormat::Tsv => return Ok(()),
             other => return Err(format!("nobody here reads {other:?}")),
         };
-        // Predicates that are no XML names, and characters that XML has not, cannot be written as RDF/XML.
+        // Predicates that are not XML names, and characters that XML has not, cannot be written as RDF/XML.
         if format == RdfFormat::RdfXml {
             return Ok(());
         }

@@ -76,7 +76,7 @@ const MORE_MEMORY: usize = 192 << 20;
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |v| {
         v.parse()
-            .unwrap_or_else(|_| panic!("{name}={v} is no number"))
+            .unwrap_or_else(|_| panic!("{name}={v} is not a number"))
     })
 }
 
@@ -206,7 +206,7 @@ fn texts_that_went_wrong_once() {
         let ended = check(&ground, text, ResultFormat::Xml, threads, true);
         assert_eq!(ended, Ok(End::Answered), "{text}");
     }
-    // JSON-LD cannot say what this makes, which is no fault of the disk or the reader.
+    // JSON-LD cannot say what this makes, which is not a fault of the disk or the reader.
     let text = "PREFIX : <http://e/> CONSTRUCT { << :s :p :o >> :q :z } WHERE {}";
     let ended = check(&ground, text, ResultFormat::Json, 1, true);
     assert_eq!(ended, Ok(End::Unsupported), "{text}");

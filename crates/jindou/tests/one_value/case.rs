@@ -26,7 +26,7 @@ pub struct Case<'v> {
 
 impl<'v> Case<'v> {
     pub fn random(rng: &mut Rng, matrix: &'v [Term], expressions: usize, rows: usize) -> Self {
-        // Many rows are for columns of numbers; a query has room for so many only if they are short.
+        // Many rows are for columns of numbers; a query has room for this many only if they are short.
         let many = rows > 1000;
         let theme = if many {
             Theme::Arithmetic

@@ -14,7 +14,7 @@ use judge::Report;
 use oxrdf::{BlankNode, Term};
 use std::time::Instant;
 
-/// The matrix, so many random values, and a blank node.
+/// The matrix, this many random values, and a blank node.
 fn values(rng: &mut Rng, random: usize) -> Vec<Term> {
     let mut out = matrix();
     out.extend(random_values(rng, random));
@@ -28,10 +28,10 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 /// Expressions after which there are other random values, in other stores.
 const EACH: u64 = 50_000;
-/// Random values beside the matrix.
+/// Random values alongside the matrix.
 const RANDOM: usize = 120;
 
-/// Random expressions, so many with their rows, in every position.
+/// Random expressions, this many with their rows, in every position.
 fn run(seed: u64, count: u64) -> Report {
     let mut report = Report::default();
     let mut rng = Rng::new(seed);

@@ -70,7 +70,7 @@ fn add(
     });
 }
 
-/// Every operator over every two values in every store; of constants one in so many a store.
+/// Every operator over every two values in every store; of constants one in this many a store.
 pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &mut Report) {
     let relations = Relations::of(values);
     for (which, store) in stores.iter().enumerate() {
@@ -379,7 +379,7 @@ fn class(v: Option<&Value>) -> u8 {
 fn index(t: Option<&Term>) -> usize {
     match t {
         Some(Term::Literal(l)) => l.value().parse().expect("a row"),
-        other => panic!("{other:?} is no row"),
+        other => panic!("{other:?} is not a row"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions that a program registers under IRIs, and IRIs that nobody registered. `docs/adding.md` is followed here: the
+//! Functions that a program registers under IRIs, and IRIs that are not registered. `docs/adding.md` is followed here: the
 //! function is `ex:soundex`, whose codes are those of the United States' National Archives.
 
 use crate::quads;
@@ -150,7 +150,7 @@ fn registered_functions_have_values_everywhere() {
     );
     let grouped = "SELECT (COUNT(*) AS ?n) { ?p :name ?x } GROUP BY (STRLEN(ex:soundex(?x)))";
     assert_eq!(rows(&db, grouped, &with), [[Some(Literal::from(7).into())]]);
-    // An IRI has no code, and an error is no value; COALESCE and unbound arguments go on.
+    // An IRI has no code, and an error is not a value; COALESCE and unbound arguments go on.
     let failed = "SELECT ?c { BIND(ex:soundex(:p1) AS ?c) }";
     assert_eq!(rows(&db, failed, &with), [[None]]);
     let second = "SELECT ?c { BIND(ex:second(?nowhere, COALESCE(ex:soundex(1), \"else\")) AS ?c) }";
@@ -198,20 +198,20 @@ fn an_iri_that_nobody_registered_is_the_querys_error() {
     for (text, why) in [
         (
             "ASK { FILTER(ex:soundex(1, 2)) }",
-            "<http://e/fn#soundex> takes 1 argument, and is given 2",
+            "<http://e/fn#soundex> takes 1 argument, but is given 2",
         ),
         (
             "ASK { FILTER(ex:ticket(1, 2)) }",
-            "<http://e/fn#ticket> takes 0 to 1 arguments, and is given 2",
+            "<http://e/fn#ticket> takes 0 to 1 arguments, but is given 2",
         ),
         // Even where no row would ever call it.
         (
             "SELECT * { ?x :none ?y FILTER EXISTS { ?y :none ?z FILTER(ex:nobody(?z)) } }",
-            "<http://e/fn#nobody>: no function has this name",
+            "unknown function <http://e/fn#nobody>",
         ),
         (
             "SELECT (ex:nobody(COUNT(*)) AS ?n) { ?x ?y ?z }",
-            "<http://e/fn#nobody>: no function has this name",
+            "unknown function <http://e/fn#nobody>",
         ),
     ] {
         let e = error(&db, text, &with);
@@ -295,13 +295,13 @@ fn faults_of_calls_have_their_places() {
     let e = db.update(text, &UpdateOptions::default()).map(|_| ());
     let e = e.unwrap_err().to_string();
     assert!(
-        e.contains("line 2, column 44: the function <http://e/f>"),
+        e.contains("line 2, column 44: unknown function <http://e/f>"),
         "{e}"
     );
     // Behind another fault it may not be the function that was meant.
     let e = error(&db, "ASK { FILTER(nobody:f(1) && nobody:g(2)) }", &with).to_string();
     assert!(
-        e.starts_with("not valid SPARQL\n") && !e.contains("no function"),
+        e.starts_with("not valid SPARQL\n") && !e.contains("unknown function"),
         "{e}"
     );
     // Without a text there is no place.

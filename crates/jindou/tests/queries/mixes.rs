@@ -35,7 +35,7 @@ fn ask(store: &Store, text: &str) -> Answer {
     collector.into_answer()
 }
 
-/// Numbers of `xsd:float` to four digits: the order of a sum is nobody's to choose.
+/// Numbers of `xsd:float` to four digits: the order of a sum is undefined.
 fn round_floats(answer: &mut Answer) {
     let Answer::Solutions { rows, .. } = answer else {
         return;

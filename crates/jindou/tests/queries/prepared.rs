@@ -58,7 +58,7 @@ impl Writer<'_> {
             let p = match self.rng.below(12) {
                 0 => "?x3".to_owned(),
                 1 | 2 => "a".to_owned(),
-                // Not of length zero: `spareval` loses rows of such paths beside OPTIONAL.
+                // Not of length zero: `spareval` loses rows of such paths alongside OPTIONAL.
                 3 => format!("<http://e/p{}>+", self.rng.below(3)),
                 _ => format!("<http://e/p{}>", self.rng.below(3)),
             };
@@ -133,7 +133,7 @@ fn random_queries_answer_like_the_text_with_the_terms_in_it() {
                 for (n, v) in names.iter().zip(&values) {
                     written = written.replace(&format!("${n}"), &v.to_string());
                 }
-                // A literal as a subject is no SPARQL; as a parameter it matches nothing.
+                // A literal as a subject is not SPARQL; as a parameter it matches nothing.
                 let Ok(expected) = answer(&data, &written) else {
                     continue;
                 };
@@ -273,7 +273,7 @@ fn what_cannot_be_is_said() {
     let text = "SELECT ?s { ?s ?p ?o BIND(1 AS ?one) }";
     for (names, why) in [
         (&["x"][..], "no variable ?x"),
-        (&["one"], "gives it a value"),
+        (&["one"], "assigns it a value"),
         (&["s", "s"], "twice"),
         (&["not a name"], "not a variable"),
     ] {

@@ -48,7 +48,7 @@ fn ask_in(store: &Store, text: &str, mode: ShardMode) -> Answer {
     collector.into_answer()
 }
 
-/// Rows, sorted; of floats four digits, as the order of a sum is nobody's to choose.
+/// Rows, sorted; of floats four digits, as the order of a sum is undefined.
 fn rows(mut answer: Answer) -> Vec<String> {
     if let Answer::Solutions { rows, .. } = &mut answer {
         for term in rows.iter_mut().flatten().flatten() {

@@ -378,7 +378,7 @@ fn every_way_of_reading_is_right_over_shards() {
         let e = store
             .db
             .update("INSERT DATA { <a:a> <a:b> <a:c> }", &Default::default());
-        assert!(e.unwrap_err().to_string().contains("several shards"));
+        assert!(e.unwrap_err().to_string().contains("sharded store"));
     }
 }
 

@@ -35,7 +35,7 @@ fn rows(db: &Database, query: &str) -> Vec<String> {
     out
 }
 
-/// Values of each type in ascending order; those behind one `|` are equal.
+/// Values of each type in ascending order; those after one `|` are equal.
 const ASCENDING: [(&str, &str); 14] = [
     (
         "date",

@@ -344,12 +344,12 @@ fn an_older_backup_is_taken_only_by_its_name() {
         .map(drop)
         .unwrap_err()
         .to_string();
-    assert!(e.contains("no regular file"), "{e}");
+    assert!(e.contains("not a regular file"), "{e}");
     let none = w.target().only("backup-00000000000000000001-0000000001");
     let (cancel, progress) = (CancelToken::new(), Progress::default());
     let place = w.dir.path().join("none");
     let e = Database::restore(&none, &place, RestoreTo::Newest, &cancel, &progress).unwrap_err();
-    assert!(e.to_string().contains("there is no backup backup-"), "{e}");
+    assert!(e.to_string().contains("no backup backup-"), "{e}");
 }
 
 #[test]

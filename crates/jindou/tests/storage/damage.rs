@@ -71,7 +71,7 @@ fn flip(stride: usize, offset: usize) -> usize {
     let mut files: Vec<_> = std::fs::read_dir(&dir)
         .unwrap()
         .map(|e| e.unwrap().path())
-        // What updates brought is beside: a lock without content, and the log, whose own tests damage it.
+        // What updates brought is alongside: a lock without content, and the log, whose own tests damage it.
         .filter(|p| p.is_file() && !p.ends_with("lock"))
         .collect();
     files.sort();
@@ -228,7 +228,7 @@ fn verified_flips(count: usize) -> (usize, usize) {
                 refused += 1;
             }
             Ok(db) => {
-                // A torn tail that nobody was told of is no damage, and it is not served.
+                // A torn tail that no caller was told of is not damage, and it is not served.
                 let cut = db.recovery().is_some_and(|r| r.cut.is_some());
                 let now = answers(&db);
                 assert!(now == right || cut, "byte {at} of {name}: a wrong answer");

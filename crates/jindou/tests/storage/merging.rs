@@ -473,7 +473,7 @@ fn kills(rounds: u32, seed: u64) {
         let db = opened(&store, Access::Write);
         merged_in = merged_in.max(db.snapshot().base().merged());
         let n = last(&db);
-        // One more may be there whole, of which nobody was told.
+        // One more may be there whole, of which no one was told.
         let least = acknowledged.max(model.n);
         assert!(
             (least..=least + 1).contains(&n),

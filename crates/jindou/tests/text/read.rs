@@ -45,7 +45,7 @@ pub enum Expected {
     Error(Vec<String>),
 }
 
-/// A section: the words behind `--`, and the lines up to the next section.
+/// A section: the words after `--`, and the lines up to the next section.
 struct Section<'a> {
     kind: &'a str,
     lines: Vec<&'a str>,
@@ -125,7 +125,7 @@ impl Case {
                         .into_iter()
                         .for_each(|s| s.lines.push(line));
                 }
-                // Comments, before the first case and behind a case's name.
+                // Comments, before the first case and after a case's name.
                 _ if line.starts_with('#') || line.trim().is_empty() => {}
                 _ => {
                     return Err(format!(

@@ -63,7 +63,7 @@ impl Writer<'_> {
         format!("<http://e/g{}>", self.rng.below(GRAPHS))
     }
 
-    /// One in so many terms is a variable.
+    /// One in this many terms is a variable.
     fn or_variable(&mut self, percent: usize, other: impl FnOnce(&mut Self) -> String) -> String {
         if self.rng.chance(percent) {
             format!("?x{}", self.rng.below(4))

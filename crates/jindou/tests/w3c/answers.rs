@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 const RS: &str = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#";
 
-/// Reads an expected answer; true beside it if its rows are in order.
+/// Reads an expected answer; true alongside it if its rows are in order.
 pub fn read(path: &Path) -> Option<(Answer, bool)> {
     let text = std::fs::read(path).ok()?;
     let extension = path.extension()?.to_str()?;

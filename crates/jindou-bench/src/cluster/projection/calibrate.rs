@@ -30,7 +30,7 @@ struct Joined {
 impl Joined {
     fn new(store: &Path, file: &Path, process: u32) -> Result<Self> {
         let cluster =
-            Cluster::read(store)?.ok_or_else(|| Error::Store("the store is not cut".into()))?;
+            Cluster::read(store)?.ok_or_else(|| Error::Store("the store is not sharded".into()))?;
         let file = ClusterFile::read(file)?;
         let base = open_shard(store, &cluster, 0)?;
         let other = open_shard(store, &cluster, 1)?;
@@ -61,7 +61,7 @@ impl Joined {
         }
     }
 
-    /// A request for so many bytes of ids: subjects of the predicate that has most.
+    /// A request for this many bytes of ids: subjects of the predicate that has most.
     fn keys(&self, bytes: u32) -> Request {
         let known = &self.base.statistics().predicates;
         let predicate = (0..).zip(known).max_by_key(|p| p.1.subjects);
@@ -111,7 +111,7 @@ impl Joined {
             let got = self.far.ask(&requests, &cancel)?;
             times.push(start.elapsed().as_nanos() as f64);
             if got.first() != reply.as_ref() {
-                return Err(Error::Store("the other server answers otherwise".into()));
+                return Err(Error::Store("the other server's answer differs".into()));
             }
         }
         let each = |from: u64, to: u64| (to - from) as f64 / f64::from(REPEAT);
@@ -126,7 +126,7 @@ impl Joined {
     }
 }
 
-/// A request of so many bytes, to which the answer is short: for the id of one term that nobody has.
+/// A request of this many bytes, to which the answer is short: for the id of one term that does not exist.
 fn long(bytes: u32) -> Request {
     Request::Lookup {
         ends: vec![bytes],

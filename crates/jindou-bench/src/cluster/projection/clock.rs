@@ -28,7 +28,7 @@ pub fn time_of(process: u32) -> Result<u64> {
     // SAFETY: `clock` is a clock id that lives through the call.
     let found = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) };
     let time = (found == 0).then(|| read(clock)).flatten();
-    time.ok_or_else(|| Error::Store(format!("process {process} has no clock: it has ended")))
+    time.ok_or_else(|| Error::Store(format!("process {process} has ended, so its clock is gone")))
 }
 
 /// The cores that this thread may use, given back to it when this is dropped. Threads and processes that it starts meanwhile have those
@@ -47,7 +47,7 @@ impl Cores {
         if done != 0 {
             let why = std::io::Error::last_os_error();
             return Err(Error::Store(format!(
-                "the cores of this thread are not known: {why}"
+                "cannot read the cores of this thread: {why}"
             )));
         }
         Ok(Self(set))
@@ -84,7 +84,9 @@ fn restrict(set: &libc::cpu_set_t) -> Result<()> {
     let done = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
     if done != 0 {
         let why = std::io::Error::last_os_error();
-        return Err(Error::Store(format!("no thread for one core: {why}")));
+        return Err(Error::Store(format!(
+            "cannot start a thread on one core: {why}"
+        )));
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 const MOST_OFF: f64 = 0.20;
 /// Turns in which a query is run on one core and on both, of which the median counts.
 const TURNS: usize = 5;
-/// Light queries are measured so many times as often as heavy ones.
+/// Light queries are measured this many times as often as heavy ones.
 const LIGHT_TIMES: usize = 20;
 const HEAVY: [&str; 4] = ["L1", "L2", "L3", "L7"];
 const LIGHT: [&str; 3] = ["L4", "L5", "L6"];

@@ -63,7 +63,7 @@ impl Thread {
 }
 
 #[derive(Default)]
-struct State {
+struct RecorderState {
     running: bool,
     /// Rounds under way.
     asking: usize,
@@ -85,7 +85,7 @@ struct State {
     places: FxHashMap<(u64, u32), u32>,
 }
 
-impl State {
+impl RecorderState {
     fn next(&mut self) -> u32 {
         self.waits.push(None);
         self.waits.len() as u32 - 1
@@ -222,17 +222,17 @@ impl State {
 /// All shards of a store, and what is recorded of a query.
 pub struct Recorder {
     far: Arc<dyn Far>,
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
     /// Nanoseconds that a round takes at least.
     round: AtomicU64,
 }
 
 impl Recorder {
-    fn with<T>(&self, f: impl FnOnce(&mut State, ThreadId) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&mut RecorderState, ThreadId) -> T) -> T {
         let id = std::thread::current().id();
         let mut state = lock(&self.state);
         let out = f(&mut state, id);
-        // What recording took is nobody's work.
+        // What recording took counts as work of no server.
         if let Some(thread) = state.threads.get_mut(&id) {
             thread.since = thread_time();
         }
@@ -241,10 +241,10 @@ impl Recorder {
 
     fn begin(&self, home: u32) {
         self.with(|state, id| {
-            *state = State {
+            *state = RecorderState {
                 running: true,
                 home,
-                ..State::default()
+                ..RecorderState::default()
             };
             state.threads.insert(id, Thread::new(thread_time(), None));
         });
@@ -272,7 +272,7 @@ impl Recorder {
             // A part's thread may not have heard that it has nothing more to do.
             let ids: Vec<ThreadId> = state.threads.keys().copied().collect();
             ids.into_iter().for_each(|id| state.end_job(id));
-            let State { parts, waits, .. } = std::mem::take(state);
+            let RecorderState { parts, waits, .. } = std::mem::take(state);
             (trace.parts, trace.waits) = (parts, waits);
             trace
         })
@@ -439,7 +439,7 @@ impl Recorded {
         })?;
         let recorder = recorder.into_inner();
         let recorder =
-            recorder.ok_or_else(|| jindou::Error::Internal("a way was not taken".into()))?;
+            recorder.ok_or_else(|| jindou::Error::Internal("a mode was not used".into()))?;
         db.observe_parts(Arc::new(Listener(Arc::clone(&recorder))));
         Ok(Self { recorder, db })
     }

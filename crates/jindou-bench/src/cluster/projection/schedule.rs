@@ -96,7 +96,7 @@ enum JobState {
     Done,
 }
 
-struct Part {
+struct ServerQueue {
     jobs: Vec<JobState>,
     /// Jobs before this one are done.
     first: usize,
@@ -110,7 +110,7 @@ struct Query<'t> {
     turned: usize,
     began: u64,
     told: Vec<bool>,
-    parts: Vec<Part>,
+    parts: Vec<ServerQueue>,
     home: usize,
 }
 
@@ -239,7 +239,7 @@ impl<'t> Simulation<'t> {
     pub fn ask(&mut self, client: usize, server: usize, trace: &'t Trace) {
         let n = self.machines.servers;
         let turned = (server + n - trace.home as usize % n) % n;
-        let part = |p: &super::trace::PartTrace| Part {
+        let part = |p: &super::trace::PartTrace| ServerQueue {
             jobs: vec![JobState::Pending; p.jobs.len()],
             first: 0,
             running: 0,

@@ -29,7 +29,7 @@ pub struct Message {
 /// Kinds of work of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// First rows, or rows of a message: may be run beside others.
+    /// First rows, or rows of a message: may be run alongside others.
     Rows,
     /// Rows that were held back are sent: comes after all that was begun before.
     Flush,

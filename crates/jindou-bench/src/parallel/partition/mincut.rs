@@ -111,9 +111,12 @@ fn cut(
         begins[b + 1] += 1;
     }
     for v in 0..vertices {
-        begins[v + 1] = begins[v]
-            .checked_add(begins[v + 1])
-            .ok_or_else(|| Error::limit(Resource::Numbers, "METIS takes no graph of 2^30 edges"))?;
+        begins[v + 1] = begins[v].checked_add(begins[v + 1]).ok_or_else(|| {
+            Error::limit(
+                Resource::Numbers,
+                "METIS does not accept a graph of 2^30 edges",
+            )
+        })?;
     }
     let mut free = begins.clone();
     let mut neighbours: Vec<Idx> = vec![0; 2 * edges.len()];

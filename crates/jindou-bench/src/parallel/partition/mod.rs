@@ -18,7 +18,7 @@ use jindou_store::segment::Scope;
 use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Nobody owns a literal.
+/// No one owns a literal.
 pub const NOBODY: u8 = u8::MAX;
 
 /// The graph of a snapshot by ids.

@@ -54,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// The text of about so many bytes.
+    /// The text of about this many bytes.
     pub fn text(&self, bytes: usize) -> String {
         let mut out = String::with_capacity(bytes + bytes / 8);
         out += &self.head;

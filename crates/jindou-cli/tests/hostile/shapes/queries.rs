@@ -2,7 +2,7 @@
 
 use super::{Shape, To, flat};
 
-/// Expressions by what is repeated around or behind `1`.
+/// Expressions by what is repeated around or after `1`.
 const EXPRESSIONS: &[(&str, &str, &str, &str)] = &[
     ("parentheses", "(", "1", ")"),
     ("not", "!", "1", ""),

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 /// Bytes of requests of which only parts came.
 const MAX_PARTIAL: usize = 2 * MAX_REQUEST;
-/// Requests of which only parts came: parts may overtake one another, but not those of so many requests.
+/// Requests of which only parts came: parts may overtake one another, but not those of this many requests.
 const MAX_BEGUN: usize = 4;
 
 /// The lane of a connection on which a peer asks.

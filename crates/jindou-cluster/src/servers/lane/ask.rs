@@ -50,7 +50,7 @@ struct UnderWay {
 }
 
 impl Lane {
-    /// The peer is ready for requests behind a number.
+    /// The peer is ready for requests after a number.
     pub fn accepted(&self, number: u64) {
         let _ = self.theirs.set(number);
     }
@@ -177,7 +177,7 @@ impl Lane {
             Err(e) => {
                 tracing::debug!(
                     server = self.peer.name(),
-                    "its lists are asked for, and not read: {e}"
+                    "its lists are requested by message, not read from its memory: {e}"
                 );
                 true
             }
@@ -207,7 +207,7 @@ impl Drop for Open {
     }
 }
 
-/// A connection that is closed if nobody takes it.
+/// A connection that is closed if nothing takes it.
 struct Connected(Option<Arc<dyn transport::Peer>>);
 
 impl Drop for Connected {
@@ -359,7 +359,7 @@ mod tests {
         fn close(&self) {}
     }
 
-    /// A lane over a deaf connection, of a peer for whose replies nobody waits, that took one request.
+    /// A lane over a deaf connection, of a peer for whose replies nothing waits, that took one request.
     fn lane() -> Option<Arc<Lane>> {
         if let Err(e) = available() {
             println!("skipped: {e}");

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Requests of a lane that are read and not yet answered.
 const IN_WORK: usize = 16;
-/// Of so many parts of a message the last one waits until the other side has taken it.
+/// Of this many parts of a message the last one waits until the other side has taken it.
 const WINDOW: u32 = 4;
 /// The transport's kinds of messages.
 const REQUESTS: u16 = 1;
@@ -57,7 +57,7 @@ struct Tables {
 }
 
 impl End {
-    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has so many
+    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has this many
     /// predicates.
     ///
     /// # Errors
@@ -101,8 +101,8 @@ impl End {
         let requests = move |m: &Message<'_>, _: &mut Vec<u8>| {
             let part = whole(m)?;
             let lane = lock(&asked.answering).get(&part.lane).cloned();
-            let (lane, peer) = lane.zip(m.peer).ok_or("there is no such lane")?;
-            let end = own.upgrade().ok_or("the server ends")?;
+            let (lane, peer) = lane.zip(m.peer).ok_or("no such lane")?;
+            let end = own.upgrade().ok_or("the server is shutting down")?;
             lane.take(&end, peer, &part).map_err(str::to_owned)
         };
         end.transport
@@ -111,7 +111,7 @@ impl End {
         let replies = move |m: &Message<'_>, _: &mut Vec<u8>| {
             let part = whole(m)?;
             let lane = lock(&tables.asking).get(&part.lane).cloned();
-            let lane = lane.ok_or("there is no such lane")?;
+            let lane = lane.ok_or("no such lane")?;
             lane.take(&part).map_err(str::to_owned)
         };
         end.transport
@@ -122,7 +122,7 @@ impl End {
             .handle(ALIVE, Arc::new(alive))
             .map_err(cannot)?;
         let catalogue = move |m: &Message<'_>, reply: &mut Vec<u8>| {
-            let shelf = shelf.as_ref().ok_or("nothing is to be read here")?;
+            let shelf = shelf.as_ref().ok_or("no memory can be read here")?;
             shelf.answer(m.payload, reply).map_err(str::to_owned)
         };
         end.transport
@@ -197,7 +197,7 @@ fn whole<'m>(m: &Message<'m>) -> Result<parts::Part<'m>, &'static str> {
     })
 }
 
-/// A number that nobody can guess, and not 0.
+/// A number that no one can guess, and not 0.
 fn secret() -> Option<u64> {
     let mut bytes = [0; 8];
     let random = rustls::crypto::ring::default_provider().secure_random;

@@ -133,7 +133,7 @@ impl Assembly {
             self.count = part.count;
         }
         if (part.count as usize - 1).saturating_mul(PART) >= most.max(1) {
-            return Err("a message longer than any may be");
+            return Err("a message longer than allowed");
         }
         let known = part.index < self.next || self.early.iter().any(|e| e.0 == part.index);
         if part.count != self.count || known {
@@ -153,7 +153,7 @@ impl Assembly {
             return Ok(None);
         }
         if self.body.len() > most {
-            return Err("a message longer than any may be");
+            return Err("a message longer than allowed");
         }
         Ok(Some(std::mem::take(&mut self.body)))
     }

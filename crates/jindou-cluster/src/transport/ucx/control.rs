@@ -46,7 +46,7 @@ impl Hello {
         fill(from, &mut head, &over)?;
         let (magic, rest) = head.split_at(8);
         if magic != MAGIC {
-            return Err("the other end is no jindou of this version".to_owned());
+            return Err("the other end is not a jindou of this version".to_owned());
         }
         let word = |at: usize| {
             let b = rest.get(at..at + 4).and_then(|b| b.first_chunk::<4>());

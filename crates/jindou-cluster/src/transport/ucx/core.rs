@@ -59,7 +59,7 @@ impl Core {
             spinning: AtomicU32::new(0),
             inbox: Mutex::default(),
             broken: Mutex::default(),
-            // SAFETY: just created, owned by nobody else.
+            // SAFETY: just created, owned by nothing else else.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             events,
             start: Instant::now(),

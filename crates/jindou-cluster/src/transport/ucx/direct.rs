@@ -20,7 +20,7 @@ pub(super) struct Window {
     file: Option<Bytes>,
 }
 
-// SAFETY: the memory behind `pointer` is only read, never changes (but for a file that fails, which [`Window::is_whole`] tells), and
+// SAFETY: the memory after `pointer` is only read, never changes (but for a file that fails, which [`Window::is_whole`] tells), and
 // belongs to no thread.
 unsafe impl Send for Window {}
 // SAFETY: as above.

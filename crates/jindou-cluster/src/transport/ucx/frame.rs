@@ -51,7 +51,7 @@ pub(super) struct Incoming {
     pub payload: Vec<u8>,
 }
 
-/// One range of a [`what::GATHER`], behind the region's number.
+/// One range of a [`what::GATHER`], after the region's number.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct GatherRange {

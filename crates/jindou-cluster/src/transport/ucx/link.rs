@@ -208,7 +208,7 @@ impl Link {
                     }),
             });
         }
-        // SAFETY: no part is under way any more, so nobody writes to the landing; it has at least as many
+        // SAFETY: no part is under way any more, so nothing writes to the landing; it has at least as many
         // bytes as were asked for, all of them initialised.
         let landed = unsafe { std::slice::from_raw_parts(operation.landing(), into.len()) };
         into.copy_from_slice(landed);

@@ -5,7 +5,7 @@
 //!
 //! The tasks that UCX leaves to us are done here:
 //!
-//! - **A control connection** (plain TCP) beside every UCX endpoint exchanges addresses and carries
+//! - **A control connection** (plain TCP) alongside every UCX endpoint exchanges addresses and carries
 //!   heartbeats with the epoch. UCX reports a killed TCP peer in milliseconds, but never a silent one, and a
 //!   dead shared-memory peer's memory stays readable. So a peer that closes its control connection, or is
 //!   silent on it for [`UcxOptions::suspect_after`], counts as dead: its endpoint is force-closed, and
@@ -76,7 +76,7 @@ impl Fabric {
     }
 
     /// Ranges in a read from which on one gathering message is cheaper than single reads: measured on
-    /// loopback (`docs/layout.md`, Remote reads). Real one-sided reads need nobody's help at the far end.
+    /// loopback (`docs/layout.md`, Remote reads). Real one-sided reads need no help at the far end.
     pub(crate) fn gather_from(self) -> usize {
         match self {
             Self::Tcp => 2,

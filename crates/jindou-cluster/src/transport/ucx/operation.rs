@@ -22,7 +22,7 @@ pub(super) struct Operation {
     /// First failure; 0 is none.
     failure: AtomicI32,
     reply: Mutex<Option<Incoming>>,
-    /// Written by UCX while there are parts, by nobody after that.
+    /// Written by UCX while there are parts, by nothing after that.
     landing: Box<[UnsafeCell<u64>]>,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Sending {
 pub(super) struct Callbacks {
     /// Requests whose reply is awaited.
     pub awaited: FxHashMap<u64, Arc<Operation>>,
-    /// Messages from others that are no replies.
+    /// Messages from others that are not replies.
     pub arrived: Vec<Incoming>,
     /// Endpoints that UCX found broken.
     pub broken: Vec<(u32, ucs_status_t)>,

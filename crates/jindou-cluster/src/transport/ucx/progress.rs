@@ -1,4 +1,4 @@
-//! The progress thread: drives UCX while nobody else does, and answers what other ends ask.
+//! The progress thread: drives UCX while nothing else does, and answers what other ends ask.
 
 use super::core::Core;
 use super::frame::{Frame, GatherRange, Incoming, outcome, what};
@@ -22,7 +22,7 @@ const KEEP_OUT: Duration = Duration::from_micros(500);
 const LINGER: Duration = Duration::from_micros(20);
 /// Longest sleep on UCX's events: lets UCX look after its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets nobody sleep while a message
+/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets no one sleep while a message
 /// waits for room at the other end, and over shared memory that is for ever if the other end is dead.
 const STUCK: Duration = Duration::from_millis(1);
 /// Sleeps after that: the first and the longest.
@@ -127,7 +127,7 @@ fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8
                 catch_unwind(AssertUnwindSafe(|| handler.handle(&message, &mut reply)))
                     .unwrap_or_else(|_| Err("the handler failed".to_owned()))
             }
-            None => Err(format!("nobody handles messages of kind {}", frame.kind)),
+            None => Err(format!("no handler for messages of kind {}", frame.kind)),
         },
         n => Err(format!("unknown frame {n}")),
     };
@@ -160,7 +160,7 @@ fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), St
         let part = end.and_then(|end| bytes.get(r.offset as usize..end as usize));
         let part = part.ok_or("a range outside the region")?;
         if reply.len() + part.len() > LANDING {
-            return Err("more bytes than one gathering message may bring".to_owned());
+            return Err("more bytes than one gathering message may carry".to_owned());
         }
         reply.extend_from_slice(part);
     }

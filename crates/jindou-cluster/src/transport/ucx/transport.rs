@@ -96,7 +96,7 @@ impl Shared {
         let wait = wait.max(Duration::from_millis(1));
         let began = self.core.now();
         stream.set_nodelay(true).map_err(io)?;
-        // Short, as closing waits for whoever reads.
+        // Short, as closing waits for readers.
         let turn = wait.min(HELLO_TURN);
         stream.set_read_timeout(Some(turn)).map_err(io)?;
         stream.set_write_timeout(Some(wait)).map_err(io)?;
@@ -335,9 +335,7 @@ impl Transport for UcxTransport {
                 }
                 Ok(())
             }
-            None => Err(TransportError::Refused(format!(
-                "there is no region {region}"
-            ))),
+            None => Err(TransportError::Refused(format!("no region {region}"))),
         }
     }
 
@@ -398,7 +396,7 @@ impl Transport for UcxTransport {
         for link in links.iter().flatten() {
             link.close();
         }
-        // The accepting thread sees the flag when somebody connects.
+        // The accepting thread sees the flag when someone connects.
         let _ = TcpStream::connect_timeout(
             &self
                 .address

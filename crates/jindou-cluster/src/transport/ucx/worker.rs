@@ -55,7 +55,7 @@ impl<T> Drop for Fixed<T> {
     }
 }
 
-/// One read to start: from the peer's address, so many bytes.
+/// One read to start: from the peer's address, this many bytes.
 pub(super) struct Part {
     pub address: u64,
     pub len: usize,
@@ -69,7 +69,7 @@ pub(super) struct Worker {
     handle: ucp_worker_h,
     /// Nothing may be started or driven any more.
     closed: bool,
-    /// Somebody may hold a pointer of [`Self::pointer`]: keys and worker stay until the worker is dropped.
+    /// Someone may hold a pointer of [`Self::pointer`]: keys and worker stay until the worker is dropped.
     mapped: bool,
     callbacks: NonNull<Callbacks>,
     endpoints: Vec<Option<Endpoint>>,
@@ -95,7 +95,7 @@ impl Worker {
             (c"NET_DEVICES", options.devices.as_str()),
         ] {
             let value = CString::new(value)
-                .map_err(|_| TransportError::Refused("a device name holds a zero byte".into()))?;
+                .map_err(|_| TransportError::Refused("a device name has a zero byte".into()))?;
             // SAFETY: a configuration just read, and C strings.
             let status = unsafe { lib.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) };
             check(lib, status, "setting transports and devices")?;
@@ -125,7 +125,7 @@ impl Worker {
             unsafe { lib.ucp_cleanup(context) };
         }
         let call = match options.fabric {
-            Fabric::SharedMemory => "making a worker (has /dev/shm 8 MiB of room?)",
+            Fabric::SharedMemory => "making a worker (does /dev/shm have 8 MiB free?)",
             Fabric::Tcp | Fabric::Best => "making a worker",
         };
         check(lib, status, call)?;
@@ -243,7 +243,7 @@ impl Worker {
         match self.export(bytes, copy, handle) {
             Ok((address, key)) => Ok((MemoryHandle(handle), address, key)),
             Err(e) => {
-                // SAFETY: just made, used by nobody.
+                // SAFETY: just made, used by nothing else.
                 unsafe { self.lib.ucp_mem_unmap(self.context, handle) };
                 Err(e)
             }
@@ -261,7 +261,7 @@ impl Worker {
             let status = unsafe { self.lib.ucp_mem_query(handle, &mut attributes) };
             check(self.lib, status, "finding a shared segment")?;
             let to = attributes.address.cast::<u8>();
-            // SAFETY: UCX allocated at least as many bytes, which nobody else knows of yet.
+            // SAFETY: UCX allocated at least as many bytes, which nothing else knows of yet.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
             address = to as u64;
         }
@@ -377,7 +377,7 @@ impl Worker {
         }
     }
 
-    /// Takes an operation back into the pool if nobody else holds it.
+    /// Takes an operation back into the pool if nothing else holds it.
     pub(super) fn recycle(&mut self, operation: Arc<Operation>) {
         if self.spare.len() < SPARE
             && operation.capacity() == SMALL_LANDING
@@ -415,7 +415,7 @@ impl Worker {
                     "more than one round of bytes".into(),
                 ));
             }
-            // SAFETY: the landing has room behind `at` (just checked) and lives until the callback, which
+            // SAFETY: the landing has room after `at` (just checked) and lives until the callback, which
             // holds the count added below; the key belongs to this endpoint.
             let pointer = unsafe {
                 lib.ucp_get_nbx(
@@ -555,7 +555,7 @@ impl Worker {
         }
         self.closed = true;
         for r in registrations.iter().filter(|r| !r.0.is_null()) {
-            // SAFETY: made by `register` on this context, and used by nobody any more.
+            // SAFETY: made by `register` on this context, and used by nothing any more.
             unsafe { self.lib.ucp_mem_unmap(self.context, r.0) };
         }
         if !self.mapped {
@@ -572,7 +572,7 @@ impl Worker {
         }
         self.disconnect_all();
         let graveyard = std::mem::take(&mut self.graveyard);
-        // SAFETY: handles made by us and used by nobody any more (`closed` keeps all who come later out);
+        // SAFETY: handles made by us and used by nothing any more (`closed` keeps all who come later out);
         // keys before the worker, the worker before the context, the endpoints' contexts after it.
         unsafe {
             for (key, _) in graveyard.iter().flat_map(|e| &e.keys) {

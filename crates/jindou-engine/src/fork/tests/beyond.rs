@@ -39,7 +39,7 @@ fn terms_ascend_in_runs() {
         pairs += ascend(&quads(&mut Rng::new(seed)));
     }
     assert!(pairs > 100, "{pairs}");
-    // Classes whose vertices have the same predicates, one behind the other.
+    // Classes whose vertices have the same predicates, one after the other.
     let node = |s: String| NamedNode::new_unchecked(format!("http://e/{s}"));
     let mut data = Vec::new();
     for i in 0..200 {

@@ -31,7 +31,7 @@ fn aggregates_agree_with_spareval() {
         .filter(|t| match t {
             Term::Literal(l) => !matches!(
                 l.value(),
-                // The last is no number to `spareval`.
+                // The last is not a number to `spareval`.
                 "0" | "-0" | "3" | "1.5" | "NaN" | "99999999999999999999"
             ),
             Term::NamedNode(_) => true,

@@ -405,7 +405,7 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
 enum Sort {
     Number,
     Nan,
-    /// Beyond 64 bits, or 18 digits behind the point.
+    /// Beyond 64 bits, or 18 digits after the point.
     Long,
     FarFromOne,
     Boolean,

@@ -31,7 +31,7 @@ fn random_arithmetic(r: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Batches of any length, of columns with one type of numbers or several, with gaps and with what is no number.
+/// Batches of any length, of columns with one type of numbers or several, with gaps and with what is not a number.
 pub fn columns_of_numbers(cases: usize, seed: u64) {
     let all = terms();
     with_terms(&all, |run, ids| {

@@ -69,7 +69,7 @@ struct Group {
 pub(super) struct Walk<'t> {
     text: &'t str,
     stack: Vec<Group>,
-    /// Patterns of groups around the cursor that ended behind it, from the outermost on.
+    /// Patterns of groups around the cursor that ended after it, from the outermost on.
     ended: Vec<Pattern>,
     prefixes: Vec<(String, String)>,
     prefix: String,
@@ -401,7 +401,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A dot inside of `[` or `(` says that somebody forgot to close it.
+    /// A dot inside of `[` or `(` says that someone forgot to close it.
     fn close_open_brackets(&mut self) {
         while self.stack.len() > 1
             && matches!(
@@ -518,7 +518,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Reads on behind the cursor: what is left of its triple is skipped.
+    /// Reads on after the cursor: what is left of its triple is skipped.
     pub(super) fn go_on(&mut self, text: &'t str, tokens: &[Token]) {
         let mut depth = 0usize;
         let end = tokens.iter().position(|t| {

@@ -1,4 +1,4 @@
-//! Words of SPARQL: what is due behind each.
+//! Words of SPARQL: what is due after each.
 
 use super::{Part, Sign, Walk};
 use crate::keyword::Keyword;
@@ -70,7 +70,7 @@ impl Walk<'_> {
             | K::Version => Part::Word,
             K::Load | K::Clear | K::Drop | K::Create | K::Add | K::Move | K::Copy => Part::Word,
             _ => {
-                // An unknown word where a triple is due: somebody writes a keyword, or a prefix without its colon.
+                // An unknown word where a triple is due: someone writes a keyword, or a prefix without its colon.
                 let triple = matches!(group.part, Part::Subject | Part::Predicate | Part::Object);
                 if triple && group.sign == Sign::Brace && word != K::Unknown {
                     group.part = Part::Expression;
