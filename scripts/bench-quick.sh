@@ -32,8 +32,12 @@ base=$(git rev-parse --verify --quiet "$name^{commit}") || give_up "there is no 
 
 # Cargo names artifacts by paths relative to the workspace and tells fresh ones by time: in one folder, one version's
 # libraries would pass for the other's.
-build() { # folder, target
-  (cd "$1" && CARGO_TARGET_DIR=$2 cargo build --release --locked --quiet -p jindou --example guard)
+# A version that has an allocator of its own is measured with it, as its users run it.
+build() { # folder, target, where the program goes
+  local example=guard
+  [ -f "$1/crates/jindou/examples/guard_tracked.rs" ] && example=guard_tracked
+  (cd "$1" && CARGO_TARGET_DIR=$2 cargo build --release --locked --quiet -p jindou --example $example) &&
+    cp "$2/release/examples/$example" "$3"
 }
 
 # Both programs are built from this tree's guard.rs, so that both do the same work.
@@ -52,13 +56,11 @@ if [ ! -x "$old" ]; then
   fi
   mkdir -p "$src/crates/jindou/examples"
   cp crates/jindou/examples/guard.rs "$src/crates/jindou/examples/guard.rs"
-  build "$src" "$work/target" || give_up "guard.rs does not build against $name: its library has another interface; choose a nearer BASE"
-  cp "$work/target/release/examples/guard" "$old"
+  build "$src" "$work/target" "$old" || give_up "guard.rs does not build against $name: its library has another interface; choose a nearer BASE"
   git -C "$src" checkout --quiet --force "$base"
 fi
 echo "building this tree"
-build . "$target" || give_up "this tree does not build"
-cp "$target/release/examples/guard" "$new"
+build . "$target" "$new" || give_up "this tree does not build"
 
 # Each version loads its own input: formats may differ.
 for which in old new; do

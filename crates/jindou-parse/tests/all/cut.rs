@@ -1,8 +1,8 @@
 //! Documents of every syntax, plain and compressed, cut at every byte: an error, or what stands before the cut is a whole document itself, as lines
 //! of N-Quads and statements of Turtle are. Never half a term, never fewer statements than there are.
 
-use crate::documents;
 use crate::common;
+use crate::documents;
 use common::collect;
 use documents::{documents, may_end};
 use jindou_parse::{Format, Sources};

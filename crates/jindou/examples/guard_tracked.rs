@@ -1,0 +1,11 @@
+//! `guard.rs` as users run the library: with the allocator that charges memory to queries.
+
+#[path = "guard.rs"]
+mod guard;
+
+#[global_allocator]
+static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+
+fn main() -> jindou::Result<()> {
+    guard::main()
+}
