@@ -5,6 +5,10 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
+# What tests run: examples and benches are checked by `lint`, and built where somebody runs them. The same set everywhere, so that features of
+# shared dependencies are the same and nothing is compiled twice.
+TARGETS := --workspace --lib --bins --tests --locked
+
 .PHONY: release build demo site test lint unit page page-browser python test-long bench bench-quick fuzz needs needs-test
 
 needs:
@@ -32,10 +36,11 @@ lint: needs-test
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 
 unit: needs-test
-	cargo build --workspace --all-targets --locked $(PROFILE)
-	cargo test --workspace --locked $(PROFILE) $(TESTFLAGS)
+	cargo build $(TARGETS) $(PROFILE)
+	cargo test $(TARGETS) $(PROFILE) $(TESTFLAGS)
+	cargo test --workspace --doc --locked $(PROFILE)
 	cargo check -p jindou --locked $(PROFILE)
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet $(PROFILE)
+	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
 page:

@@ -29,6 +29,6 @@ pub use build::{
     split_strings, write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
-pub use read::{Decoder, Dictionary, DictionaryOverlay, SortKey, Strings, TermKind};
+pub use read::{Decoder, Dictionary, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
 pub use value::{Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};

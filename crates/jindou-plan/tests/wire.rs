@@ -1,13 +1,12 @@
 //! Plans as bytes: all that the planner makes can be sent, but for expressions, and bytes take memory only as they are.
 
-use jindou_dictionary::DictionaryOverlay;
 use jindou_model::{Progress, term};
 use jindou_plan::operator::Walk;
 use jindou_plan::wire::{Flaw, MAX_CONDITIONS, is_sendable, put_steps, steps};
 use jindou_plan::{Condition, IdFilter, Operator, Plan, PlanOptions, Step, StepKind, parse, plan};
 use jindou_store::shard::Sharding;
-use jindou_store::testing::{canonical, shards_of, store_of};
-use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
+use jindou_store::testing::{TermQuad, canonical, changed, shards_of, store_of};
+use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_testing::{Rng, quads, query};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
@@ -155,38 +154,24 @@ impl Tally {
     }
 }
 
-/// The store's quads with some taken away, and some ends exchanged.
-fn edited(data: &[Quad], snapshot: &Snapshot, rng: &mut Rng) -> Vec<QuadEdit> {
-    let id = |bytes: &[u8]| match bytes {
-        [] => 0,
-        _ => snapshot.lookup(bytes).unwrap().0,
-    };
+/// Changes that take some of the store's quads away, and exchange some ends.
+fn changes(data: &[Quad], rng: &mut Rng) -> Vec<(TermQuad, bool)> {
     let rdf_type = term::rdf_type();
-    let mut edits = vec![];
-    for number in 1..=1 + rng.below(12) as u32 {
-        let of = canonical(&data[rng.below(data.len())]);
+    let mut changes = vec![];
+    for _ in 0..=rng.below(12) {
+        let mut quad = canonical(&data[rng.below(data.len())]);
         let other = canonical(&data[rng.below(data.len())]);
-        let added = rng.chance(60);
-        let is_class = of[1] == rdf_type;
-        let object = if added && !is_class {
-            &other[2]
-        } else {
-            &of[2]
-        };
-        let subject = if added { &other[0] } else { &of[0] };
-        edits.push(QuadEdit {
-            subject: id(subject),
-            predicate: snapshot
-                .predicate_of(jindou_model::VertexId(id(&of[1])))
-                .unwrap()
-                .0,
-            object: id(object),
-            graph: id(&of[3]),
-            snapshot: number,
-            added,
-        });
+        let comes = rng.chance(60);
+        if comes {
+            let [subject, _, object, _] = other;
+            quad[0] = subject;
+            if quad[1] != rdf_type {
+                quad[2] = object;
+            }
+        }
+        changes.push((quad, comes));
     }
-    edits
+    changes
 }
 
 #[test]
@@ -197,9 +182,7 @@ fn plans_of_random_queries_come_back() {
         let data = quads(&mut rng);
         let (_folder, base) = store_of(&data);
         let plain = Snapshot::of_base(base.clone());
-        let edits = edited(&data, &plain, &mut rng);
-        let tail = DictionaryOverlay::tail().into();
-        let patched = Snapshot::with_edits(base, 100, &edits, tail);
+        let patched = changed(plain.clone(), changes(&data, &mut rng));
         let (_shards, sharded) = shards_of(&data, Sharding::new(3), 1);
         let options = PlanOptions {
             union_default: rng.chance(40),

@@ -25,4 +25,4 @@ pub use graph::{Graph, Identity, Predicates, TermDecoding, TermSource, Vocabular
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
 pub use merge::{MergeOptions, MergeReport, Merging};
 pub use quads::SnapshotQuads;
-pub use snapshot::{GraphPart, QuadEdit, Snapshot};
+pub use snapshot::{GraphPart, Snapshot};

@@ -1,14 +1,13 @@
 //! The data that a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
 use crate::base::{Base, ObjectTerms};
-use crate::delta::{BaseSets, CowVec, Net, TailTerms, VertexDelta};
+use crate::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
 use crate::graph::{Predicates, Vocabulary};
 use crate::segment::{EdgeView, Patch, Scope};
 use crate::shard::{Far, FarEdges, Session};
 use crate::statistics::{PredicateStatistics, Statistics};
-use jindou_dictionary::DictionaryOverlay;
 use jindou_model::{
-    CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId,
+    CancelToken, Direction, Error, PredicateId, Result, VertexId,
     Watch,
 };
 use rustc_hash::FxHashMap;
@@ -51,23 +50,6 @@ pub(crate) struct Delta {
     pub predicate_of: Arc<FxHashMap<u32, u32>>,
     pub added: u64,
     pub removed: u64,
-}
-
-/// One change of one quad, in ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuadEdit {
-    /// Subject.
-    pub subject: u32,
-    /// Dense predicate id; must be a predicate of the base.
-    pub predicate: u32,
-    /// Object.
-    pub object: u32,
-    /// Graph, or `DEFAULT_GRAPH`.
-    pub graph: u32,
-    /// First snapshot that sees it.
-    pub snapshot: u32,
-    /// Added or removed.
-    pub added: bool,
 }
 
 impl Snapshot {
@@ -165,43 +147,6 @@ impl Snapshot {
     #[must_use]
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.far.as_ref()
-    }
-
-    /// The base with those edits laid over it that snapshot `number` sees; of two edits of one quad the one of the
-    /// later snapshot counts. O(edits log edits).
-    #[must_use]
-    pub fn with_edits(
-        base: Arc<Base>,
-        number: u32,
-        edits: &[QuadEdit],
-        overlay: Arc<DictionaryOverlay>,
-    ) -> Self {
-        let plain = Self::of_base(base);
-        let quad = |e: &QuadEdit| [e.graph, e.predicate, e.subject, e.object];
-        let mut seen: Vec<&QuadEdit> = edits.iter().filter(|e| e.snapshot <= number).collect();
-        seen.sort_by_key(|e| (quad(e), e.snapshot, e.added));
-        let terms = (FIRST_TAIL_ID..).map_while(|id| overlay.term(VertexId(id)));
-        let mut net = Net {
-            terms: terms.map(<[u8]>::to_vec).collect(),
-            predicates_before: plain.predicate_count(),
-            ..Net::default()
-        };
-        for same in seen.chunk_by(|a, b| quad(a) == quad(b)) {
-            let Some(last) = same.last() else { continue };
-            let scope = match last.graph {
-                DEFAULT_GRAPH => Scope::Default,
-                g => Scope::Named(g),
-            };
-            let there = plain
-                .edges(PredicateId(last.predicate), Direction::Out)
-                .contains(last.subject, last.object, scope);
-            match (there, last.added) {
-                (false, true) => net.added.push(quad(last)),
-                (true, false) => net.removed.push(quad(last)),
-                _ => {}
-            }
-        }
-        plain.with_net(&net, number, 1)
     }
 
     /// The base under this snapshot.

@@ -3,7 +3,7 @@
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::segment::Scope;
 use crate::shard::{Cluster, Near, Sharding, open_shards};
-use crate::{Base, LoadOptions, Snapshot, info, load, open};
+use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
     VertexId, term,
@@ -16,6 +16,31 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Quads as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty = default).
 pub type TermQuad = [Vec<u8>; 4];
+
+/// A snapshot after one transaction for each change: the quad comes, or goes.
+///
+/// # Panics
+/// When a change cannot be made.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn changed(
+    snapshot: Snapshot,
+    changes: impl IntoIterator<Item = (TermQuad, bool)>,
+) -> Snapshot {
+    changes
+        .into_iter()
+        .fold(snapshot, |snapshot, (quad, comes)| {
+            let [subject, predicate, object] = [0, 1, 2].map(|i| ChangeTerm::Bytes(&quad[i]));
+            let graph = (!quad[3].is_empty()).then(|| ChangeTerm::Bytes(&quad[3]));
+            let mut change = Changes::new();
+            if comes {
+                change.insert(subject, predicate, object, graph);
+            } else {
+                change.remove(subject, predicate, object, graph);
+            }
+            snapshot.apply(&change, 1).expect("a change").snapshot
+        })
+}
 
 /// A source over quads in memory; worker `w` of `n` delivers every `n`-th batch.
 #[derive(Debug)]

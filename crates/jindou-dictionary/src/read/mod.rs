@@ -1,11 +1,9 @@
 //! The mapped files of a dictionary, and terms that came after them.
 
-mod overlay;
 mod strings;
 mod table;
 mod values;
 
-pub use overlay::DictionaryOverlay;
 pub use strings::Strings;
 pub use values::{SortKey, TermKind};
 

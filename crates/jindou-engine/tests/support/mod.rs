@@ -1,12 +1,12 @@
 //! Random small graphs with edits laid over them, random queries, and two oracles: a nested loop over the quads
 //! for patterns, and `spareval` on an `oxrdf` dataset for everything.
 
-use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_model::{Error, term};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
+use jindou_store::testing::changed;
 use jindou_store::testing::store_of_terms;
-use jindou_store::{Base, Graph, QuadEdit, Snapshot};
+use jindou_store::{Base, Graph, Snapshot};
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,7 @@ fn oxrdf_quad(q: &[Vec<u8>; 4]) -> Quad {
     Quad::new(subject, p, decode(&q[2]), g)
 }
 
-/// Edits with predicates of the base, some seen, some too new to be seen; new terms go to the tail.
+/// A few changes to a store; their predicates are the base's.
 fn patched(
     rng: &mut Rng,
     base: &Arc<Base>,
@@ -258,50 +258,25 @@ fn patched(
     quad: &mut impl FnMut(&mut Rng) -> [Vec<u8>; 4],
 ) -> Snapshot {
     let plain = Snapshot::of_base(base.clone());
-    let mut overlay = DictionaryOverlay::tail();
-    let mut edits = vec![];
-    let number = 12;
-    for i in 0..rng.below(20) as u32 {
-        let (q, added) = if rng.chance(40) {
+    let mut changes = vec![];
+    for _ in 0..rng.below(20) {
+        let (q, comes) = if rng.chance(40) {
             (rng.pick(quads).clone(), rng.chance(20))
         } else {
             (quad(rng), rng.chance(80))
         };
-        let Some(p) = base
-            .dictionary()
-            .lookup(&q[1])
-            .and_then(|v| plain.predicate_of(v))
-        else {
+        let predicate = base.dictionary().lookup(&q[1]);
+        if predicate.and_then(|v| plain.predicate_of(v)).is_none() {
             continue;
-        };
-        let mut id = |t: &Vec<u8>| {
-            if t.is_empty() {
-                return 0;
-            }
-            match base.dictionary().lookup(t) {
-                Some(v) => v.0,
-                None => overlay.insert(t).unwrap().0,
-            }
-        };
-        // One edit a snapshot: the order of two edits of one quad in one batch is the log's business.
-        let snapshot = 1 + i;
-        edits.push(QuadEdit {
-            subject: id(&q[0]),
-            predicate: p.0,
-            object: id(&q[2]),
-            graph: id(&q[3]),
-            snapshot,
-            added,
-        });
-        if snapshot <= number {
-            if added {
-                truth.insert(q);
-            } else {
-                truth.remove(&q);
-            }
         }
+        if comes {
+            truth.insert(q.clone());
+        } else {
+            truth.remove(&q);
+        }
+        changes.push((q, comes));
     }
-    Snapshot::with_edits(base.clone(), number, &edits, Arc::new(overlay))
+    changed(plain, changes)
 }
 
 /// A random query's text, and whether the order of its rows can be compared key by key.

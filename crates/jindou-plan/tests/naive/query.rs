@@ -1,8 +1,8 @@
 //! Random data, random queries and their answers by nested loops over terms.
 
 use jindou_model::term;
-use jindou_store::testing::{TermQuad, store_of_terms};
-use jindou_store::{QuadEdit, Snapshot};
+use jindou_store::Snapshot;
+use jindou_store::testing::{TermQuad, changed, store_of_terms};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,30 +74,8 @@ impl Case {
         let terms: Vec<TermQuad> = base.iter().map(|q| q.map(bytes)).collect();
         let (folder, stored) = store_of_terms(&terms);
         let plain = Snapshot::of_base(Arc::clone(&stored));
-        let id = |t: &str| {
-            if t.is_empty() {
-                0
-            } else {
-                plain.lookup(&bytes(t)).unwrap().0
-            }
-        };
-        let edits: Vec<QuadEdit> = added
-            .iter()
-            .map(|q| QuadEdit {
-                subject: id(q[0]),
-                predicate: plain
-                    .predicate_of(jindou_model::VertexId(id(q[1])))
-                    .unwrap()
-                    .0,
-                object: id(q[2]),
-                graph: id(q[3]),
-                snapshot: 1,
-                added: true,
-            })
-            .collect();
-        let overlay = Arc::new(jindou_dictionary::DictionaryOverlay::tail());
         Self {
-            snapshot: Snapshot::with_edits(stored, 1, &edits, overlay),
+            snapshot: changed(plain, added.iter().map(|q| (q.map(bytes), true))),
             quads: base.iter().chain(added).map(own).collect(),
             _folder: Box::new(folder),
         }
@@ -118,49 +96,27 @@ impl Case {
         let (folder, base) = store_of_terms(&terms);
         let mut snapshot = Snapshot::of_base(Arc::clone(&base));
         if rng.chance(40) {
-            let mut edits = vec![];
+            let mut changes = vec![];
             for _ in 0..1 + rng.below(12) {
                 let mut q = quad(rng, graphs);
-                let added = rng.chance(55);
-                if !added && let Some(old) = quads.iter().nth(rng.below(quads.len().max(1))) {
+                let comes = rng.chance(55);
+                if !comes && let Some(old) = quads.iter().nth(rng.below(quads.len().max(1))) {
                     q = old.clone();
                 }
-                let id = |t: &str| {
-                    if t.is_empty() {
-                        Some(0)
-                    } else {
-                        snapshot.lookup(&bytes(t)).map(|v| v.0)
-                    }
-                };
-                let (Some(s), Some(p), Some(o), Some(g)) =
-                    (id(&q[0]), id(&q[1]), id(&q[2]), id(&q[3]))
-                else {
+                let id = |t: &str| snapshot.lookup(&bytes(t));
+                let is_known = |t: &str| t.is_empty() || id(t).is_some();
+                let is_predicate = |t: &str| id(t).and_then(|v| snapshot.predicate_of(v)).is_some();
+                if !q.iter().all(|t| is_known(t)) || !is_predicate(&q[1]) {
                     continue;
-                };
-                let Some(p) = snapshot.predicate_of(jindou_model::VertexId(p)) else {
-                    continue;
-                };
-                let number = edits.len() as u32 + 1;
-                edits.push(QuadEdit {
-                    subject: s,
-                    predicate: p.0,
-                    object: o,
-                    graph: g,
-                    snapshot: number,
-                    added,
-                });
-                if added {
+                }
+                changes.push((q.each_ref().map(|t| bytes(t)), comes));
+                if comes {
                     quads.insert(q);
                 } else {
                     quads.remove(&q);
                 }
             }
-            snapshot = Snapshot::with_edits(
-                base,
-                100,
-                &edits,
-                Arc::new(jindou_dictionary::DictionaryOverlay::tail()),
-            );
+            snapshot = changed(snapshot, changes);
         }
         Self {
             snapshot,
