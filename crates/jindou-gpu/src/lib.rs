@@ -29,7 +29,9 @@ pub mod params;
 mod predict;
 mod profile;
 mod queue;
+mod random;
 mod ranks;
+#[cfg(any(test, feature = "testing"))]
 pub mod reference;
 mod resident;
 mod results;

@@ -4,7 +4,6 @@
 mod common;
 
 use common::{ring, shim};
-use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Executor, OperatorTask, QueryTerms,
     execute_streaming,
@@ -14,8 +13,8 @@ use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{GpuExecutor, GpuOptions, Output};
 use jindou_model::{Error, VertexId};
 use jindou_plan::{Operator, Plan, PlanOptions, parse, plan};
-use jindou_store::testing::store_of;
-use jindou_store::{QuadEdit, Snapshot};
+use jindou_store::Snapshot;
+use jindou_store::testing::{changed, store_of};
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,26 +62,16 @@ fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
     if !patched {
         return (folder, plain);
     }
-    let mut overlay = DictionaryOverlay::tail();
-    let mut id = |term: Term| {
-        let canonical = jindou_model::term::encode(&term);
-        match plain.lookup(&canonical) {
-            Some(v) => v.0,
-            None => overlay.insert(&canonical).unwrap().0,
-        }
-    };
-    let mut edits = vec![];
-    let mut edit = |p: &str, subject: u32, object: u32, added: bool| {
-        let p = plain.lookup(&jindou_model::term::encode(&iri(p).into()));
-        if let Some(p) = p.and_then(|p| plain.predicate_of(p)) {
-            edits.push(QuadEdit {
-                subject,
-                predicate: p.0,
-                object,
-                graph: 0,
-                snapshot: 1,
-                added,
-            });
+    let mut changes = vec![];
+    let mut change = |p: &str, subject: &Term, object: &Term, comes: bool| {
+        let p = jindou_model::term::encode(&iri(p).into());
+        if plain
+            .lookup(&p)
+            .and_then(|p| plain.predicate_of(p))
+            .is_some()
+        {
+            let [s, o] = [subject, object].map(jindou_model::term::encode);
+            changes.push(([s, p, o, vec![]], comes));
         }
     };
     for _ in 0..4 + r.below(12) {
@@ -98,21 +87,15 @@ fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
             "v" => number(r, new),
             _ => node(r),
         };
-        let subject = id(node(r));
-        edit(predicate, subject, id(object), true);
+        change(predicate, &node(r), &object, true);
     }
     for q in &quads {
         if r.below(12) == 0 {
             let p = q.predicate.as_str().rsplit('/').next().unwrap();
-            let subject = id(Term::NamedNode(match &q.subject {
-                oxrdf::NamedOrBlankNode::NamedNode(n) => n.clone(),
-                other => panic!("{other}"),
-            }));
-            edit(p, subject, id(q.object.clone()), false);
+            change(p, &q.subject.clone().into(), &q.object, false);
         }
     }
-    let snapshot = Snapshot::with_edits(Arc::clone(plain.base()), 1, &edits, Arc::new(overlay));
-    (folder, snapshot)
+    (folder, changed(plain.clone(), changes))
 }
 
 /// A random query without LIMIT, and the limit and offset that it may get.

@@ -1,7 +1,6 @@
 //! Whole plans on the shim: random patterns against brute force, plain, patched and cut into strips; LUBM against
 //! the published counts and the CPU engine's checksums.
 
-use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::reference::Random;
 use jindou_gpu::shim::{Shim, ShimOptions};
@@ -11,8 +10,8 @@ use jindou_plan::{
     Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
     PredicateRef, StartSource, Step, StepKind, Weight, parse, plan,
 };
-use jindou_store::testing::store_of;
-use jindou_store::{LoadOptions, QuadEdit, Snapshot, load, open};
+use jindou_store::testing::{changed, store_of};
+use jindou_store::{LoadOptions, Snapshot, load, open};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -212,60 +211,43 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
 
 /// Adds and removes random edges among what the base knows; `edges` becomes what the new snapshot shows.
 fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
-    let id = |n: u32| snapshot.lookup(format!("<{}", node(n).as_str()).as_bytes());
     let nodes: Vec<u32> = edges
         .iter()
         .flat_map(|e| [e.0, e.2])
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    let mut edits = vec![];
-    let known: Vec<(u32, u32)> = nodes
+    let mut changes = vec![];
+    let known: Vec<(u32, Vec<u8>)> = nodes
         .iter()
         .filter_map(|&n| {
             let canonical = jindou_model::term::encode(&node(n).into());
-            snapshot
-                .lookup(&canonical)
-                .or_else(|| id(n))
-                .map(|v| (n, v.0))
+            let is_known = snapshot.lookup(&canonical).is_some();
+            is_known.then_some((n, canonical))
         })
         .collect();
     let mut touched = BTreeSet::new();
     for _ in 0..1 + r.below(10) {
-        let pick = |r: &mut Random| known[r.below(known.len() as u32) as usize];
+        let pick = |r: &mut Random| known[r.below(known.len() as u32) as usize].clone();
         let (s, p, o) = (pick(r), r.below(3), pick(r));
         let edge = (s.0, p, o.0);
         let canonical = jindou_model::term::encode(&predicate(p).into());
-        let Some(dense) = snapshot
-            .lookup(&canonical)
-            .and_then(|v| snapshot.predicate_of(v))
-        else {
+        let is_predicate = |v| snapshot.predicate_of(v).is_some();
+        if !snapshot.lookup(&canonical).is_some_and(is_predicate) {
             continue;
-        };
+        }
         if !touched.insert(edge) {
             continue;
         }
         let added = !edges.contains(&edge);
-        edits.push(QuadEdit {
-            subject: s.1,
-            predicate: dense.0,
-            object: o.1,
-            graph: 0,
-            snapshot: 1,
-            added,
-        });
+        changes.push(([s.1, canonical, o.1, vec![]], added));
         if added {
             edges.insert(edge);
         } else {
             edges.remove(&edge);
         }
     }
-    Snapshot::with_edits(
-        Arc::clone(snapshot.base()),
-        1,
-        &edits,
-        Arc::new(DictionaryOverlay::tail()),
-    )
+    changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
 
 /// Runs four random patterns over each of this many random graphs, every second of them patched; how many there were to run.

@@ -10,6 +10,7 @@
 
 mod clock;
 mod end;
+#[cfg(any(test, feature = "testing"))]
 mod faulty;
 mod files;
 mod format;
@@ -24,6 +25,7 @@ mod scan;
 mod writer;
 
 pub use end::{END, was_begun};
+#[cfg(any(test, feature = "testing"))]
 pub use faulty::{Crash, Faults, Faulty};
 pub use files::{Directory, File, Files};
 pub use lock::StoreLock;

@@ -13,6 +13,7 @@ pub mod sets;
 pub mod shard;
 mod snapshot;
 pub mod statistics;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use base::Base;

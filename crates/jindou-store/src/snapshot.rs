@@ -6,10 +6,7 @@ use crate::graph::{Predicates, Vocabulary};
 use crate::segment::{EdgeView, Patch, Scope};
 use crate::shard::{Far, FarEdges, Session};
 use crate::statistics::{PredicateStatistics, Statistics};
-use jindou_model::{
-    CancelToken, Direction, Error, PredicateId, Result, VertexId,
-    Watch,
-};
+use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};

@@ -17,6 +17,7 @@
 //!   told otherwise.
 
 mod error;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod ucx;
 

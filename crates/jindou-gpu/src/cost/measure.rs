@@ -5,7 +5,7 @@ use crate::backend::{Kernel, Mark};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::Device;
 use crate::params::{self, Operand, TILE};
-use crate::reference::Random;
+use crate::random::Random;
 use jindou_model::{CancelToken, Result};
 use jindou_store::segment::FinderKind;
 use std::sync::Arc;

@@ -9,7 +9,8 @@ mod model;
 mod operators;
 mod rows;
 
-pub use model::{Model, Random};
+pub use crate::random::Random;
+pub use model::Model;
 
 use crate::backend::Backend;
 use crate::backend::Kernel;

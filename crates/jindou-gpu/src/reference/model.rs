@@ -1,36 +1,12 @@
 //! Random segments and what they hold, kept apart from the segment's own code.
 
 use super::search_bytes;
+use crate::random::Random;
 use jindou_model::Result;
 use jindou_store::segment::{
     EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A small generator (xorshift*): the same numbers on every machine.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// From a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    /// 32 random bits.
-    pub fn bits(&mut self) -> u32 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
-    }
-
-    /// Less than `n`.
-    pub fn below(&mut self, n: u32) -> u32 {
-        ((u64::from(self.bits()) * u64::from(n.max(1))) >> 32) as u32
-    }
-}
 
 /// How keys lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,12 @@
 
 #![allow(dead_code)]
 
-use jindou_dictionary::DictionaryOverlay;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
-use jindou_store::testing::store_of;
-use jindou_store::{QuadEdit, Snapshot};
+use jindou_store::Snapshot;
+use jindou_store::testing::{changed, store_of};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,25 +59,16 @@ pub fn native(snapshot: &Snapshot, text: &str) -> Plan {
 
 /// The ring with edges added (`true`) or removed between nodes, as `(subject, predicate, object)`.
 pub fn edited(snapshot: &Snapshot, edits: &[(u32, &str, u32, bool)]) -> Snapshot {
-    let id = |name: &str| {
+    let term = |name: String| {
         let iri = NamedNode::new_unchecked(format!("http://e/{name}"));
-        snapshot
-            .lookup(&jindou_model::term::encode(&iri.into()))
-            .unwrap()
+        jindou_model::term::encode(&iri.into())
     };
-    let edits: Vec<QuadEdit> = edits
-        .iter()
-        .map(|&(s, p, o, added)| QuadEdit {
-            subject: id(&format!("n{s}")).0,
-            predicate: snapshot.predicate_of(id(p)).unwrap().0,
-            object: id(&format!("n{o}")).0,
-            graph: 0,
-            snapshot: 1,
-            added,
-        })
-        .collect();
-    let overlay = Arc::new(DictionaryOverlay::tail());
-    Snapshot::with_edits(Arc::clone(snapshot.base()), 1, &edits, overlay)
+    let changes = edits.iter().map(|&(s, p, o, comes)| {
+        let quad = [format!("n{s}"), p.to_owned(), format!("n{o}")].map(term);
+        let [subject, predicate, object] = quad;
+        ([subject, predicate, object, vec![]], comes)
+    });
+    changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
 
 /// `n` nodes in a ring: `:p` to the next `reach` ones, `:q` to the one seven further, `:v` to its number.
