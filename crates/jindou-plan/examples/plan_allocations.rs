@@ -3,7 +3,7 @@
 //!
 //! `plan_allocations [ROUNDS]` plans each query so many times more, for `valgrind --tool=callgrind`.
 
-use jindou_model::{Progress, Result};
+use jindou_model::{Progress, QuadSource, Result};
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::bsbm::Bsbm;
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     of("BSBM", &data, &texts, rounds)
 }
 
-fn of(name: &str, data: &dyn jindou_store::Source, texts: &[String], rounds: usize) -> Result<()> {
+fn of(name: &str, data: &dyn QuadSource, texts: &[String], rounds: usize) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("plan-allocations-{}", std::process::id()));
     let options = LoadOptions::default().with_threads(2);
     load(&folder, data, &options, &Progress::default())?;

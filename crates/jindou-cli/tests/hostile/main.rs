@@ -5,6 +5,7 @@
 //! `JINDOU_BIN`: another program than the one built next to the test; `JINDOU_SHAPE`: only shapes whose name has this;
 //! `JINDOU_MIB`: size of the documents (100).
 
+mod beside;
 mod server;
 mod shapes;
 

@@ -106,6 +106,17 @@ impl Server {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Tells the server to end (SIGTERM), and waits for it.
+    pub fn end(&mut self) -> Duration {
+        let begun = Instant::now();
+        let id = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(told.expect("kill").success());
+        let status = self.child.wait().expect("its end");
+        assert!(status.success(), "{status}");
+        begun.elapsed()
+    }
+
     pub fn query(&self, text: &str) -> Outcome {
         post(
             self.address,

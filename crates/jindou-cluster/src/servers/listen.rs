@@ -243,7 +243,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                     open = lanes
                         .as_ref()
                         .filter(|_| frame.number != 0)
-                        .and_then(|end| Answering::open(end, &own, &out, frame.number));
+                        .and_then(|end| Answering::open(end, &own, &out, frame.number, &memory));
                     if frame.number != 0 {
                         let number = open.as_ref().map_or(0, |o| o.number);
                         let _ = reply(&out, Kind::Lane, number, Vec::new()).await;
@@ -346,7 +346,7 @@ impl Message {
 }
 
 /// The message that says why a shard does not answer.
-fn failure(shard: u32, why: &str) -> Vec<u8> {
+pub fn failure(shard: u32, why: &str) -> Vec<u8> {
     let mut out = shard.to_le_bytes().to_vec();
     out.extend_from_slice(why.as_bytes());
     out

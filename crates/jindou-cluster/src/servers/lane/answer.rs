@@ -1,12 +1,13 @@
 //! The answering side of a lane.
 
 use super::super::frame::{self, Kind};
-use super::super::listen::{Own, message_for};
+use super::super::listen::{Own, failure, message_for};
 use super::super::{MAX_REQUEST, SILENCE};
 use super::parts::{Assembly, Part};
 use super::{End, IN_WORK, secret};
 use crate::transport::Peer;
 use jindou_model::sync::lock;
+use jindou_model::{Charge, Holder, MemoryBudget};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
@@ -26,6 +27,8 @@ pub struct Answering {
     runtime: Handle,
     /// Stands before replies.
     theirs: u64,
+    /// Requests are charged to it while they come and until they are answered.
+    memory: MemoryBudget,
     state: Mutex<State>,
 }
 
@@ -34,14 +37,56 @@ struct State {
     /// Requests that are being answered.
     in_work: usize,
     /// The one that was begun last comes last.
-    partial: VecDeque<(u64, Assembly)>,
+    partial: VecDeque<Begun>,
     has_ended: bool,
+}
+
+/// A request of which parts came, charged as it grows. One that there is no room for is counted to its end and not kept.
+struct Begun {
+    number: u64,
+    assembly: Assembly,
+    charge: Charge,
+    /// Why there is no room.
+    refused: Option<String>,
+}
+
+impl Begun {
+    fn new(number: u64, memory: &MemoryBudget) -> Self {
+        Self {
+            number,
+            assembly: Assembly::default(),
+            charge: Charge::new(Holder::Rest, memory),
+            refused: None,
+        }
+    }
+
+    /// As [`Assembly::put`].
+    fn put(&mut self, part: &Part<'_>) -> Result<Option<Vec<u8>>, &'static str> {
+        if self.refused.is_none() {
+            // A list doubles, the old one beside the new one, and is read into requests afterwards.
+            let length = self.assembly.bytes() + part.body.len();
+            let room = 2 * length.next_power_of_two() as u64;
+            if let Err(e) = self.charge.set(room) {
+                self.assembly.throw_away();
+                let _ = self.charge.set(0);
+                self.refused = Some(e.to_string());
+            }
+        }
+        self.assembly.put(part, MAX_REQUEST)
+    }
+}
+
+/// A request that has come whole.
+struct Whole {
+    /// Or why there was no room for it.
+    bytes: Result<Vec<u8>, String>,
+    _charge: Charge,
 }
 
 impl State {
     /// Forgets parts of requests that the peer has given up: it sends one request in parts at a time.
     fn forget_old(&mut self) {
-        let held = |all: &VecDeque<(u64, Assembly)>| all.iter().map(|p| p.1.bytes()).sum::<usize>();
+        let held = |all: &VecDeque<Begun>| all.iter().map(|p| p.assembly.bytes()).sum::<usize>();
         while self.partial.len() > 1
             && (self.partial.len() > MAX_BEGUN || held(&self.partial) > MAX_PARTIAL)
         {
@@ -66,14 +111,21 @@ impl Drop for Open {
 }
 
 impl Answering {
-    /// Opens a lane to a peer that reads replies behind a number.
-    pub fn open(end: &Arc<End>, own: &Own, out: &Sender<frame::Part>, theirs: u64) -> Option<Open> {
+    /// Opens a lane to a peer that reads replies behind a number. Its requests are charged to `memory`.
+    pub fn open(
+        end: &Arc<End>,
+        own: &Own,
+        out: &Sender<frame::Part>,
+        theirs: u64,
+        memory: &MemoryBudget,
+    ) -> Option<Open> {
         let number = secret()?;
         let lane = Arc::new(Self {
             own: own.clone(),
             out: out.clone(),
             runtime: Handle::current(),
             theirs,
+            memory: memory.clone(),
             state: Mutex::default(),
         });
         lock(&end.tables.answering).insert(number, Arc::clone(&lane));
@@ -120,7 +172,7 @@ impl Answering {
         }
     }
 
-    fn whole(&self, part: &Part<'_>) -> Result<Option<Vec<u8>>, &'static str> {
+    fn whole(&self, part: &Part<'_>) -> Result<Option<Whole>, &'static str> {
         let mut state = lock(&self.state);
         if state.has_ended {
             return Err("the lane has ended");
@@ -128,29 +180,38 @@ impl Answering {
         if part.kind != Kind::Requests {
             return Err("a part that belongs to no request");
         }
-        let known = state.partial.iter().position(|p| p.0 == part.number);
+        let known = state.partial.iter().position(|p| p.number == part.number);
         let at = known.unwrap_or_else(|| {
-            state.partial.push_back((part.number, Assembly::default()));
+            let begun = Begun::new(part.number, &self.memory);
+            state.partial.push_back(begun);
             state.partial.len() - 1
         });
         let whole = match state.partial.get_mut(at) {
-            Some((_, assembly)) => assembly.put(part, MAX_REQUEST)?,
+            Some(begun) => begun.put(part)?,
             None => None,
         };
-        let Some(request) = whole else {
+        let Some(bytes) = whole else {
             state.forget_old();
             return Ok(None);
         };
-        state.partial.remove(at);
+        let Some(begun) = state.partial.remove(at) else {
+            return Ok(None);
+        };
         if state.in_work == IN_WORK {
             return Err("more requests than are taken at once");
         }
         state.in_work += 1;
-        Ok(Some(request))
+        Ok(Some(Whole {
+            bytes: begun.refused.map_or(Ok(bytes), Err),
+            _charge: begun.charge,
+        }))
     }
 
-    fn answer(&self, end: &End, peer: &dyn Peer, number: u64, request: Vec<u8>) {
-        let (kind, body) = message_for(&self.own, &request);
+    fn answer(&self, end: &End, peer: &dyn Peer, number: u64, request: Whole) {
+        let (kind, body) = match &request.bytes {
+            Ok(bytes) => message_for(&self.own, bytes),
+            Err(why) => (Kind::Failure, failure(0, why)),
+        };
         drop(request);
         let has_ended = {
             // Before the peer can have the reply and send the next request.
@@ -174,5 +235,72 @@ impl Answering {
         let mut state = lock(&self.state);
         state.partial.clear();
         !std::mem::replace(&mut state.has_ended, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::{PART, parts, read, write};
+    use super::*;
+
+    /// The parts of a request.
+    fn written(number: u64, message: &[u8]) -> Vec<Vec<u8>> {
+        let all = parts(message);
+        let count = all.len() as u32;
+        all.map(|(at, body)| {
+            let mut out = Vec::new();
+            write(1, number, Kind::Requests, (at, count), body, &mut out);
+            out
+        })
+        .collect()
+    }
+
+    #[test]
+    fn parts_of_a_request_are_charged_until_it_is_answered() {
+        let memory = MemoryBudget::new(1 << 30);
+        let message = vec![7; 5 * PART + 1];
+        let all = written(8, &message);
+        let mut begun = Begun::new(8, &memory);
+        for (i, bytes) in all.iter().enumerate() {
+            let whole = begun.put(&read(bytes).unwrap()).unwrap();
+            let came = (message.len()).min((i + 1) * PART) as u64;
+            assert!(memory.used() >= 2 * came, "{} of {came}", memory.used());
+            assert!(memory.used() <= 4 * came);
+            assert_eq!(whole.is_some(), i + 1 == all.len());
+        }
+        drop(begun);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn a_request_that_there_is_no_room_for_is_not_kept() {
+        let memory = MemoryBudget::new(4 * PART as u64);
+        let message = vec![7; 5 * PART + 1];
+        let all = written(8, &message);
+        let mut begun = Begun::new(8, &memory);
+        for bytes in &all {
+            let whole = begun.put(&read(bytes).unwrap()).unwrap();
+            assert!(whole.is_none_or(|w| w.is_empty()));
+        }
+        assert!(begun.refused.is_some_and(|why| why.contains("memory")));
+        assert_eq!(begun.assembly.bytes(), 0);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn requests_that_are_given_up_give_their_memory_back() {
+        let memory = MemoryBudget::new(1 << 30);
+        let mut state = State::default();
+        let message = vec![7; 3 * PART];
+        for number in 0..20 {
+            let mut begun = Begun::new(number, &memory);
+            begun
+                .put(&read(&written(number, &message)[0]).unwrap())
+                .unwrap();
+            state.partial.push_back(begun);
+            state.forget_old();
+        }
+        assert_eq!(state.partial.len(), MAX_BEGUN);
+        assert_eq!(memory.used(), (MAX_BEGUN * 2 * PART) as u64);
     }
 }

@@ -28,7 +28,7 @@ pub struct Part<'a> {
     pub kind: Kind,
     index: u32,
     count: u32,
-    body: &'a [u8],
+    pub body: &'a [u8],
 }
 
 impl Part<'_> {

@@ -1,0 +1,153 @@
+//! Light queries beside hostile texts, and the end of a server that reads some.
+
+use super::server::{Server, post};
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Hostile texts at once, or threads that do nothing but compute.
+const AT_ONCE: usize = 4;
+/// Time that a light query may take longer beside hostile texts than beside as many threads that compute.
+const LONGER: Duration = Duration::from_millis(2);
+/// Rounds of each kind, which take turns.
+const ROUNDS: usize = 5;
+const ROUND: Duration = Duration::from_secs(2);
+const SPARQL: &str = "application/sparql-query";
+const LIGHT: &str = "SELECT * { <http://e/s1> <http://e/p1> ?o }";
+
+/// Each over a megabyte, and much to read and to plan.
+fn texts() -> [String; 4] {
+    let repeat = |begin: &str, unit: &str, between: &str, end: &str, n: usize| {
+        let mut text = String::from(begin);
+        for i in 0..n {
+            let between = if i == 0 { "" } else { between };
+            let _ = write!(text, "{between}{}", unit.replace('#', &i.to_string()));
+        }
+        text + end
+    };
+    let union = repeat("SELECT * {", "{?s ?p ?o}", "UNION", "", 40_000);
+    let group = "SELECT ?s (COUNT(*) AS ?c) {?s ?p ?o} GROUP BY ?s HAVING";
+    [
+        repeat(&(union + "FILTER("), "?o!=#", "&&", ")} LIMIT 1", 80_000),
+        repeat(group, "(?c!=#)", " ", "", 100_000),
+        repeat(
+            "SELECT * {?s ?p ?o FILTER(",
+            "(?o!=#&&?s=#)",
+            "||",
+            ")}",
+            60_000,
+        ),
+        repeat("SELECT * {", "{?x# ?p ?o}", "UNION", "} LIMIT 1", 60_000),
+    ]
+}
+
+/// Times of light queries on one connection.
+fn light(at: SocketAddr, during: Duration) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(at).expect("a connection");
+    stream.set_nodelay(true).expect("an option");
+    let request = format!(
+        "POST /query HTTP/1.1\r\nHost: {at}\r\nContent-Type: {SPARQL}\r\nAccept: text/csv\r\nContent-Length: {}\r\n\r\n{LIGHT}",
+        LIGHT.len()
+    );
+    let (begun, mut times) = (Instant::now(), vec![]);
+    let mut said = vec![0; 1 << 16];
+    while begun.elapsed() < during {
+        let clock = Instant::now();
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut got = stream.read(&mut said).expect("an answer");
+        times.push(clock.elapsed());
+        // The rest of the answer, where it comes in pieces.
+        while !said[..got].ends_with(b"\r\n") {
+            got = stream.read(&mut said).expect("an answer");
+            assert!(got > 0, "the connection was closed");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    times
+}
+
+/// The time that nine of ten took at most.
+fn most(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() * 9 / 10]
+}
+
+/// Light queries while so many threads do something again and again.
+fn beside(at: SocketAddr, work: impl Fn(usize) + Sync) -> Duration {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for i in 0..AT_ONCE {
+            let (stop, work) = (&stop, &work);
+            scope.spawn(move || {
+                while !stop.load(Relaxed) {
+                    work(i);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let times = light(at, ROUND);
+        stop.store(true, Relaxed);
+        most(times)
+    })
+}
+
+#[test]
+#[ignore = "measures times; see docs/testing.md"]
+fn light_queries_wait_for_no_hostile_text() {
+    let server = Server::start(&["--memory", "2G", "--timeout", "1s"]);
+    let texts = texts();
+    assert!(texts.iter().all(|t| t.len() > 1_000_000));
+    let thrown = AtomicUsize::new(0);
+    let mut rounds = [vec![], vec![]];
+    for _ in 0..ROUNDS {
+        rounds[0].push(beside(server.address, |_| {
+            let clock = Instant::now();
+            while clock.elapsed() < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+        }));
+        rounds[1].push(beside(server.address, |i| {
+            let got = post(server.address, "/query", SPARQL, "", texts[i].as_bytes());
+            assert_ne!(got.status, 0, "no answer");
+            thrown.fetch_add(1, Relaxed);
+        }));
+    }
+    println!("{rounds:?}, {} texts", thrown.load(Relaxed));
+    let [computing, hostile] = rounds.map(|mut r| {
+        r.sort_unstable();
+        r[ROUNDS / 2]
+    });
+    assert!(
+        hostile <= computing + LONGER,
+        "nine of ten light queries took {hostile:?} at most, and {computing:?} beside threads that compute"
+    );
+}
+
+/// Grace of a server that is told to end.
+const GRACE: Duration = Duration::from_secs(1);
+/// Time beyond it, in which what runs is taken apart.
+const LATE: Duration = Duration::from_secs(4);
+
+#[test]
+fn a_server_that_reads_hostile_texts_ends_when_it_is_told_to() {
+    for text in texts() {
+        let mut server = Server::start(&["--memory", "2G", "--timeout", "60s", "--grace", "1s"]);
+        let at = server.address;
+        let body = text.as_bytes();
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                // Its answer is that of a server that ends, or none.
+                scope.spawn(|| post(at, "/query", SPARQL, "", body));
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            let took = server.end();
+            assert!(
+                took < GRACE + LATE,
+                "it ended after {took:?}: {}…",
+                &text[..60]
+            );
+        });
+    }
+}
