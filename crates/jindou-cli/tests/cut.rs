@@ -147,7 +147,7 @@ fn stored(db: &Database) -> Vec<String> {
     comparable(&lines.0)
 }
 
-/// What the command does, in this process.
+/// The command's work, in this process.
 fn load_here(place: &Place, name: &str) -> Outcome {
     let folder = place.at();
     let store = folder.join("here");

@@ -20,9 +20,9 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     None,
-    /// Those that look unlike the ones made here: the document is the only one.
+    /// Labels that look unlike the ones made here: the document is the only one.
     Unlike,
-    /// All: the document's number is one that nobody guesses.
+    /// All of them: the document's number is one that nobody guesses.
     All,
 }
 

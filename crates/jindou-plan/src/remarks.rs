@@ -10,7 +10,7 @@ const LONGEST: usize = 1 << 20;
 /// Most calls whose patterns are looked at.
 const MOST: usize = 100;
 
-/// What a person should know of a query: which constant patterns of REGEX and REPLACE are none. SPARQL makes such a call an error in each row, which a
+/// Remarks on a query, a sentence each: which constant patterns of REGEX and REPLACE are none. SPARQL makes such a call an error in each row, which a
 /// FILTER takes for false, so that the query runs and says nothing.
 ///
 /// # Errors

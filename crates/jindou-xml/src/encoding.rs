@@ -40,7 +40,8 @@ pub(crate) enum Decoder {
     Utf16 {
         little: bool,
     },
-    Other(Box<encoding_rs::Decoder>),
+    /// Another decoder, until it was told that nothing follows: then it may not be asked again.
+    Other(Option<Box<encoding_rs::Decoder>>),
 }
 
 /// The name of an encoding that cannot be read, or that cannot be what the document is in.
@@ -156,9 +157,9 @@ impl Decoder {
             return Ok(Self::Utf8);
         }
         if !encoding.is_single_byte() {
-            return Ok(Self::Other(Box::new(
+            return Ok(Self::Other(Some(Box::new(
                 encoding.new_decoder_without_bom_handling(),
-            )));
+            ))));
         }
         let is_windows = label.contains("windows")
             || label.contains("cp125")
@@ -221,10 +222,19 @@ impl Decoder {
                 }
             }
             Self::Utf16 { little } => decode_utf16(raw, *little, last, out),
-            Self::Other(decoder) => {
+            Self::Other(slot) => {
+                let Some(decoder) = slot else {
+                    return Decoded {
+                        taken: raw.len(),
+                        malformed: !raw.is_empty(),
+                    };
+                };
                 let need = decoder.max_utf8_buffer_length_without_replacement(raw.len());
                 out.reserve(need.unwrap_or(raw.len().saturating_mul(3)));
                 let (result, taken) = decoder.decode_to_string_without_replacement(raw, out, last);
+                if last && result == DecoderResult::InputEmpty {
+                    *slot = None;
+                }
                 Decoded {
                     taken,
                     malformed: matches!(result, DecoderResult::Malformed(..)),

@@ -387,15 +387,16 @@ type Known = fn(document: &str, ours: &Result<String, String>, theirs: Option<&s
 /// Java's processor refuses references to entities that are not declared where a part of the document type is not read; the specification
 /// makes that a matter of validity (4.1, "Entity Declared"), and expat leaves them out, as we do. It lets targets of instructions, names of entities and
 /// default attributes have colons. It reads on behind a parameter entity that is not declared, also where the document stands alone, and goes on with
-/// attributes' declarations behind one that it does not read (5.1). A carriage return that an entity has by reference ends a line for it, and it loses
+/// declarations behind one that it does not read (5.1). It needs no white space between the identifiers of a notation. A carriage return that an entity has by reference ends a line for it, and it loses
 /// characters beyond 16 bits now and then. In all of these expat sees what we see.
 fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool {
     let parameter = document.contains("%p;");
     match (ours, theirs) {
-        (Ok(_), None) => (document.contains("s.dtd") || parameter) && document.contains('&'),
+        (Ok(_), None) => (document.contains("SYSTEM") || parameter) && document.contains('&'),
         (Err(why), Some(_)) => {
             why.contains("may not have a colon")
                 || why.contains("is no prefix, colon and name")
+                || why.contains("expected white space and a system identifier")
                 || why.contains("parameter entity") && document.contains("standalone='yes'")
         }
         (Ok(ours), Some(theirs)) => {
@@ -408,7 +409,8 @@ fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) 
                     false => text,
                 }
             };
-            lost(ours) == lost(theirs) || parameter && document.contains("<!ATTLIST")
+            lost(ours) == lost(theirs)
+                || parameter && (document.contains("<!ATTLIST") || document.contains("<!ENTITY"))
         }
         _ => false,
     }

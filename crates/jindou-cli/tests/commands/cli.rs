@@ -110,6 +110,22 @@ fn a_load_and_its_answers() {
 }
 
 #[test]
+fn a_constant_pattern_that_is_none_is_said_behind_the_answer() {
+    let t = tempfile::tempdir().unwrap();
+    let store = small(t.path());
+    let q = "SELECT * {\n ?s ?p ?o FILTER(REGEX(STR(?o), 'a(b')) }";
+    let o = ask(&store, q, &[]);
+    assert!(o.status.success(), "{}", err(&o));
+    assert_eq!(out(&o).lines().count(), 1, "{}", out(&o));
+    let said = "line 2, column 18: REGEX: character 2 of the pattern";
+    assert!(err(&o).contains(said), "{}", err(&o));
+    let o = ask(&store, q, &["--explain"]);
+    assert!(out(&o).contains(&format!("remark: {said}")), "{}", out(&o));
+    let o = ask(&store, &q.replace("a(b", "a(b)"), &[]);
+    assert!(o.status.success() && err(&o).is_empty(), "{}", err(&o));
+}
+
+#[test]
 fn a_bad_query_gets_line_and_column() {
     let t = tempfile::tempdir().unwrap();
     let store = small(t.path());

@@ -1,4 +1,4 @@
-//! What `oxjsonld` gets wrong and is put right around it: the values of some numbers.
+//! Some numbers' values, which `oxjsonld` gets wrong and which are put right around it.
 //!
 //! JSON-LD 1.1 makes a number without a fraction an `xsd:integer` below 10^21, the parser only below 10^20; and it drops the sign of a zero that is coerced to
 //! `xsd:double`. Only the parser knows what a context coerces a number to, so [`Numbers`] lets it see other numbers, of its liking, in
@@ -24,9 +24,9 @@ pub(crate) struct Numbers<R> {
     state: State,
     /// The number that is being read.
     token: Vec<u8>,
-    /// What was read.
+    /// Bytes that were read last.
     piece: Vec<u8>,
-    /// What the parser has not got yet begins at `given` of this.
+    /// Text for the parser, which got the first `given` bytes of it.
     ready: Vec<u8>,
     given: usize,
     /// Bytes of the document before `piece`, and of what the parser was given for them.

@@ -75,6 +75,37 @@ fn documents_say_what_stands_beside_them() {
     assert!(seen >= 40, "only {seen}");
 }
 
+/// Characters of several bytes, by Python's codecs.
+#[test]
+fn encodings_of_several_bytes_are_read() {
+    for (encoding, text, bytes) in [
+        ("Shift_JIS", "日本", &b"\x93\xfa\x96\x7b"[..]),
+        ("EUC-JP", "日本", b"\xc6\xfc\xcb\xdc"),
+        ("ISO-2022-JP", "日本", b"\x1b$BF|K\\\x1b(B"),
+        ("GB18030", "日本𝄞", b"\xc8\xd5\xb1\xbe\x94\x32\xbe\x34"),
+        ("GBK", "日本", b"\xc8\xd5\xb1\xbe"),
+        ("Big5", "日本", b"\xa4\xe9\xa5\xbb"),
+        ("EUC-KR", "한", b"\xc7\xd1"),
+    ] {
+        let document = format!(
+            "<?xml version='1.0' encoding='{encoding}'?>{}",
+            rdf("<rdf:Description rdf:about='http://e/a'><e:p>?</e:p></rdf:Description>")
+        );
+        let at = document.rfind('?').unwrap();
+        let (before, behind) = document.as_bytes().split_at(at);
+        let whole = [before, bytes, &behind[1..]].concat();
+        let quads = read(&whole).unwrap_or_else(|e| panic!("{encoding}: {e}"));
+        assert_eq!(quads.len(), 1, "{encoding}");
+        let expected = format!("<http://e/a> <http://e/p> \"{text}\"");
+        assert_eq!(quads[0].to_string(), expected, "{encoding}");
+        for to in 0..whole.len() {
+            assert!(read(&whole[..to]).is_err(), "{encoding}, cut at {to}");
+        }
+        let broken = [before, &bytes[..1], &behind[1..]].concat();
+        assert!(read(&broken).is_err(), "{encoding}");
+    }
+}
+
 #[test]
 fn encodings_are_read() {
     let inside = "<rdf:Description rdf:about='http://e/a'><e:p>é</e:p></rdf:Description>";

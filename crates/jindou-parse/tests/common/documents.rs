@@ -5,7 +5,7 @@ use jindou_parse::Format;
 const RDF: &str =
     "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>";
 
-/// So many documents of each syntax.
+/// Documents of each syntax, `count` of them.
 pub fn documents(count: usize) -> Vec<(Format, String)> {
     let mut all = Vec::new();
     for n in 0..count {

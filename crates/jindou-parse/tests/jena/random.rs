@@ -80,7 +80,7 @@ const DATATYPES: &[&str] = &[
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral",
 ];
 
-/// What is counted in a document: names that may stand once.
+/// A document under way.
 struct Writer<'r> {
     r: &'r mut Random,
     out: String,
