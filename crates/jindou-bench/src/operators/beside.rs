@@ -18,7 +18,7 @@ pub struct Beside {
     /// Processor time, all threads together.
     pub cpu: Times,
     pub rows: u64,
-    /// It took longer than the limit.
+    /// True if DuckDB took longer than the limit.
     pub given_up: bool,
 }
 

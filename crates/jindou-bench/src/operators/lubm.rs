@@ -369,8 +369,9 @@ const LUBM_LIST: &[Question] = &[
          ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o FILTER(?a IN (?b, ?c)) }",
         &[AUTHORS, ABOVE],
         Check::Same(
-            "SELECT ?d ?s { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o \
-             { ?d ub:publicationAuthor ?b } UNION { ?d ub:publicationAuthor ?c FILTER(?b != ?c) } }",
+            "SELECT ?d ?s { { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o . ?d ub:publicationAuthor ?b } \
+             UNION { ?s ub:teachingAssistantOf ?t ; ub:advisor ?b ; ub:memberOf ?o . ?c ub:headOf ?o . ?d ub:publicationAuthor ?c \
+             FILTER(?b != ?c) } }",
         ),
     )
     .in_sql(
