@@ -41,7 +41,7 @@ pub(crate) struct Run<'a, 'o, 's> {
     /// Words that kernels count in, used in turn and cleared all at once: no step needs to clear its own.
     pub counters: DeviceBuffer,
     pub counters_used: usize,
-    /// The present one's address.
+    /// Address of the current block.
     pub counter: u64,
     /// Where small numbers arrive.
     pub words: HostBuffer,

@@ -281,7 +281,7 @@ pub(crate) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// All result rows: none passed by, and no limit.
+    /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
     /// An error unless it covers the whole plan.

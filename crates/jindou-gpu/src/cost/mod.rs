@@ -28,7 +28,7 @@ use std::sync::Mutex;
 
 /// How much less a device must take.
 const MARGIN: f64 = 1.3;
-/// Weight of the newest run in what is learnt from runs.
+/// Weight of the newest run in the moving average over runs.
 const NEWEST: f64 = 0.2;
 /// The bounds of the factor: beyond them it is not the kernels that the prediction is wrong about.
 const FACTORS: (f64, f64) = (0.1, 10.0);
@@ -279,7 +279,7 @@ mod tests {
             ..heavy()
         };
         assert!(!predict(&fast, &light, 2, true).is_worth_it());
-        // With more cores fewer queries are worth it; all are worth a card that takes no time.
+        // With more cores, fewer queries are worth a GPU; with an infinitely fast card, all are.
         assert!(!predict(&fast, &heavy(), 1000, true).is_worth_it());
         assert!(predict(&Model::new(Calibration::ideal()), &light, 1000, false).is_worth_it());
         let text = predict(&fast, &heavy(), 2, true).to_string();
@@ -339,7 +339,7 @@ mod tests {
         // Each query in line takes as long as those before it.
         let p = m.predict(String::new(), &heavy(), 2, 2, 7, &|_| true);
         assert!((p.wait / (8.0 * before.compute) - 1.0).abs() < 0.01, "{p}");
-        // Times beyond all bounds change it no further than these.
+        // Extreme times have no more effect than these bounds.
         for _ in 0..100 {
             m.ran(&heavy(), 1e6);
         }

@@ -74,7 +74,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
             None => "there are no backups".into(),
         }));
     }
-    // The damaged ones after the last one that is whole: what they have may be what is wanted.
+    // Damaged backups newer than the last intact one: they may have the requested state.
     let mut damaged = None;
     let mut newest = None;
     while newest.is_none() {
