@@ -71,7 +71,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     if all.is_empty() {
         return Err(none(match &from.only {
             Some(name) => format!("no backup {name}; list the backups with `jindou backup --list`"),
-            None => "there are no backups".into(),
+            None => "no backups".into(),
         }));
     }
     // Damaged backups newer than the last intact one: they may have the requested state.
@@ -96,7 +96,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         });
     }
     let Some(newest) = newest else {
-        return Err(none("there are no backups".into()));
+        return Err(none("no backups".into()));
     };
     if to == RestoreTo::Newest {
         return Ok(newest);
