@@ -7,7 +7,7 @@
 #   bench/gpu.sh run [N [T]]        all stages; LUBM(N), default 2560, with T threads, default 16, and its store in $STORE
 #   bench/gpu.sh queries [N [T]]    loading and queries alone, for a second run at another scale (10240)
 #   bench/gpu.sh variant [FLAGS]    kernels of this folder built by this machine's nvcc with FLAGS, checked and timed; no Rust
-#   bench/gpu.sh transfers [N [T]]  without a card: bytes that LUBM(N)'s heavy queries want and move, beside ATC '18's; default 160
+#   bench/gpu.sh transfers [N [T]]  without a card: bytes that LUBM(N)'s heavy queries want and move, alongside ATC '18's; default 160
 #   JINDOU_GPU=shim bench/gpu.sh small    proves this script where there is no card
 #
 # stage      what

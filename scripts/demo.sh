@@ -53,7 +53,7 @@ echo "   $jindou serve --store my.store      # the page, and SPARQL over HTTP: d
 echo
 echo "== 3. The Solar System in your browser"
 
-# The usual port, or a free one if somebody has it. --writable, so that the page's updates and uploads can be tried; the store goes with the demo.
+# The usual port, or a free one if it is taken. --writable, so that the page's updates and uploads can be tried; the store goes with the demo.
 serve() {
   : >"$work/address"
   "$jindou" serve --store "$work/sky.store" --port "$1" --writable --common-prefixes >"$work/address" 2>"$work/log" &

@@ -65,7 +65,7 @@ for part in parts:
         rf"|^(?:unsafe )?impl(?:<.*?>)? (?:.* for )?{item}(?!\w)"
     )
     lines = [line for line in open(f"{work}/jindou-{part}") if wanted.match(line)]
-    # What a crate has in a module and at its root is listed twice: behind its struct the last time.
+    # What a crate has in a module and at its root is listed twice: after its struct the last time.
     lines = list(dict.fromkeys(reversed(lines)))[::-1]
     print("\n# " + crate.replace("_", "-"))
     print("".join(lines), end="")

@@ -86,7 +86,7 @@ zcat "$work/deb/usr/share/man/man1/jindou-query.1.gz" | grep -q 'SPARQL' || fail
 ! [ -e "$work/deb/usr/bin/jindou" ] || fail "a purge left the command"
 echo "package: installed, loaded, asked, served, backed up, restored, purged"
 
-# The archive: unpacked and asked, as nobody in particular.
+# The archive: unpacked and asked, as no one in particular.
 clean tar
 tar -xzf "$dist"/jindou-"$version"-"$(uname -m)"-*.tar.gz -C "$work/tar/opt"
 data "$work/tar"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the committed UCX bindings anew. Needs bindgen 0.72 (`cargo install bindgen-cli --version 0.72.1
+# Writes the committed UCX bindings again. Needs bindgen 0.72 (`cargo install bindgen-cli --version 0.72.1
 # --locked`) and the headers (`apt-get install libucx-dev libclang-14-dev`). Run it only to use more of UCX:
 # the list below is what jindou-cluster calls, and UCX keeps these stable within major version 1.
 set -euo pipefail

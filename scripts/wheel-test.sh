@@ -31,7 +31,7 @@ for source in "$@"; do
     esac
 done
 
-# The steps behind the installation, by the Python of an environment: they print "name seconds" lines and check what they see.
+# The steps after the installation, by the Python of an environment: they print "name seconds" lines and check what they see.
 cat >"$work/steps.py" <<'PYTHON'
 import json, os, subprocess, sys, time, urllib.parse, urllib.request
 

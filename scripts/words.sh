@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose", or with a
-# pronoun or conjunction that only makes sense behind another sentence (begin with a noun phrase, or a verb that names the
+# pronoun or conjunction that only makes sense after another sentence (begin with a noun phrase, or a verb that names the
 # thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, and paths of one person's or one machine's workplace. Reads what git tracks;
 # prints file, line and what to do.
 set -u
@@ -59,7 +59,7 @@ phrases=$(git ls-files -z -- '*.rs' 'docs/*.md' CONTRIBUTING.md | xargs -0 perl 
 # Documents are wrapped.
 long=$(scripts/wrap-docs.py --check 2>&1)
 
-# Spelt so that this line is no hit itself. `/home/user` and the like are examples.
+# Spelt so that this line is not a hit itself. `/home/user` and the like are examples.
 places=$(git grep -nIE '(^|[^[:alnum:]_./$}-])/(w[o]rk|r[o]ot|h[o]me)/[[:alnum:]_.]' |
   grep -vE '/home/(user|you|me)\b' |
   sed 's/^\([^:]*:[0-9]*\):/\1: a path of a workplace: /')

@@ -43,7 +43,7 @@ const common = {
   plugins: [prefixes],
 };
 
-/** The licences of what is in a bundle: each text once, behind the names of its packages. */
+/** The licences of what is in a bundle: each text once, after the names of its packages. */
 async function licences(metafile) {
   const packages = new Set();
   for (const path of Object.keys(metafile.inputs)) {

@@ -47,7 +47,7 @@ test("a query by keyboard, its link, and the same by the link", async () => {
   await page.waitForSelector(".resource h1");
   await page.goBack();
   await page.waitForSelector(".query");
-  // Back from there the answer is still there; anew, the address asks again.
+  // Back from there the answer is still there; reloaded, the address runs the query again.
   assert.match(await statusOf(page), /^14 rows/);
   await page.reload();
   await page.waitForFunction(() => /^14 rows/.test(document.querySelector(".status")?.textContent ?? ""));
@@ -142,7 +142,7 @@ test("a million rows: the first at once, the last by one key, sorted, filtered",
   // 12345, and x12345 and 12345x: one, nine of each… counted by another way.
   const expected = Array.from({ length: 1_000_000 }, (_, n) => [Math.floor(n / 1000), n % 1000, n].join("\t")).filter((l) => l.split("\t").some((c) => c.includes("12345"))).length;
   assert.match(await statusOf(page), new RegExp(`${expected.toLocaleString("en")} of them shown`));
-  // How long the page's thread was busy at the worst while somebody scrolls.
+  // How long the page's thread was busy at the worst while someone scrolls.
   await page.getByLabel("Filter rows").fill("");
   await page.waitForFunction(() => !/of them shown/.test(document.querySelector(".status").textContent), undefined, { timeout: 60_000 });
   const worst = await page.evaluate(async () => {
@@ -404,7 +404,7 @@ test("nothing in the data becomes markup, a script, or a way out", async () => {
   // Rows are drawn in the frame after they came.
   await page.locator(".grid", { hasText: "<script>window.pwned=1</script>" }).waitFor();
   await clean("table");
-  // A megabyte is neither drawn nor sent to the page as a whole, until somebody asks.
+  // A megabyte is neither drawn nor sent to the page as a whole, until something asks.
   assert.ok((await page.locator(".grid").textContent()).length < 20_000);
   await page.locator("[role=gridcell]", { hasText: "1,190,000 characters" }).click();
   await page.locator("dialog", { hasText: "1,190,000 characters" }).waitFor();

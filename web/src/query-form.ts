@@ -1,4 +1,4 @@
-// Which kind of request a text is, by its first word behind the prologue.
+// Which kind of request a text is, by its first word after the prologue.
 
 import { tokens } from "./editor/tokens.ts";
 

@@ -47,7 +47,7 @@ function isBare(term: Term): boolean {
   }
 }
 
-/** What stands behind a literal: its language, or its datatype if it is not told by its form. */
+/** What stands after a literal: its language, or its datatype if it is not told by its form. */
 export function mark(term: Term): string {
   if (term.type !== "literal") return "";
   if (term.language) return `@${visible(term.language)}`;

@@ -1,4 +1,4 @@
-//! Advice alongside errors: the library says what is wrong, the command which of its options mends it.
+//! Advice added to errors: the library says what is wrong, and the command which option fixes it.
 
 use jindou::{Error, Resource};
 

@@ -502,7 +502,7 @@ fn counts(exact: bool) -> Counts {
     }
 }
 
-/// The candidates that were found, or if there are none, others.
+/// Matching candidates, else the fallback list.
 fn or(found: Found, other: impl FnOnce() -> Found) -> Found {
     if !found.all.is_empty() {
         return found;

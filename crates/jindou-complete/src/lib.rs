@@ -148,7 +148,7 @@ pub struct Completion {
     pub items: Vec<Item>,
     /// The meaning of the items' counts.
     pub counts: Counts,
-    /// Whether the time ended before the sample was whole.
+    /// Whether time ran out before the sample was complete.
     pub partial: bool,
 }
 

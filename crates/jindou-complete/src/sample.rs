@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     pub ids: Vec<u32>,
     /// Whether the sample has all vertices that the patterns find.
     pub whole: bool,
-    /// Whether the time ended before the sample was full.
+    /// Whether time ran out before the sample was complete.
     pub partial: bool,
 }
 

@@ -58,7 +58,7 @@ impl TagRanges {
         &self.starts
     }
 
-    /// From a stored table; `None` unless it ascends from 0.
+    /// Reads a stored table; `None` unless it ascends from 0.
     #[must_use]
     pub(crate) fn from_starts(starts: &[u32]) -> Option<Self> {
         let starts: Box<[u32; 257]> = Box::new(starts.try_into().ok()?);

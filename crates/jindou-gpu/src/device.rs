@@ -252,7 +252,7 @@ impl Device {
         Ok(Block { at, bytes })
     }
 
-    /// Takes back parked blocks that the queue has passed.
+    /// Reclaims parked blocks that the queue no longer uses.
     fn reclaim(&self, pinned: &mut Pinned) {
         for (block, mark) in std::mem::take(&mut pinned.parked) {
             match mark {

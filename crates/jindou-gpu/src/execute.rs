@@ -8,14 +8,14 @@ use crate::backend::Backend;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
 use crate::cache::SegmentCache;
 use crate::compile::{Program, Wanted, compile, compile_tree};
-use crate::cost::{Calibration, Model, Work};
+use crate::cost::{Calibration, Model, WorkEstimate};
 use crate::device::Device;
 use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
 use crate::results::Results;
-use crate::run::{COUNTERS, End, Run};
+use crate::run::{COUNTERS, End, ProgramRun};
 use crate::steps::sets_of;
 use crate::table::Table;
 use crate::turns::{Turn, Turns};
@@ -305,7 +305,7 @@ impl GpuExecutor {
     /// True if the segments of steps are known to be larger than all of the device's memory: bringing them whole would be in vain.
     fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
         let rows = vec![0; steps.len()];
-        let Some(work) = Work::of_steps(steps, &rows, snapshot) else {
+        let Some(work) = WorkEstimate::of_steps(steps, &rows, snapshot) else {
             return false;
         };
         let memory = self.device.memory().map_or(u64::MAX, |m| m.1);
@@ -381,7 +381,7 @@ impl GpuExecutor {
             }
             _ => None,
         };
-        let mut run = Run {
+        let mut run = ProgramRun {
             steps: &program.steps,
             paging: program.paging.as_ref(),
             moved: Moved::default(),

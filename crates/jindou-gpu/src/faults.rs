@@ -36,7 +36,7 @@ pub struct Faults {
     hung: AtomicBool,
     lost: OnceLock<String>,
     patience: Duration,
-    /// Memory and marks that were given back after the loss: they go with the context, as with a real device.
+    /// Memory and marks released after the loss: they vanish with the context, as on a real device.
     orphans: Mutex<Vec<Orphan>>,
 }
 

@@ -24,7 +24,7 @@ enum DeviceState {
     Absent(String, Instant),
 }
 
-/// The machine's GPU, looked for when the first query wants it.
+/// The machine's GPU, probed on first use.
 pub struct LazyGpu {
     state: Mutex<DeviceState>,
     /// Held by the thread that opens it.

@@ -1,6 +1,6 @@
 //! Questions to a device's model, and the place where it learns.
 
-use crate::cost::{Calibration, Model, Prediction, Work};
+use crate::cost::{Calibration, Model, Prediction, WorkEstimate};
 use crate::execute::{GpuExecutor, GpuResult};
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Plan, Step};
@@ -20,7 +20,7 @@ impl GpuExecutor {
     #[must_use]
     pub fn predict(&self, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Option<Prediction> {
         let model = self.model.get()?;
-        let work = Work::of_plan(plan, snapshot);
+        let work = WorkEstimate::of_plan(plan, snapshot);
         let is_there = |(p, d)| self.cache().has(snapshot, p, d);
         let epoch = snapshot.identity().epoch;
         let name = self.device().name();
@@ -55,7 +55,7 @@ impl GpuExecutor {
             .iter()
             .map(|s| s.rows_out)
             .collect();
-        if let Some(mut work) = Work::of_steps(steps, &rows, snapshot) {
+        if let Some(mut work) = WorkEstimate::of_steps(steps, &rows, snapshot) {
             work.leaving = 4.0 * columns as f64 * result.rows as f64;
             model.ran(&work, (p.seconds - p.away_seconds).max(0.0));
         }

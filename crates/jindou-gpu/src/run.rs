@@ -2,7 +2,7 @@
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
-use crate::compile::{DeviceStep, Work};
+use crate::compile::{DeviceStep, StepWork};
 use crate::execute::Output;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
@@ -26,7 +26,7 @@ pub(crate) enum End<'a, 'o> {
 }
 
 /// An execution of a program. The steps themselves are in `steps.rs`.
-pub(crate) struct Run<'a, 'o, 's> {
+pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
     /// The blocks that steps read, where segments come and go, and the bytes that did.
     pub paging: Option<&'a Paging<'s>>,
@@ -41,7 +41,7 @@ pub(crate) struct Run<'a, 'o, 's> {
     /// Words that kernels count in, used in turn and cleared all at once: no step needs to clear its own.
     pub counters: DeviceBuffer,
     pub counters_used: usize,
-    /// The present one's address.
+    /// Address of the current block.
     pub counter: u64,
     /// Where small numbers arrive.
     pub words: HostBuffer,
@@ -88,7 +88,7 @@ impl From<Error> for Stop {
     }
 }
 
-impl Run<'_, '_, '_> {
+impl ProgramRun<'_, '_, '_> {
     /// Brings what step `k` reads, where segments come and go. It must be called before kernels of a step are launched, under the same turn.
     pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
         if let Some(paging) = self.paging {
@@ -124,7 +124,7 @@ impl Run<'_, '_, '_> {
     pub(crate) fn start(&mut self) -> Result<()> {
         let steps = self.steps;
         let Some(DeviceStep {
-            work: Work::Start { to, source },
+            work: StepWork::Start { to, source },
             keep,
             ..
         }) = steps.first()
@@ -188,7 +188,7 @@ impl Run<'_, '_, '_> {
             Err(Stop::TooLarge) => return self.halves(k, &table),
         }
         let outcome = match &step.work {
-            Work::Expand { to, lists, within } => match lists.as_slice() {
+            StepWork::Expand { to, lists, within } => match lists.as_slice() {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
@@ -197,21 +197,21 @@ impl Run<'_, '_, '_> {
                     Err(stop) => Err(stop),
                 },
             },
-            Work::Cross { to, source } => match self.measure_cross(&table, source) {
+            StepWork::Cross { to, source } => match self.measure_cross(&table, source) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
                     return self.expand_strips_of(k, step, table, *to, m, all);
                 }
                 Err(stop) => Err(stop),
             },
-            Work::Check { list, other } => self.check(step, &table, list, *other),
-            Work::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
-            Work::Same {
+            StepWork::Check { list, other } => self.check(step, &table, list, *other),
+            StepWork::Restrict { slot, within } => self.restrict(step, &table, *slot, within),
+            StepWork::Same {
                 left,
                 right,
                 negate,
             } => self.same(step, &table, *left, *right, *negate),
-            Work::ExpandAny {
+            StepWork::ExpandAny {
                 to,
                 anchor,
                 predicate,
@@ -223,17 +223,17 @@ impl Run<'_, '_, '_> {
                 }
                 Err(stop) => Err(stop),
             },
-            Work::CheckAny {
+            StepWork::CheckAny {
                 anchor,
                 predicate,
                 other,
                 catalog,
             } => self.check_any(step, &table, *anchor, *predicate, *other, catalog),
-            Work::Compare { slot, ranks } => self.compare(step, &table, *slot, ranks),
-            Work::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
-            Work::Apply { .. } => return self.apply(k, step, &table),
-            Work::EndApply { begin } => return self.end_apply(k, *begin, &table),
-            Work::Start { .. } => Err(Stop::Error(Error::Internal(
+            StepWork::Compare { slot, ranks } => self.compare(step, &table, *slot, ranks),
+            StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
+            StepWork::Apply { .. } => return self.apply(k, step, &table),
+            StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
+            StepWork::Start { .. } => Err(Stop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
         };

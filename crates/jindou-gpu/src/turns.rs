@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How often those who wait look whether they were cancelled.
+/// Interval at which waiting threads check for cancellation.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The line in front of a device. One query at a time queues work, for one step of its plan; then the next one's turn comes, first

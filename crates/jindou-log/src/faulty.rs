@@ -15,12 +15,12 @@ const SECTOR: usize = 512;
 pub struct Faults {
     /// Writes of which a part gets through before the error.
     pub write: u32,
-    /// Syncs of files that fail. What was to be synced may be lost then, though reading still shows it, and the next
+    /// Syncs of files that fail. The unsynced data may be lost, although reading still returns it, and the next
     /// sync succeeds: what Linux does.
     pub sync: u32,
     /// Syncs of the directory that fail.
     pub sync_directory: u32,
-    /// Everything else that changes something.
+    /// All other operations that modify the disk.
     pub other: u32,
     /// Bytes that fit on the disk; a write beyond is cut short and fails with `StorageFull`.
     pub room: Option<u64>,

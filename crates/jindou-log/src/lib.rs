@@ -35,7 +35,7 @@ pub use object_store;
 #[cfg(feature = "object-store")]
 pub use objects::Objects;
 pub use options::{Durability, Options, Status};
-pub use parts::{Part, is_part, parts, record_after};
+pub use parts::{LogPart, is_part, parts, record_after};
 pub use recovery::{Recovery, replay};
 pub use scan::{Cut, Damage, Report, check, check_for};
 pub use writer::remove_epoch;

@@ -8,7 +8,7 @@ use jindou_model::{Error, Result};
 
 /// The first bytes of a log file, whole groups. They are the same wherever name, length and chain are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct LogPart {
     /// The file's name.
     pub name: String,
     /// Bytes from its beginning.
@@ -31,7 +31,7 @@ pub fn parts(
     epoch: u64,
     after: u32,
     acknowledged: Option<u32>,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<LogPart>> {
     let end = End::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     if let Some(end) = end {
@@ -45,7 +45,7 @@ pub fn parts(
     let links = chain(files, epoch, sequences, Some(after)).map_err(|s| s.into_error(files))?;
     let mut parts = Vec::with_capacity(links.len());
     for link in &links {
-        let mut part = Part {
+        let mut part = LogPart {
             name: link.name.clone(),
             length: 0,
             chain: 0,
@@ -69,7 +69,7 @@ fn newest(
     files: &dyn Files,
     link: &Link,
     acknowledged: Option<u32>,
-    part: &mut Part,
+    part: &mut LogPart,
 ) -> Result<()> {
     let mut all = contents(files, std::slice::from_ref(link));
     let Some((_, bytes)) = all.next() else {
@@ -103,7 +103,7 @@ fn newest(
 }
 
 /// The link that a part's bytes are walked as; `None` if they are not the beginning of that file.
-fn link_of(bytes: &[u8], part: &Part) -> Option<Link> {
+fn link_of(bytes: &[u8], part: &LogPart) -> Option<Link> {
     let (epoch, sequence) = parse_name(&part.name)?;
     let (head, check) = FileHead::read(bytes).ok()?;
     let ours = (head.epoch, head.sequence, head.first) == (epoch, sequence, part.first);
@@ -122,14 +122,14 @@ fn link_of(bytes: &[u8], part: &Part) -> Option<Link> {
 
 /// True if these bytes are the part's.
 #[must_use]
-pub fn is_part(bytes: &[u8], part: &Part) -> bool {
+pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
     bytes.len() as u64 == part.length
         && link_of(bytes, part).is_some_and(|link| walk(&link, bytes, &mut |_, _| Ok(())).is_ok())
 }
 
 /// The record after `after` in a part, given its bytes.
 #[must_use]
-pub fn record_after(bytes: &[u8], part: &Part, after: u32) -> Option<Vec<u8>> {
+pub fn record_after(bytes: &[u8], part: &LogPart, after: u32) -> Option<Vec<u8>> {
     let link = link_of(bytes, part)?;
     let mut found = None;
     // Ends with an error where it found what it looks for.

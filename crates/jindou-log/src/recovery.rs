@@ -157,7 +157,7 @@ fn read(
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
         replay.found.files += 1;
         replay.found.bytes += bytes.len() as u64;
-        // Ends of groups, the last proven one in front.
+        // Ends of groups, the last one known to be durable first.
         let mut proven = link.sealed.map_or(link.head.whole, |s| s.length);
         let mut ends = VecDeque::from([Durable {
             sealed: Sealed {
@@ -267,7 +267,7 @@ pub fn replay(
     Ok(found)
 }
 
-/// True if a file names a successor that was made after the files were listed: it is then no damage that nothing saw it.
+/// True if a file names a successor that was made after the files were listed: a listing that lacks it then shows no damage.
 fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)

@@ -348,7 +348,7 @@ impl Writer {
                     self.next_sequence += 1;
                 }
                 Err(e) => {
-                    // An attempt before may have made it the newest file: then one of this name must stay.
+                    // An earlier attempt may have made it the newest file; then a file of this name must stay.
                     if self.files.appends() && !self.may_be_said(sequence) {
                         let _ = self.files.remove(&name);
                     }

@@ -93,7 +93,7 @@ pub struct MemoryBudget {
     inner: Arc<BudgetInner>,
 }
 
-/// Most bytes that a part takes from its whole in advance: what a small query needs.
+/// Most bytes that a part reserves from its parent in advance: enough for a small query.
 const ADVANCE: u64 = 64 << 10;
 /// A whole that is smaller gives less: one part in this many.
 const ADVANCE_SHARE: u64 = 1024;

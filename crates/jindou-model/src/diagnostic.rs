@@ -9,7 +9,7 @@ use std::ops::Range;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// A token that cannot stand there.
+    /// A token that is not allowed there.
     Unexpected,
     /// A character or an escape that is not part of SPARQL.
     Character,

@@ -55,7 +55,7 @@ pub enum Resource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limit {
-    /// The resource of which there is no more.
+    /// The exhausted resource.
     pub resource: Resource,
     /// How much there is of it, where that is a number.
     pub limit: Option<u64>,
@@ -123,7 +123,7 @@ pub enum Error {
     /// A query that cannot be run as it is, with the position in the query inside the message where there is one.
     #[error("the query cannot be run: {0}")]
     Query(String),
-    /// Valid, but not done by this version.
+    /// Valid, but not supported by this version.
     #[error("not supported: {0}")]
     Unsupported(String),
     /// A file or folder could not be read or written.
@@ -146,28 +146,28 @@ pub enum Error {
     /// A store directory that cannot be served: foreign, newer, truncated, damaged or in use.
     #[error("{0}")]
     Store(String),
-    /// A store that is not there.
+    /// No store at the path.
     #[error("no store at {}", .path.display())]
     NoStore {
         /// The path where one was looked for.
         path: PathBuf,
     },
-    /// A store that is there already and was not to be replaced.
+    /// An existing store that was not to be replaced.
     #[error("a store already exists at {}", .path.display())]
     StoreExists {
         /// Its path.
         path: PathBuf,
     },
-    /// A limit was reached that stays.
+    /// A fixed limit was reached.
     #[error("{0}")]
     Limit(Limit),
-    /// No room now that others have what they share: later there may be some.
+    /// A shared limit is used up by others; retrying later may succeed.
     #[error("{0}; try again later")]
     Busy(Limit),
-    /// The deadline passed; the time that there was.
+    /// The deadline passed; the time limit.
     #[error("the query passed its time limit of {0:?}")]
     Timeout(std::time::Duration),
-    /// A change that does not go with what is there.
+    /// A change that conflicts with the current state.
     #[error("{0}")]
     Conflict(String),
     /// Another endpoint, which a SERVICE names, may not be asked, cannot be reached, or gave no answer.
@@ -198,13 +198,13 @@ pub enum Error {
         /// Description of the failure.
         message: String,
     },
-    /// Someone cancelled.
+    /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// The receiving end went away (a closed pipe).
+    /// The reader disconnected (a closed pipe).
     #[error("the reader of the results disconnected")]
     SinkClosed,
-    /// A bug of ours; the message is for the report.
+    /// A bug in Jindou; the message belongs in the report.
     #[error("internal error: {0} (please report it)")]
     Internal(String),
 }

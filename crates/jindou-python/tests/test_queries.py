@@ -60,7 +60,7 @@ def test_forms(db):
     assert db.query("ASK { ?s ?p 1 }") is True
     assert db.query("ASK { ?s ?p 2 }") is False
     triples = db.query("CONSTRUCT { ?o <http://e/of> ?s . ?s <http://e/has> ?o } { ?s ?p ?o }")
-    # A literal is no subject.
+    # A literal is not a subject.
     assert list(triples) == [jindou.Triple(IRI("http://e/a"), IRI("http://e/has"), Literal(1))]
     assert list(db.query("DESCRIBE <http://e/a>")) == [jindou.Triple(IRI("http://e/a"), IRI("http://e/p"), Literal(1))]
     assert triples[0] in triples and len(triples) == 1
@@ -151,7 +151,7 @@ def test_quads_by_pattern_are_pyoxigraph_s(turtle):
             assert sorted(q.triple.n3() for q in db.quads(*pattern)) == sorted(
                 f"<<( {q.subject} {q.predicate} {q.object} )>>" for q in wanted
             )
-    # A class that is a blank node, and one that is no node at all.
+    # A class that is a blank node, and one that is not a node at all.
     db.update("INSERT DATA { <a:a> a _:c . <a:a> a 5 . _:s a 5 }")
     for quad in db.quads(None, IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")):
         assert list(db.quads(*quad.triple)) == [quad]
@@ -232,7 +232,7 @@ def test_rows_that_are_given_away(numbered):
 
 
 def test_other_threads_go_on(numbered):
-    """While a query computes and nobody but it could let go of the interpreter, another thread counts."""
+    """While a query computes and no one but it could let go of the interpreter, another thread counts."""
     counted = []
     stop = threading.Event()
 

@@ -76,7 +76,7 @@ pub struct Admission {
     away: AtomicUsize,
 }
 
-/// On cache lines of its own: who counts does not disturb who reads what seldom changes.
+/// Padded to its own cache lines to avoid false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);

@@ -1,4 +1,4 @@
-//! Advice alongside errors: the library says what is wrong, whoever runs it in which words of its own that can be mended.
+//! Advice added to errors: the library says what is wrong, and the program that runs it how to fix it with its own options.
 
 use jindou::{Error, Resource};
 

@@ -259,7 +259,10 @@ impl ReaderState {
             (Some(Element::Triple), "predicate") => Element::Part(1),
             (Some(Element::Triple), "object") => Element::Part(2),
             (Some(outer), _) => {
-                return wrong(format!("`<{name}>` may not stand in {outer:?}, expected an answer as SPARQL defines it").to_lowercase());
+                return wrong(
+                    format!("`<{name}>` is not allowed in {outer:?}, expected a SPARQL result")
+                        .to_lowercase(),
+                );
             }
         };
         if inner == Element::Results {

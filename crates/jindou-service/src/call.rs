@@ -110,7 +110,7 @@ impl Resolver for Inside {
 }
 
 /// Message from the talking thread: the media type first, then pieces of the body.
-pub(crate) enum Part {
+pub(crate) enum ReplyPiece {
     Head(String),
     /// None at the end.
     Bytes(Vec<u8>),
@@ -181,13 +181,13 @@ impl ServiceCaller for HttpCaller {
             why.error(endpoint)
         };
         let (format, charset) = match body.next() {
-            Ok(Some(Part::Head(media))) => {
+            Ok(Some(ReplyPiece::Head(media))) => {
                 let format = QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
                     failed(format!("it answered with {media}, which is not a result format").into())
                 })?;
                 (format, Format::charset(&media))
             }
-            Ok(Some(Part::Failed(failure))) => return Err(failed(failure)),
+            Ok(Some(ReplyPiece::Failed(failure))) => return Err(failed(failure)),
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
@@ -315,7 +315,7 @@ impl HttpCaller {
             .spawn(move || {
                 if let Err(failure) = caller.talk(url, &ask, limit, &send) {
                     // No one listens any more: nothing needs to know.
-                    let _ = send.send(Part::Failed(failure));
+                    let _ = send.send(ReplyPiece::Failed(failure));
                 }
             })
             .map_err(|e| {
@@ -338,7 +338,7 @@ impl HttpCaller {
         mut url: Uri,
         ask: &Ask,
         limit: Option<Duration>,
-        send: &SyncSender<Part>,
+        send: &SyncSender<ReplyPiece>,
     ) -> std::result::Result<(), Failure> {
         let accept = match ask {
             Ask::Query(_) => ACCEPT,
@@ -397,7 +397,7 @@ impl HttpCaller {
                 }
                 status if status.is_success() => {
                     let media = text(header::CONTENT_TYPE).unwrap_or("an unnamed media type");
-                    if send.send(Part::Head(media.to_owned())).is_err() {
+                    if send.send(ReplyPiece::Head(media.to_owned())).is_err() {
                         return Ok(());
                     }
                     return pass_on(answer.body_mut().as_reader(), send);
@@ -420,13 +420,13 @@ impl HttpCaller {
     }
 }
 
-fn pass_on(mut from: impl Read, send: &SyncSender<Part>) -> std::result::Result<(), Failure> {
+fn pass_on(mut from: impl Read, send: &SyncSender<ReplyPiece>) -> std::result::Result<(), Failure> {
     loop {
         let mut piece = vec![0; PIECE];
         let n = from.read(&mut piece).map_err(|e| e.to_string())?;
         piece.truncate(n);
         let ended = n == 0;
-        if send.send(Part::Bytes(piece)).is_err() || ended {
+        if send.send(ReplyPiece::Bytes(piece)).is_err() || ended {
             return Ok(());
         }
     }
@@ -466,7 +466,7 @@ impl Why {
 
 /// The body as it comes; reading ends with the query.
 pub(crate) struct Body<'c> {
-    parts: Receiver<Part>,
+    parts: Receiver<ReplyPiece>,
     cancel: &'c CancelToken,
     piece: Vec<u8>,
     at: usize,
@@ -478,7 +478,7 @@ pub(crate) struct Body<'c> {
 
 impl Body<'_> {
     /// Waits for the next part. `None`: the talking thread is gone.
-    pub(crate) fn next(&mut self) -> Result<Option<Part>> {
+    pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
         loop {
             self.cancel.check()?;
             match self.parts.recv_timeout(LOOK) {
@@ -499,12 +499,12 @@ impl Read for Body<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.at == self.piece.len() && !self.ended {
             match self.next() {
-                Ok(Some(Part::Bytes(piece))) => {
+                Ok(Some(ReplyPiece::Bytes(piece))) => {
                     self.ended = piece.is_empty();
                     (self.piece, self.at) = (piece, 0);
                 }
-                Ok(Some(Part::Failed(failure))) => return Err(self.fail(Why::Said(failure))),
-                Ok(Some(Part::Head(_)) | None) => {
+                Ok(Some(ReplyPiece::Failed(failure))) => return Err(self.fail(Why::Said(failure))),
+                Ok(Some(ReplyPiece::Head(_)) | None) => {
                     return Err(self.fail(Why::Said("the connection ended early".into())));
                 }
                 Err(e) => return Err(self.fail(Why::Own(e))),

@@ -1,7 +1,7 @@
 //! Documents that LOAD names, over HTTP, from hosts of the same kind of list as SERVICE's endpoints.
 
 use crate::NotAllowed;
-use crate::call::{Ask, Failure, HttpCaller, Part};
+use crate::call::{Ask, Failure, HttpCaller, ReplyPiece};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
@@ -43,7 +43,7 @@ impl DocumentSource for HttpCaller {
         let (mut format, mut charset) = (None, None);
         loop {
             match body.next()? {
-                Some(Part::Head(media)) => {
+                Some(ReplyPiece::Head(media)) => {
                     let by_name = || {
                         let name = address.rsplit('/').next()?;
                         Format::from_extension(name.rsplit_once('.')?.1)
@@ -56,15 +56,15 @@ impl DocumentSource for HttpCaller {
                         ));
                     }
                 }
-                Some(Part::Bytes(piece)) if piece.is_empty() => break,
-                Some(Part::Bytes(piece)) => {
+                Some(ReplyPiece::Bytes(piece)) if piece.is_empty() => break,
+                Some(ReplyPiece::Bytes(piece)) => {
                     // Vectors double, and the text is copied once.
                     let more = piece.len() as u64 * 3;
                     memory.charge(more)?;
                     charge.bytes += more;
                     text.extend_from_slice(&piece);
                 }
-                Some(Part::Failed(failure)) => return Err(failed(failure)),
+                Some(ReplyPiece::Failed(failure)) => return Err(failed(failure)),
                 None => return Err(failed("the connection ended early".into())),
             }
         }

@@ -200,7 +200,7 @@ fn attribute(
                     Some(n) if rest.get(n) == Some(&b'<') => {
                         return bad(
                             at + n,
-                            "`<` may not stand in a value of an attribute: write `&lt;`",
+                            "`<` is not allowed in the value of an attribute: write `&lt;`",
                         );
                     }
                     Some(n) => at += n,

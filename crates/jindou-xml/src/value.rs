@@ -248,7 +248,7 @@ pub(crate) fn missing(name: &str, is_partial: bool, options: &Options) -> Result
     }
 }
 
-const NO_TAGS: &str = "`<` may not stand in a value of an attribute: write `&lt;`";
+const NO_TAGS: &str = "`<` is not allowed in the value of an attribute: write `&lt;`";
 
 pub(crate) fn contains_itself(name: &str) -> String {
     format!("the entity `{name}` contains itself")

@@ -139,7 +139,7 @@ impl Inner {
         guarded(|| run(cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
     }
 
-    /// Makes something of what a snapshot's files say.
+    /// Computes a value from a snapshot and verifies its files afterwards.
     ///
     /// # Errors
     /// As [`Self::answer`].

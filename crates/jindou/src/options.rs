@@ -119,7 +119,7 @@ impl DatasetChoice {
         Ok(())
     }
 
-    /// The cache's key of a text over this dataset. No valid query begins with a zero byte, so it is no other's key.
+    /// The cache's key of a text over this dataset. No valid query begins with a zero byte, so keys are distinct.
     pub(crate) fn key(&self, text: &str) -> String {
         let mut out = String::new();
         for (tag, list) in [('d', &self.default), ('n', &self.named)] {
@@ -152,7 +152,7 @@ impl QueryOptions {
         with_base: base = impl Into<Option<String>>;
     }
 
-    /// The cache's key of a text that is read with these options. No valid query begins with a zero byte, so it is no other's key.
+    /// The cache's key of a text that is read with these options. No valid query begins with a zero byte, so keys are distinct.
     pub(crate) fn keyed<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut keyed = match &self.dataset {
             Some(d) => Cow::Owned(d.key(text)),

@@ -70,7 +70,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Makes it. Threads are started and devices opened when a query first wants them.
+    /// Creates the runtime. Threads are started and devices opened on first use.
     #[must_use]
     pub fn build(self) -> Runtime {
         self.with(Devices::limited(self.gpu_memory.unwrap_or(u64::MAX)))

@@ -42,7 +42,7 @@ export class Chart {
     this.up.replaceChildren(...numeric.map(option));
     this.across.replaceChildren(h("option", { attrs: { value: -1 } }, "row number"), ...columns.map((_, c) => option(c)));
     this.up.value = String(numeric.at(-1));
-    // A name beside its number, or one number over another.
+    // A name alongside its number, or one number over another.
     const names = columns.map((_, c) => c).filter((c) => !numeric.includes(c));
     this.across.value = String(names[0] ?? (numeric.length > 1 ? numeric[0] : -1));
     this.across.onchange = this.up.onchange = () => void this.draw(numeric);

@@ -47,7 +47,7 @@ export class Graph {
     .force("collide", forceCollide(26))
     .on("tick", () => this.place());
   private at = { x: 0, y: 0, scale: 1 };
-  /** Somebody moved or scaled the picture. */
+  /** Someone moved or scaled the picture. */
   private chosen = false;
 
   /** `expand` gives more triples around a resource. */
@@ -63,7 +63,7 @@ export class Graph {
     this.drags();
   }
 
-  /** Adds triples; a picture has room for so many nodes. */
+  /** Adds triples; a picture has room for this many nodes. */
   add(triples: Triple[], focus?: string): void {
     for (const [s, p, o] of triples) {
       const subject = this.node(s);
@@ -86,7 +86,7 @@ export class Graph {
     this.simulation.nodes([...this.nodes.values()]);
     this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 170 : 110).strength(dense ? 0.25 : 0.6));
     this.simulation.alpha(0.9);
-    // Somebody who wants no motion gets the end of it.
+    // Someone who wants no motion gets the end of it.
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.simulation.stop().tick(still ? 250 : 120);
     this.place();
@@ -94,7 +94,7 @@ export class Graph {
     if (!still) this.simulation.restart();
   }
 
-  /** Makes all of it seen, unless somebody has chosen what to look at. */
+  /** Makes all of it seen, unless someone has chosen what to look at. */
   private fit(): void {
     if (this.chosen) return;
     const xs = [...this.nodes.values()].map((n) => n.x ?? 0);
@@ -106,7 +106,7 @@ export class Graph {
   }
 
   private node(term: Term, predicate?: Term): Node | undefined {
-    // Each literal is a node of its own beside its subject, so equal numbers do not tie a graph together.
+    // Each literal is a node of its own alongside its subject, so equal numbers do not tie a graph together.
     const key = term.type === "literal" ? `${written(term)} ${predicate?.value ?? ""}` : written(term);
     const found = this.nodes.get(key);
     if (found) return found;

@@ -46,7 +46,7 @@ export class GeoMap {
   private size = { width: 900, height: 520 };
   /** The middle on the unit square, and pixels of its side. */
   private at = { x: 0.5, y: 0.5, scale: 900 };
-  /** Somebody moved or scaled the map. */
+  /** Someone moved or scaled the map. */
   private moved = false;
 
   /** `open` shows a row. */
@@ -229,7 +229,7 @@ function least(values: number[]): number {
 function line(points: [number, number][]): string {
   return points.map(([longitude, latitude], i) => {
     const { x, y } = project({ latitude, longitude });
-    // What goes on at the other edge of the map is no line across it.
+    // What goes on at the other edge of the map is not a line across it.
     const jumps = Math.abs(longitude - (points[i - 1]?.[0] ?? longitude)) > 180;
     return `${i === 0 || jumps ? "M" : "L"}${x.toFixed(5)} ${y.toFixed(5)}`;
   }).join("");

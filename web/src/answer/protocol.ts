@@ -36,12 +36,12 @@ export type Told =
   | { type: "truth"; value: boolean }
   | ({ type: "progress" } & Progress)
   | ({ type: "end"; ending: Ending } & Progress)
-  /** The rows are arranged: so many are shown. */
+  /** The rows are arranged: this many are shown. */
   | { type: "arranged"; view: number; shown: number }
   | { type: "window"; view: number; from: number; rows: (Term | null)[][] }
   | { type: "reply"; id: number; value: unknown };
 
-/** Numbers of columns, row by row, and what stands beside them. */
+/** Numbers of columns, row by row, and what stands alongside them. */
 export interface Series {
   values: Float64Array[];
   labels: (Term | null)[];

@@ -1,4 +1,4 @@
-// The rows of an answer as they arrive: the text itself, and where each row begins. A cell is looked at when somebody looks at it, so a
+// The rows of an answer as they arrive: the text itself, and where each row begins. A cell is looked at when read at it, so a
 // row costs its text and eight bytes.
 
 import { numberOf, parseTerm, type Term } from "../rdf/term.ts";

@@ -1,6 +1,6 @@
 // Round numbers for an axis.
 
-/** About so many round numbers from below the least to above the greatest. */
+/** About the given number of round values from below the least to above the greatest. */
 export function ticks(least: number, greatest: number, about: number): number[] {
   if (!Number.isFinite(least) || !Number.isFinite(greatest)) return [0, 1];
   if (least === greatest) {

@@ -1,4 +1,4 @@
-// Fetches an answer and keeps its rows, beside the page's own thread: however many there are, the page stays quick.
+// Fetches an answer and keeps its rows, alongside the page's own thread: however many there are, the page stays quick.
 
 import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";

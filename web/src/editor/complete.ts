@@ -52,7 +52,7 @@ async function ask(before: string, after: string, signal: AbortSignal): Promise<
     const response = await fetch("complete", dressed({ method: "POST", body, signal }, token()));
     return response.ok ? ((await response.json()) as Answer) : undefined;
   } catch {
-    // Nobody waits for a suggestion, or reads why there is none.
+    // No one waits for a suggestion, or reads why there is none.
     return undefined;
   }
 }

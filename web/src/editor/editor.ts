@@ -76,7 +76,7 @@ const PAUSE = 600;
 
 interface Options {
   text: string;
-  /** Says what is wrong with a text; `undefined`: nothing, or nobody knows. */
+  /** Says what is wrong with a text; `undefined`: nothing, or it is unknown. */
   check: (text: string) => Promise<Problem | undefined>;
   run: () => void;
   changed: (text: string) => void;
@@ -137,7 +137,7 @@ export class Editor {
   private updated(update: ViewUpdate): void {
     if (!update.docChanged) return;
     this.options.changed(this.text);
-    // What was wrong where somebody wrote may be right now.
+    // What was wrong where someone wrote may be right now.
     const left: Diagnostic[] = [];
     let touched = false;
     forEachDiagnostic(update.startState, (d, from, to) => {
@@ -151,7 +151,7 @@ export class Editor {
     if (update.transactions.some((t) => t.isUserEvent("input") || t.isUserEvent("delete"))) this.timer = setTimeout(() => void this.check(), PAUSE);
   }
 
-  /** Underlines what is wrong already, but where somebody still writes. */
+  /** Underlines what is wrong already, but where someone still writes. */
   private async check(): Promise<void> {
     const { text } = this;
     const look = ++this.looks;
@@ -162,7 +162,7 @@ export class Editor {
     this.underline(problem && faults.length > 0 ? { ...problem, faults } : undefined);
   }
 
-  /** Behind the colon of a prefix that everybody knows, and that is not declared, puts its declaration on top. */
+  /** After the colon of a common prefix that is not declared, puts its declaration on top. */
   private declare(): void {
     const { state } = this.view;
     const at = state.selection.main.head;

@@ -47,7 +47,7 @@ export class Prefixes {
 
   /** `foaf:name` for an IRI; `undefined` where no prefix fits. */
   short(iri: string): string | undefined {
-    // The longest namespace: cut behind each place where one may end, from the back.
+    // The longest namespace: cut after each place where one may end, from the back.
     for (let at = iri.length; at > 0; at--) {
       const c = iri[at - 1];
       if (c !== "#" && c !== "/" && c !== ":" && c !== "_" && at !== iri.length) continue;
@@ -82,7 +82,7 @@ export function declared(text: string): [string, string][] {
   return all;
 }
 
-/** Puts a declaration on top, behind the other ones. Returns what to insert, and where. */
+/** Puts a declaration on top, after the other ones. Returns what to insert, and where. */
 export function declaration(text: string, prefix: string, iri: string): { at: number; insert: string } {
   let at = 0;
   const lead = /^(?:\s*(?:#[^\n]*\n)|\s*(?:prefix\s+[^\s:]*:\s*<[^>\n]*>|base\s*<[^>\n]*>)[^\S\n]*(?:\n|(?=\S)))/i;

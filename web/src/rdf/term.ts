@@ -9,7 +9,7 @@ export type Term =
   | { type: "literal"; value: string; language?: string; datatype?: string; cut?: number }
   | { type: "triple"; value: string; cut?: number };
 
-/** Characters of one value that are shown before somebody asks for more. */
+/** Characters of one value that are shown before someone asks for more. */
 export const SHOWN = 300;
 
 const ESCAPES: Record<string, string> = { t: "\t", n: "\n", r: "\r", b: "\b", f: "\f" };
@@ -43,7 +43,7 @@ export function parseTerm(cell: string, most = Infinity): Term | null {
       : /[eE]/.test(cell) ? "double" : cell.includes(".") ? "decimal" : "integer";
     return { type: "literal", value: cell, datatype: XSD + datatype };
   }
-  // The last quote: what stands behind it has none, for `>` ends a datatype and a language is letters.
+  // The last quote: what stands after it has none, for `>` ends a datatype and a language is letters.
   const end = cell.lastIndexOf('"');
   const inner = cell.slice(1, end);
   // An escape has at most ten characters, so more than enough of the text is looked at.
@@ -109,7 +109,7 @@ export function numberOf(term: Term | null): number | undefined {
 
 /**
  * Makes characters visible that would change how others are read: controls, and those that turn the direction of writing. For IRIs,
- * where nobody expects them.
+ * where no one expects them.
  */
 export function visible(text: string): string {
   return text.replace(

@@ -54,7 +54,7 @@ export class DataView implements View {
         graphs,
       ),
     );
-    // Nobody chose a file yet, or the last one's report is still of use.
+    // No one chose a file yet, or the last one's report is still of use.
     if (about.writable && this.adding.childElementCount === 0) this.adding.replaceChildren(this.upload());
     if (!about.writable) this.adding.replaceChildren();
     void this.connections.show(about.classList);

@@ -19,7 +19,7 @@ const NAMES: Record<string, string> = { backup: "Backup", recluster: "Reclusteri
 /** Jobs that this server does not do: it was started without a place for backups. */
 const never = new Set<string>();
 
-/** The jobs that this token may see. Nobody is asked for another one. */
+/** The jobs that this token may see. No one is asked for another one. */
 export async function jobs(): Promise<Job[]> {
   const found = await Promise.all(Object.keys(NAMES).map(async (name): Promise<Job | undefined> => {
     if (never.has(name)) return undefined;

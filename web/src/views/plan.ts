@@ -64,7 +64,7 @@ export class PlanView {
     this.title.textContent = done ? "Profile" : "Profile (running)";
     this.rows.replaceChildren(...all.map(({ step, depth }) => line(step, depth, (step.rows_out ?? 0) / most, (step.ms ?? 0) / longest)));
     const lines = expected(text).join("\n");
-    // Replacing the same text would lose what somebody marked in it.
+    // Replacing the same text would lose what someone marked in it.
     if (this.lines.textContent !== lines) this.lines.textContent = lines;
   }
 }
@@ -89,7 +89,7 @@ function bar(part: number): HTMLElement {
 /** Milliseconds between two looks at a query that runs. */
 const PACE = 250;
 
-/** Looks at the query with this tag until `signal` says that it is over. Nobody is asked for a token here. */
+/** Looks at the query with this tag until `signal` says that it is over. No one is asked for a token here. */
 export async function watch(tag: string, signal: AbortSignal, show: (so_far: Steps) => void): Promise<void> {
   const look = async <T>(path: string): Promise<T | undefined> => {
     try {

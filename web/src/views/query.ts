@@ -112,11 +112,11 @@ export class QueryView implements View {
 
   show(parameters: URLSearchParams): void {
     const text = parameters.get("q");
-    // Who comes back finds what was written since, beside the answer that is still here.
+    // A returning visitor finds the current text, next to the answer that is still here.
     if (text !== null && text !== this.asked) {
       this.asked = text;
       this.editor.text = text;
-      // A link may come from anybody: it is run if it reads only.
+      // A link may come from anyone: it is run if it reads only.
       if (formOf(text) !== "update") this.run();
     } else this.table?.update();
   }
@@ -350,7 +350,7 @@ export class QueryView implements View {
     );
   }
 
-  /** An update changes the data, so it runs when somebody says so once more. */
+  /** An update changes the data, so it runs when someone says so once more. */
   private askToUpdate(text: string): void {
     void data().then((about) => {
       if (about && !about.writable) {
@@ -440,7 +440,7 @@ export class QueryView implements View {
 /** Longer texts are looked at when they run. */
 const LONGEST_CHECK = 100_000;
 
-/** What the server's parser finds wrong with a query that nobody has asked to run. */
+/** What the server's parser finds wrong with a query that has not been run. */
 async function faultsOf(text: string): Promise<Problem | undefined> {
   if (text.trim() === "" || text.length > LONGEST_CHECK || formOf(text) === "update") return undefined;
   try {

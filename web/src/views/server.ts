@@ -65,7 +65,7 @@ export class ServerView implements View {
   private async look(): Promise<void> {
     clearTimeout(this.timer);
     try {
-      // A page that nobody sees asks for nothing.
+      // A hidden page requests nothing.
       if (!document.hidden) {
         const [live, text, merge, about, work] = await Promise.all([
           json<{ queries: Live[] }>("admin/queries"),
@@ -155,7 +155,7 @@ export class ServerView implements View {
   }
 
   private work(all: Job[]): void {
-    // Somebody who reads there is not thrown out.
+    // Someone who reads there is not thrown out.
     if (!this.jobs.contains(document.activeElement)) this.jobs.replaceChildren(...jobsView(all));
   }
 

@@ -85,7 +85,7 @@ fn writer(a: &Query, text: &str) -> Result<ResultWriter<BufWriter<File>>> {
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
-    // A graph that nothing wants as rows is N-Triples.
+    // Graphs are written as N-Triples, unless rows were asked for.
     let graphs = a.format.unwrap_or(ResultFormat::Table);
     let out = BufWriter::with_capacity(1 << 16, out);
     let writer = ResultWriter::new(out, format).with_graphs(graphs);

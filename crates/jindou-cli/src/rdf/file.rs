@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// An output, compressed as its name says. A file gets its name when it is whole, so that an interrupted writer leaves none, and
-/// one that was there stays as it was.
+/// an existing one is unchanged.
 pub struct OutFile {
     to: Encoder,
     /// The temporary and the final name of a file; `None` for standard output.

@@ -95,7 +95,7 @@ impl QuadWriter {
                 serializer = serializer.with_prefix(name, iri).map_err(|e| {
                     Error::limit(
                         Resource::Other,
-                        format!("the prefix {name}: cannot stand for <{iri}>: {e}"),
+                        format!("the prefix {name}: cannot be bound to <{iri}>: {e}"),
                     )
                 })?;
             }
@@ -136,8 +136,9 @@ impl QuadWriter {
                 Err(Error::limit(
                     Resource::Other,
                     format!(
-                        "there are statements of the graph {}, and {} has no named graphs; write N-Quads or TriG (--to nq, --to trig), \
-                         one graph (--graph IRI, --default-graph), or all triples without their graphs (--drop-graphs)",
+                        "there are statements of the graph {}, but {} has no named graphs; write N-Quads \
+                            or TriG (--to nq, --to trig), one graph (--graph IRI, --default-graph), or \
+                            all triples without their graphs (--drop-graphs)",
                         graph.map_or_else(|| "?".into(), |g| g.to_string()),
                         self.format,
                     ),

@@ -126,7 +126,7 @@ impl Endpoint {
     }
 
     /// The text with declarations of those prefixes that it uses and does not declare, on its own first line, so that the lines of
-    /// the server's messages stay right.
+    /// positions in the server's messages stay correct.
     fn with_prefixes(&self, query: &str, own: &[(String, String)]) -> String {
         let found = prefixes_of(query);
         let declared = |name: &String| found.declared.iter().any(|d| d.0 == *name);

@@ -273,7 +273,7 @@ impl Reader<'_> {
     }
 }
 
-/// `; did you mean …?`, if one of the names is near.
+/// `; did you mean …?`, if one of the names is similar.
 fn nearest<'n>(
     name: &str,
     names: impl Iterator<Item = &'n str>,

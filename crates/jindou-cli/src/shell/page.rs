@@ -1,4 +1,4 @@
-//! Answers on a screen: the first rows only if so wanted, and page by page what is longer than the screen.
+//! Answers on a screen: optionally only the first rows, with a pager for answers longer than the screen.
 
 use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, RowText, Rows};
@@ -168,7 +168,7 @@ impl AnswerSink for First<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Rows are counted, so they come as such.
+        // Rows are counted, so they are delivered as rows.
         None
     }
 

@@ -158,7 +158,7 @@ fn garbage_is_answered_about_what_it_stands_for() {
     for (args, words) in [
         (
             &["restore", "--from", "b", "--store", "s", "--at", "garbage"][..],
-            &["garbage", "no time", "2026-11-22T07:42:15Z"][..],
+            &["garbage", "not a time", "2026-11-22T07:42:15Z"][..],
         ),
         (&["load", "--store", "s", "nope.nt"], &["nope.nt"]),
         (

@@ -184,7 +184,7 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
         u64::from_le_bytes(bytes)
     };
     if xxh3_64(&body) != eight(24) {
-        return Err(bad("a frame whose bytes were damaged on the way"));
+        return Err(bad("a frame damaged in transit"));
     }
     Ok(Frame {
         kind,

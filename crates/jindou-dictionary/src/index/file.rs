@@ -208,7 +208,7 @@ impl IndexFile {
         self.file.file_len()
     }
 
-    /// Ok if what was read so far is what the file had when it was opened.
+    /// Ok if everything read so far is unchanged since the file was opened.
     ///
     /// # Errors
     /// [`Error::Store`] with the file, once it has shrunk or could not be read.

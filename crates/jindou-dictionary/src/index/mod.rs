@@ -107,7 +107,7 @@ pub trait Probe: Send {
 /// The number of terms that fulfil a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Terms of the base that fulfil it, or may.
+    /// Terms of the base that satisfy the condition, or may.
     pub passing: u64,
     /// Terms that the index knows of.
     pub of: u64,
@@ -125,7 +125,7 @@ pub enum Verdict {
     True = 1,
     /// Computing it gives an error, as SPARQL has them.
     Error = 2,
-    /// The index does not know: the expression decides.
+    /// Unknown to the index: the expression must be evaluated.
     #[default]
     Unsettled = 3,
 }

@@ -243,7 +243,7 @@ impl RankProbe<'_> {
                 if strings.contains(&lex) {
                     equality(bounds.contains(&lex), negated)
                 } else if langs.contains(&lex)
-                    // A number that is one: never equal to a string.
+                    // A numeric value; never equal to a string.
                     || (numeric.contains(&lex) && ranks.of(lex) != NO_RANK)
                 {
                     unlike

@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Suffixes up to this length are copied as if they were so long.
+/// Suffixes up to this length are copied at this length.
 const SHORT: usize = 16;
 
 /// Decodes terms; going on inside a block does not start at its head again.

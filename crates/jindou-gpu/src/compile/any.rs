@@ -4,7 +4,7 @@
 //! Characteristic sets are exact for unpatched vertices, so each row of the first part makes at least one of the
 //! second, unless its far end is known: what is written between them is no more than the result.
 
-use super::{Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, Part, Work, scope_of};
+use super::{Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, Part, StepWork, scope_of};
 use jindou_model::{Direction, Error, Result};
 use jindou_plan::{FarEnd, Operand, PredicateRef, Step, StepKind};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl<'a> Compiler<'a> {
                     PredicateRef::Bind(p) => {
                         let segment = self.cache.sets(self.device, self.snapshot, *direction)?;
                         self.segments.push(Arc::clone(&segment));
-                        let work = Work::Expand {
+                        let work = StepWork::Expand {
                             to: *p,
                             lists: vec![DeviceList {
                                 segment,
@@ -54,7 +54,7 @@ impl<'a> Compiler<'a> {
                 };
                 Ok(match far {
                     FarEnd::Bind(to) => (
-                        Work::ExpandAny {
+                        StepWork::ExpandAny {
                             to: *to,
                             anchor: *anchor,
                             predicate,
@@ -63,7 +63,7 @@ impl<'a> Compiler<'a> {
                         format!("expand ?{to} along ?{predicate}"),
                     ),
                     FarEnd::Known(other) => (
-                        Work::CheckAny {
+                        StepWork::CheckAny {
                             anchor: *anchor,
                             predicate,
                             other: *other,
@@ -95,13 +95,13 @@ impl<'a> Compiler<'a> {
                             owner: Owner::Buffer(Arc::clone(catalog.buffer())),
                         };
                         parts.push((
-                            Work::Cross { to: *p, source },
+                            StepWork::Cross { to: *p, source },
                             format!("all predicates as ?{p}"),
                         ));
                         *p
                     }
                 };
-                let work = Work::Expand {
+                let work = StepWork::Expand {
                     to: *subject,
                     lists: vec![DeviceList {
                         segment: subjects,
@@ -112,7 +112,7 @@ impl<'a> Compiler<'a> {
                 };
                 parts.push((work, format!("subjects of ?{predicate} as ?{subject}")));
                 Ok((
-                    Work::ExpandAny {
+                    StepWork::ExpandAny {
                         to: *object,
                         anchor: Operand::Slot(*subject),
                         predicate,

@@ -2,7 +2,7 @@
 //! one slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and expressions are left
 //! to the CPU, and so are comparisons inside of OR and NOT.
 
-use super::{Compiler, DeviceWithin, Part, Work};
+use super::{Compiler, DeviceWithin, Part, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
@@ -47,7 +47,10 @@ impl<'a> Compiler<'a> {
                 let (device, slot) = (self.device, *slot);
                 let ranks =
                     DeviceRanks::new(device, self.cache, self.snapshot, *relation, constant)?;
-                out.push((Work::Compare { slot, ranks }, format!("compare ?{slot}")));
+                out.push((
+                    StepWork::Compare { slot, ranks },
+                    format!("compare ?{slot}"),
+                ));
                 return Ok(());
             }
             _ => {}
@@ -57,7 +60,10 @@ impl<'a> Compiler<'a> {
         match (ids, slot) {
             (Some(ids), Some(slot)) => {
                 let within = DeviceWithin::new(self.device, Some(&ids), false)?;
-                out.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
+                out.push((
+                    StepWork::Restrict { slot, within },
+                    format!("restrict ?{slot}"),
+                ));
                 Ok(())
             }
             _ => Err(Error::Unsupported(
@@ -68,7 +74,7 @@ impl<'a> Compiler<'a> {
 }
 
 fn same<'a>(left: Operand, right: Operand, negate: bool) -> Part<'a> {
-    let work = Work::Same {
+    let work = StepWork::Same {
         left,
         right,
         negate,

@@ -115,7 +115,7 @@ impl DeviceWithin {
 }
 
 /// The work of one device step.
-pub(crate) enum Work<'a> {
+pub(crate) enum StepWork<'a> {
     Start {
         to: Option<Slot>,
         source: DeviceSource<'a>,
@@ -184,7 +184,7 @@ pub(crate) enum Work<'a> {
     },
 }
 
-impl Work<'_> {
+impl StepWork<'_> {
     /// The slot that it binds.
     fn binds(&self) -> Option<Slot> {
         match self {
@@ -255,7 +255,7 @@ impl Work<'_> {
 
 /// A device step and the slots that it keeps.
 pub(crate) struct DeviceStep<'a> {
-    pub work: Work<'a>,
+    pub work: StepWork<'a>,
     pub keep: Vec<Slot>,
     pub name: String,
     /// Number of the plan's step that it is part of.
@@ -281,7 +281,7 @@ pub(crate) struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// All result rows: none passed by, and no limit.
+    /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
     /// An error unless it covers the whole plan.
@@ -294,7 +294,7 @@ impl Program<'_> {
 }
 
 /// A part of a plan's step, and its name for the profile.
-type Part<'a> = (Work<'a>, String);
+type Part<'a> = (StepWork<'a>, String);
 
 struct Compiler<'a> {
     device: &'a Arc<Device>,
@@ -466,7 +466,7 @@ impl<'a> Compiler<'a> {
                 }
                 let name = format!("start {}", source_name(source));
                 (
-                    Work::Start {
+                    StepWork::Start {
                         to: *to,
                         source: self.source(source, within.as_ref())?,
                     },
@@ -479,7 +479,7 @@ impl<'a> Compiler<'a> {
                 }
                 let name = format!("cross {}", source_name(source));
                 (
-                    Work::Cross {
+                    StepWork::Cross {
                         to: *to,
                         source: self.source(source, within.as_ref())?,
                     },
@@ -499,7 +499,7 @@ impl<'a> Compiler<'a> {
                     .collect::<Result<Vec<_>>>()?;
                 let name = format!("expand ?{to} along {} list(s)", lists.len());
                 (
-                    Work::Expand {
+                    StepWork::Expand {
                         to: *to,
                         lists,
                         within: self.within(within.as_ref(), false)?,
@@ -508,14 +508,14 @@ impl<'a> Compiler<'a> {
                 )
             }
             StepKind::Check { list, other } => (
-                Work::Check {
+                StepWork::Check {
                     list: self.list(list)?,
                     other: *other,
                 },
                 "check".into(),
             ),
             StepKind::Restrict { slot, within } => (
-                Work::Restrict {
+                StepWork::Restrict {
                     slot: *slot,
                     within: self.within(Some(within), false)?,
                 },
@@ -526,7 +526,10 @@ impl<'a> Compiler<'a> {
         works.push((work, name));
         if let Some((slot, within)) = extra {
             let within = self.within(Some(within), false)?;
-            works.push((Work::Restrict { slot, within }, format!("restrict ?{slot}")));
+            works.push((
+                StepWork::Restrict { slot, within },
+                format!("restrict ?{slot}"),
+            ));
         }
         self.bound.extend(works.iter().filter_map(|w| w.0.binds()));
         let mut tested = Vec::new();
@@ -639,7 +642,7 @@ pub(crate) fn compile<'a>(
             Err(e) => return Err(e),
         }
     }
-    let starts = matches!(steps.first().map(|s| &s.work), Some(Work::Start { .. }));
+    let starts = matches!(steps.first().map(|s| &s.work), Some(StepWork::Start { .. }));
     if covered > 0 && starts == input.is_some() {
         return Err(Error::Internal(
             "a plan that does not begin with a start, or starts twice".into(),

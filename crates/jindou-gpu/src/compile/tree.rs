@@ -12,7 +12,7 @@
 //!
 //! Which columns a step keeps follows from what later steps and the result read.
 
-use super::{Compiler, DeviceStep, DeviceWithin, Part, Program, Work, conditions, pages_of};
+use super::{Compiler, DeviceStep, DeviceWithin, Part, Program, StepWork, conditions, pages_of};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::pages::{Pager, Paging};
@@ -176,7 +176,10 @@ impl<'a> Compiler<'a> {
             tail: tail_of(self.snapshot),
             pad: 0,
         });
-        of_operator((Work::Distinct { slot, set }, format!("distinct ?{slot}")))
+        of_operator((
+            StepWork::Distinct { slot, set },
+            format!("distinct ?{slot}"),
+        ))
     }
 
     fn apply(
@@ -194,7 +197,7 @@ impl<'a> Compiler<'a> {
         let begin = out.len();
         let (bound, maybe) = (self.bound.clone(), self.maybe.clone());
         out.push(of_operator((
-            Work::Apply {
+            StepWork::Apply {
                 kind: a.kind,
                 end: 0,
                 number: FIRST_HIDDEN + level,
@@ -214,7 +217,7 @@ impl<'a> Compiler<'a> {
         }
         let end = out.len();
         out.push(of_operator((
-            Work::EndApply { begin },
+            StepWork::EndApply { begin },
             format!("{}: its rows", a.kind_name()),
         )));
         let made: Vec<Slot> = inner
@@ -227,7 +230,7 @@ impl<'a> Compiler<'a> {
         let unsure = |s: &Slot| a.kind == ApplyKind::Left || inside.contains(s);
         self.maybe.extend(made.iter().copied().filter(unsure));
         if let Some(DeviceStep {
-            work: Work::Apply { end: to, new, .. },
+            work: StepWork::Apply { end: to, new, .. },
             ..
         }) = out.get_mut(begin)
         {
@@ -274,7 +277,10 @@ impl<'a> Compiler<'a> {
 
     fn restrict(&self, slot: Slot, ids: &[[u32; 2]]) -> Result<Part<'a>> {
         let within = DeviceWithin::new(self.device, Some(ids), false)?;
-        Ok((Work::Restrict { slot, within }, format!("restrict ?{slot}")))
+        Ok((
+            StepWork::Restrict { slot, within },
+            format!("restrict ?{slot}"),
+        ))
     }
 
     /// Steps of what is wanted of the rows; the columns that leave the device.
@@ -327,9 +333,9 @@ fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     // What is needed after the applies whose inner parts are looked at.
     let mut around: Vec<Vec<Slot>> = Vec::new();
     for k in (0..steps.len()).rev() {
-        if let Work::EndApply { begin } = steps[k].work {
+        if let StepWork::EndApply { begin } = steps[k].work {
             let mut inner = Vec::new();
-            if let Some(Work::Apply { number, new, .. }) = steps.get(begin).map(|s| &s.work) {
+            if let Some(StepWork::Apply { number, new, .. }) = steps.get(begin).map(|s| &s.work) {
                 inner.extend(new.iter().copied().filter(|s| needed.contains(s)));
                 inner.push(*number);
                 needed.retain(|s| !new.contains(s));
@@ -339,7 +345,7 @@ fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
             continue;
         }
         let step = &mut steps[k];
-        if let Work::Apply { number, reads, .. } = &mut step.work {
+        if let StepWork::Apply { number, reads, .. } = &mut step.work {
             let after = around.pop().unwrap_or_default();
             needed.retain(|s| s != number);
             reads.clone_from(&needed);

@@ -19,7 +19,7 @@ mod measure;
 mod work;
 
 pub use calibration::Calibration;
-pub(crate) use work::{SegmentName, Work};
+pub(crate) use work::{SegmentName, WorkEstimate};
 
 use jindou_model::sync;
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ use std::sync::Mutex;
 
 /// How much less a device must take.
 const MARGIN: f64 = 1.3;
-/// Weight of the newest run in what is learnt from runs.
+/// Weight of the newest run in the moving average over runs.
 const NEWEST: f64 = 0.2;
 /// The bounds of the factor: beyond them it is not the kernels that the prediction is wrong about.
 const FACTORS: (f64, f64) = (0.1, 10.0);
@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// Seconds in kernels as the calibration alone says, and in launches and waits.
-    fn parts(&self, work: &Work) -> (f64, f64) {
+    fn parts(&self, work: &WorkEstimate) -> (f64, f64) {
         let c = &self.calibration;
         let sectors = work
             .sectors
@@ -150,7 +150,7 @@ impl Model {
     pub fn predict(
         &self,
         device: String,
-        work: &Work,
+        work: &WorkEstimate,
         threads: usize,
         in_line: u64,
         epoch: u64,
@@ -196,7 +196,7 @@ impl Model {
     }
 
     /// Notes how long a run took that did this work, without the transfers of segments.
-    pub fn ran(&self, work: &Work, seconds: f64) {
+    pub fn ran(&self, work: &WorkEstimate, seconds: f64) {
         let (kernels, asked) = self.parts(work);
         let mut learnt = sync::lock(&self.learnt);
         learnt.run += NEWEST * (seconds - learnt.run);
@@ -225,8 +225,8 @@ mod tests {
     const B: SegmentName = (PredicateId(2), Direction::In);
 
     /// A heavy query: 100 MB in order, 10 M look-ups in a segment of 400 MB, 50 ms on one core.
-    fn heavy() -> Work {
-        Work {
+    fn heavy() -> WorkEstimate {
+        WorkEstimate {
             ordered: 1e8,
             sectors: vec![(4e8, 1e7)],
             launches: 10.0,
@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    fn predict(m: &Model, work: &Work, threads: usize, there: bool) -> Prediction {
+    fn predict(m: &Model, work: &WorkEstimate, threads: usize, there: bool) -> Prediction {
         m.predict("a card".into(), work, threads, 0, 7, &|_| there)
     }
 
@@ -271,7 +271,7 @@ mod tests {
         assert!(predict(&fast, &heavy(), 2, true).is_worth_it());
         assert!(!predict(&slow, &heavy(), 2, true).is_worth_it());
         // A light query costs an H200 more than the CPU: counts to wait for.
-        let light = Work {
+        let light = WorkEstimate {
             ordered: 1e5,
             sectors: vec![(4e8, 1e3)],
             leaving: 100.0,
@@ -279,7 +279,7 @@ mod tests {
             ..heavy()
         };
         assert!(!predict(&fast, &light, 2, true).is_worth_it());
-        // With more cores fewer queries are worth it; all are worth a card that takes no time.
+        // With more cores, fewer queries are worth a GPU; with an infinitely fast card, all are.
         assert!(!predict(&fast, &heavy(), 1000, true).is_worth_it());
         assert!(predict(&Model::new(Calibration::ideal()), &light, 1000, false).is_worth_it());
         let text = predict(&fast, &heavy(), 2, true).to_string();
@@ -339,7 +339,7 @@ mod tests {
         // Each query in line takes as long as those before it.
         let p = m.predict(String::new(), &heavy(), 2, 2, 7, &|_| true);
         assert!((p.wait / (8.0 * before.compute) - 1.0).abs() < 0.01, "{p}");
-        // Times beyond all bounds change it no further than these.
+        // Extreme times have no more effect than these bounds.
         for _ in 0..100 {
             m.ran(&heavy(), 1e6);
         }

@@ -22,7 +22,7 @@ const UNKNOWN_SHARE: f64 = 0.5;
 
 /// The work of steps.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct WorkEstimate {
     /// Bytes read and written in order.
     pub ordered: f64,
     /// Sectors of 32 bytes read without order, by the size of the segment that they lie in.
@@ -63,7 +63,7 @@ fn scope_of(graph: &GraphRef) -> Option<Scope<'_>> {
     }
 }
 
-impl Work {
+impl WorkEstimate {
     /// The work of all explorations of a plan, as far as the device runs their steps, and of operators above them that it has.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();

@@ -6,7 +6,7 @@ use crate::compile::DeviceStep;
 use crate::index::Catalog;
 use crate::params;
 use crate::resident::ResidentSegment;
-use crate::run::{Run, Stop};
+use crate::run::{ProgramRun, Stop};
 use crate::table::Table;
 use jindou_plan::{Operand, Slot};
 
@@ -21,7 +21,7 @@ fn search_bytes(s: &ResidentSegment) -> f64 {
     4.0 * (degree.max(1.0).log2().ceil() + 1.0)
 }
 
-impl Run<'_, '_, '_> {
+impl ProgramRun<'_, '_, '_> {
     pub(crate) fn check_any(
         &mut self,
         step: &DeviceStep<'_>,

@@ -1,10 +1,10 @@
 //! The last step of a query that wants nothing but the number of its rows: lengths of lists, and no row made.
 
-use crate::compile::{DeviceStep, Work};
-use crate::run::{Run, Stop};
+use crate::compile::{DeviceStep, StepWork};
+use crate::run::{ProgramRun, Stop};
 use crate::table::Table;
 
-impl Run<'_, '_, '_> {
+impl ProgramRun<'_, '_, '_> {
     /// How many rows the step makes of a table, where that alone is wanted and lengths tell it; `None` where the step must
     /// run: it tests its rows, or makes no more than it reads.
     pub(crate) fn counted(
@@ -19,7 +19,7 @@ impl Run<'_, '_, '_> {
         // Both factors are less than 2^32.
         let times = |length: u64| u64::from(table.rows).checked_mul(length);
         match &step.work {
-            Work::Expand { lists, within, .. } if within.params.count == 0 => {
+            StepWork::Expand { lists, within, .. } if within.params.count == 0 => {
                 let [one] = lists.as_slice() else {
                     return Ok(None);
                 };
@@ -29,8 +29,8 @@ impl Run<'_, '_, '_> {
                     None => Ok(Some(self.measure_lists(table, lists)?.total)),
                 }
             }
-            Work::Cross { source, .. } => Ok(times(source.rows())),
-            Work::ExpandAny {
+            StepWork::Cross { source, .. } => Ok(times(source.rows())),
+            StepWork::ExpandAny {
                 anchor,
                 predicate,
                 catalog,

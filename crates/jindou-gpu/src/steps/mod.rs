@@ -11,7 +11,7 @@ use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
 use crate::params::{self, TILE};
-use crate::run::{Run, Stop};
+use crate::run::{ProgramRun, Stop};
 use crate::table::{Column, NewTable, Table};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
@@ -37,7 +37,7 @@ pub(crate) struct Measured {
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
-impl Run<'_, '_, '_> {
+impl ProgramRun<'_, '_, '_> {
     /// Rows `begin .. begin + rows` of a source, as a table with one column or none.
     pub(crate) fn source_rows(
         &mut self,

@@ -2,10 +2,10 @@
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::compile::{DeviceStep, Work};
+use crate::compile::{DeviceStep, StepWork};
 use crate::params::{self, Columns};
 use crate::ranks::DeviceRanks;
-use crate::run::{Frame, Run, Stop};
+use crate::run::{Frame, ProgramRun, Stop};
 use crate::table::{NewTable, Table};
 use bytemuck::Zeroable;
 use jindou_model::{Error, Resource, Result};
@@ -22,7 +22,7 @@ struct ApplyWork<'p> {
 
 fn part<'p>(steps: &'p [DeviceStep<'_>], begin: usize) -> Result<ApplyWork<'p>> {
     match steps.get(begin).map(|s| &s.work) {
-        Some(Work::Apply {
+        Some(StepWork::Apply {
             kind,
             end,
             number,
@@ -48,7 +48,7 @@ fn too_small(left: u64) -> Error {
     )
 }
 
-impl<'a> Run<'a, '_, '_> {
+impl<'a> ProgramRun<'a, '_, '_> {
     /// Rows whose number compares as wanted.
     pub(crate) fn compare(
         &mut self,
@@ -132,7 +132,7 @@ impl<'a> Run<'a, '_, '_> {
         step: &DeviceStep<'_>,
         table: &Table,
     ) -> Result<(DeviceBuffer, Table), Stop> {
-        let Work::Apply {
+        let StepWork::Apply {
             number,
             numbers,
             reads,
@@ -323,12 +323,12 @@ impl<'a> Run<'a, '_, '_> {
         step: &DeviceStep<'_>,
         table: &Table,
     ) -> Result<bool, Stop> {
-        let Some(Work::EndApply { begin }) = self.steps.get(k + 1).map(|s| &s.work) else {
+        let Some(StepWork::EndApply { begin }) = self.steps.get(k + 1).map(|s| &s.work) else {
             return Ok(false);
         };
         let steps: &'a [DeviceStep<'_>] = self.steps;
         let ApplyWork { kind, number, .. } = part(steps, *begin)?;
-        let Work::Expand { lists, within, .. } = &step.work else {
+        let StepWork::Expand { lists, within, .. } = &step.work else {
             return Ok(false);
         };
         let [one] = lists.as_slice() else {

@@ -4,12 +4,12 @@ use super::Measured;
 use crate::backend::Kernel;
 use crate::compile::{DeviceStep, DeviceWithin};
 use crate::params::{self, TILE};
-use crate::run::{Run, Stop};
+use crate::run::{ProgramRun, Stop};
 use crate::table::Table;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
-impl Run<'_, '_, '_> {
+impl ProgramRun<'_, '_, '_> {
     pub(crate) fn expand_strips(
         &mut self,
         k: usize,

@@ -9,7 +9,7 @@ from itertools import islice
 from ._jindou import BlankNode, IRI, Literal
 
 ROWS = 100
-# More of them are a knot that nobody can read.
+# More of them are a knot that no one can read.
 NODES = 60
 _LONG = 300
 _TABLE = '<table class="jindou" style="text-align:left">'
@@ -50,7 +50,7 @@ def cell(term):
         return ""
     if isinstance(term, IRI):
         text = escape(_short(term.value))
-        # Other schemes (javascript: …) are no links.
+        # Other schemes (javascript: …) are not links.
         if term.value.startswith(("http://", "https://")):
             return f'<a href="{escape(term.value, quote=True)}" target="_blank" rel="noopener noreferrer">{text}</a>'
         return text

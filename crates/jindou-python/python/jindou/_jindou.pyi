@@ -39,7 +39,7 @@ class IRI:
 
 @final
 class BlankNode:
-    """A blank node. Without a label it gets a random one, which nobody else has."""
+    """A blank node. Without a label it gets a random one, which is unique."""
 
     __match_args__ = ("value",)
     def __new__(cls, value: Optional[str] = None) -> Self: ...
@@ -314,7 +314,7 @@ class Profile:
 
 @final
 class Transaction:
-    """A transaction of several calls: what they change is seen by its own queries, and by everybody after `commit`, at once. In a `with`
+    """A transaction of several calls: what they change is seen by its own queries, and by everyone after `commit`, at once. In a `with`
     statement it is committed at the end, and rolled back if an exception leaves it. While it is open, other updates of the
     database wait."""
 

@@ -1,4 +1,4 @@
-"""Errors of Jindou. All are `Error`; those that have a counterpart among Python's own are that, too."""
+"""Errors of Jindou. All derive from `Error`, and from the matching built-in exception where there is one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A fault of a query's or an update's text. Lines and columns count from 1 and characters, `start` and `end` bytes from 0."""
+    """A fault in the text of a query or an update. Lines and columns count characters from 1, `start` and `end` bytes from 0."""
 
     kind: str
     message: str
@@ -24,7 +24,7 @@ class Diagnostic:
 
 
 class Error(Exception):
-    """Everything that can go wrong. `kind` is a short name for programs; what else is known is an attribute."""
+    """Base class of all errors. `kind` is a short name for programs; further details are attributes."""
 
     kind = "error"
 
@@ -47,7 +47,7 @@ def _again(cls, message, data):
 
 
 class SparqlSyntaxError(Error):
-    """A text that is not SPARQL: all faults that were found are in `diagnostics`."""
+    """A text that is not valid SPARQL; `diagnostics` has all faults found."""
 
     kind = "sparql-syntax"
     diagnostics: List[Diagnostic]
@@ -74,13 +74,13 @@ class QueryError(Error):
 
 
 class UnsupportedError(Error):
-    """Valid, but not done by this version."""
+    """Valid, but not supported by this version."""
 
     kind = "unsupported"
 
 
 class TermError(Error, ValueError):
-    """Text that is no IRI, or no label of a blank node."""
+    """A text that is not an IRI, or not a label of a blank node."""
 
     kind = "term"
 
@@ -96,7 +96,7 @@ class RdfSyntaxError(Error):
 
 
 class UnknownFormatError(Error, ValueError):
-    """A document (`name`) of which nobody said what its format is."""
+    """A document (`name`) whose format is unknown."""
 
     kind = "unknown-format"
     name: str
@@ -115,13 +115,13 @@ class StoreError(Error):
 
 
 class NoStoreError(StoreError, FileNotFoundError):
-    """There is no store at `filename`."""
+    """No store at `filename`."""
 
     kind = "no-store"
 
 
 class StoreExistsError(StoreError, FileExistsError):
-    """There is a store at `filename` already; `replace=True` replaces it."""
+    """A store already exists at `filename`; `replace=True` replaces it."""
 
     kind = "store-exists"
 
@@ -133,7 +133,7 @@ class ClosedError(StoreError):
 
 
 class LimitError(Error):
-    """A limit was reached: `resource` names it (`"memory"`, …), `limit` is how much there is, or `None`."""
+    """A limit was reached: `resource` names it (`"memory"`, …), `limit` is its value, or `None`."""
 
     kind = "limit"
     resource: str
@@ -141,7 +141,7 @@ class LimitError(Error):
 
 
 class BusyError(LimitError):
-    """There is no room now that others have it: later there may be."""
+    """A shared limit is used up by others; retrying later may succeed."""
 
     kind = "busy"
 
@@ -154,38 +154,38 @@ class QueryTimeoutError(Error, TimeoutError):
 
 
 class CancelledError(Error):
-    """Somebody cancelled."""
+    """The query or update was cancelled."""
 
     kind = "cancelled"
 
 
 class ConflictError(Error):
-    """A change that does not go with what is there."""
+    """A change that conflicts with the current state."""
 
     kind = "conflict"
 
 
 class TransactionError(Error):
-    """A transaction that is over, or an update beside the thread's own transaction."""
+    """A finished transaction, or an update outside the thread's open transaction."""
 
     kind = "transaction"
 
 
 class ServiceError(Error):
-    """Another endpoint (`endpoint`), which may not be asked or gave no answer."""
+    """Another endpoint (`endpoint`) that may not be called or did not answer."""
 
     kind = "service"
     endpoint: str
 
 
 class DocumentError(Error):
-    """A document that a LOAD names (`iri`), which may not be read or is no RDF."""
+    """A document that a LOAD names (`iri`), that may not be read or is not RDF."""
 
     kind = "document"
     iri: str
 
 
 class InternalError(Error):
-    """A bug of Jindou's; please report it."""
+    """A bug in Jindou; please report it."""
 
     kind = "internal"

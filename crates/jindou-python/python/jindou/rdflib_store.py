@@ -103,7 +103,7 @@ class JindouStore(Store):
     def _use(self, db):
         self.close()
         self._pending = _Pending(db)
-        # Also where nobody closes it.
+        # Also where no one closes it.
         self._finalizer = weakref.finalize(self, self._pending.flush)
 
     @property

@@ -65,7 +65,7 @@ pub fn open_after(
 /// The place of a store's base, and its manifest.
 ///
 /// # Errors
-/// [`Error::Store`] with one sentence where there is no store that this version can serve.
+/// [`Error::Store`] if there is no store that this version can open.
 pub fn current(dir: &Path) -> Result<(BaseLocation, Manifest)> {
     let mut place = BaseLocation::of(dir)?;
     loop {

@@ -49,7 +49,7 @@ pub trait Graph: Send + Sync {
         false
     }
 
-    /// The number of this shard, and which shards own which ids; `None` for a graph that is not cut.
+    /// The number of this shard, and which shards own which ids; `None` for an unsharded graph.
     fn placement(&self) -> Option<(u32, &Blocks)> {
         None
     }

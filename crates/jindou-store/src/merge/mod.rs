@@ -94,7 +94,7 @@ pub struct MergeReport {
     pub generations: usize,
     /// How long it took until the manifest named the new files.
     pub time: Duration,
-    /// How long updates had to wait for the new base, if they came then.
+    /// How long updates that arrived meanwhile waited for the new base.
     pub pause: Duration,
 }
 

@@ -32,7 +32,7 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Edges of the default graph, for readers that know segments. Empty where there are shards: in builds with the feature
-    /// `guard`, which tests have, that is a panic, since who asks has forgotten that keys may be elsewhere.
+    /// `guard`, which tests have, that is a panic, since the caller ignores that keys may be on other shards.
     #[must_use]
     pub fn default(&self) -> Segment<'a> {
         match self.far {

@@ -272,7 +272,7 @@ fn mistakes_in_a_model_are_named_with_their_line() {
         ),
         (
             "#association e:A e:p e:A 2 3 1 uniform @e:A9 @null",
-            "no entity of this model",
+            "not an entity of this model",
         ),
         ("#namespace e=http://e/", "declared twice"),
         ("#namespace f=http://e/<", "is not an IRI"),

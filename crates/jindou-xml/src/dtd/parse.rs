@@ -392,7 +392,7 @@ fn entity_value(text: &Text<'_>, from: usize, literal: &str) -> Result<String> {
         if rest.starts_with('%') {
             return text.bad_at(
                 from + at,
-                "a reference to a parameter entity (or `%` alone) may not stand in a value of the internal part of a document type: write `&#37;`",
+                "a reference to a parameter entity (or `%` alone) is not allowed in a value of the internal part of a document type: write `&#37;`",
             );
         }
         let reference = match value::reference(rest) {

@@ -98,7 +98,7 @@ impl Reader<'_> {
                         Some(b"]]>") => {
                             return Err(self.bad(
                                 self.input.at + at,
-                                "`]]>` may not stand in text: write `]]&gt;`",
+                                "`]]>` is not allowed in text: write `]]&gt;`",
                             ));
                         }
                         Some(_) => at += 1,

@@ -356,7 +356,7 @@ impl<'r> Reader<'r> {
                     } else {
                         Err(self.bad(self.input.start, match self.stage {
                             Stage::Prolog(true) => "expected a comment, a document type declaration or the root element",
-                            _ => "expected a comment, a processing instruction or an element that may stand here",
+                            _ => "expected a comment, a processing instruction or an element that is allowed here",
                         }))
                     }
                 }

@@ -14,7 +14,7 @@
 //! ```
 
 use super::BackupInfo;
-use jindou_log::Part;
+use jindou_log::LogPart;
 use std::fmt::Write as _;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,7 +42,7 @@ pub(super) struct BaseFile {
 pub(super) struct Document {
     pub info: BackupInfo,
     pub files: Vec<BaseFile>,
-    pub log: Vec<Part>,
+    pub log: Vec<LogPart>,
 }
 
 /// A name that leads nowhere else.
@@ -58,13 +58,13 @@ impl Document {
     }
 
     /// Name of a part of the log in the place for backups.
-    pub fn name_of_log(part: &Part) -> String {
+    pub fn name_of_log(part: &LogPart) -> String {
         let file = part.name.strip_suffix(".log").unwrap_or(&part.name);
         format!("log-{file}-{:016x}-{}", part.chain, part.length)
     }
 
     /// Bytes of all that belongs to it.
-    pub fn bytes(files: &[BaseFile], log: &[Part]) -> u64 {
+    pub fn bytes(files: &[BaseFile], log: &[LogPart]) -> u64 {
         let base: u64 = files.iter().map(|f| f.length).sum();
         base + log.iter().map(|p| p.length).sum::<u64>()
     }
@@ -138,7 +138,7 @@ impl Document {
                     let [name, length, chain, first, next] = words[..] else {
                         return None;
                     };
-                    found.log.push(Part {
+                    found.log.push(LogPart {
                         name: Some(name).filter(|n| is_plain(n))?.to_owned(),
                         length: length.parse().ok()?,
                         chain: u64::from_str_radix(chain, 16).ok()?,
@@ -185,7 +185,7 @@ mod tests {
                     parts: vec![],
                 },
             ],
-            log: vec![Part {
+            log: vec![LogPart {
                 name: "00000000000000ab-0000000000000001.log".into(),
                 length: 80,
                 chain: 9,

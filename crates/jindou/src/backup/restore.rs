@@ -71,10 +71,10 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     if all.is_empty() {
         return Err(none(match &from.only {
             Some(name) => format!("no backup {name}; list the backups with `jindou backup --list`"),
-            None => "there are no backups".into(),
+            None => "no backups".into(),
         }));
     }
-    // The damaged ones after the last one that is whole: what they have may be what is wanted.
+    // Damaged backups newer than the last intact one: they may have the requested state.
     let mut damaged = None;
     let mut newest = None;
     while newest.is_none() {
@@ -96,7 +96,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         });
     }
     let Some(newest) = newest else {
-        return Err(none("there are no backups".into()));
+        return Err(none("no backups".into()));
     };
     if to == RestoreTo::Newest {
         return Ok(newest);

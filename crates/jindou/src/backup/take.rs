@@ -4,7 +4,7 @@ use super::document::{BaseFile, Document};
 use super::{BackupInfo, BackupTarget, parts};
 use crate::database::{Database, guarded};
 use crate::update::{log_in, micros};
-use jindou_log::{Files, Part, is_part, record_after};
+use jindou_log::{Files, LogPart, is_part, record_after};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{
@@ -281,13 +281,13 @@ impl Copy<'_> {
         manifest: &Manifest,
         there: &mut HashSet<String>,
         copied: &mut Copied,
-    ) -> Result<(Vec<Part>, u32, Option<u64>)> {
+    ) -> Result<(Vec<LogPart>, u32, Option<u64>)> {
         let folder = folder.join(LOG);
         let (epoch, after) = (manifest.epoch, manifest.holds());
         let Some(files) = log_in(&folder, epoch)? else {
             return Ok((vec![], 0, None));
         };
-        let last = |parts: &[Part]| parts.last().map_or(after, |p| p.next - 1);
+        let last = |parts: &[LogPart]| parts.last().map_or(after, |p| p.next - 1);
         let take = |acknowledged| jindou_log::parts(&files, epoch, after, acknowledged);
         let acknowledged = (self.acknowledged)();
         let mut parts = take(acknowledged)?;

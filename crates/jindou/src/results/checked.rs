@@ -4,7 +4,7 @@ use super::{AnswerSink, RowText, Rows};
 use jindou_model::Result;
 use oxrdf::Triple;
 
-/// A sink that asks whether what it is given counts: quickly before each piece, and in full before the end.
+/// A sink that checks the store's files for failures: quickly before each piece, and completely before the end.
 pub(crate) struct CheckedSink<'a> {
     pub sink: &'a mut dyn AnswerSink,
     pub check: &'a (dyn Fn() -> Result<()> + Sync),

@@ -296,7 +296,7 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
 }
 
 enum Found {
-    /// No log, where none need be.
+    /// No log, where none is needed.
     None,
     /// All of the log is missing; in words.
     Gone(String),

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const SHARE: u32 = 4;
 /// Clocks of file systems are that coarse: a file that changed so recently may change again without showing it.
 const COARSE: Duration = Duration::from_millis(100);
-/// Failures that last less are the other process's work on the files.
+/// Shorter failures are caused by the other process changing the files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Values that tell whether a file changed: device, inode, length, and modification time in nanoseconds.

@@ -44,7 +44,7 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Ok if a record would probably be taken now.
+    /// Ok if a record would probably be accepted now.
     ///
     /// # Errors
     /// Why not.

@@ -140,7 +140,7 @@ impl Evaluation<'_> {
         if let Some(from) = &self.operation.copied_from
             && !graphs::is_there(&tx.current()?, &Target::named(&from.graph))
         {
-            // The standard lets it fail (§3.2.3). Nothing is changed: a graph's name misspelt must not empty another graph.
+            // The standard lets it fail (§3.2.3). Nothing is changed: a misspelt graph name must not empty another graph.
             if from.silent {
                 return Ok(());
             }

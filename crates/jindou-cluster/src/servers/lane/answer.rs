@@ -198,7 +198,7 @@ impl Answering {
             return Ok(None);
         };
         if state.in_work == IN_WORK {
-            return Err("more requests than are taken at once");
+            return Err("more requests than allowed at a time");
         }
         state.in_work += 1;
         Ok(Some(Whole {
