@@ -137,7 +137,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The first so many columns.
+    /// The first `columns` columns.
     pub fn first(&self, columns: usize) -> Layout<'_> {
         Layout {
             slots: self.slots.get(..columns).unwrap_or(self.slots),

@@ -22,7 +22,7 @@ pub(crate) enum Keep {
     None,
     /// Labels that look unlike the ones made here: the document is the only one.
     Unlike,
-    /// All of them: the document's number is one that nobody guesses.
+    /// All of them: the document's number cannot be guessed.
     All,
 }
 

@@ -1,7 +1,7 @@
 //! Allocations that the queries of LUBM, WatDiv and BSBM take to be parsed and planned, over a small graph of each: how many, and their
 //! bytes.
 //!
-//! `plan_allocations [ROUNDS]` plans each query so many times more, for `valgrind --tool=callgrind`.
+//! `plan_allocations [ROUNDS]` plans each query `ROUNDS` times more, for `valgrind --tool=callgrind`.
 
 use jindou_model::{Progress, QuadSource, Result};
 use jindou_plan::{PlanOptions, parse, plan};
@@ -23,7 +23,7 @@ fn count(bytes: usize) {
     BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-// SAFETY: all is left to the system's allocator; the counts are beside it.
+// SAFETY: all is left to the system's allocator; only counting is added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());

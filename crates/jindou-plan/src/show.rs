@@ -16,7 +16,7 @@ const MAX_EXPRESSION: usize = 2 << 10;
 /// Most members of a list that are named.
 const MAX_LISTED: usize = 32;
 
-/// Text that takes no more than so many bytes.
+/// Text of at most `most` bytes.
 struct Bounded {
     text: String,
     most: usize,
@@ -41,7 +41,7 @@ pub(crate) fn expression(shown: &dyn Display) -> String {
     bounded(shown, MAX_EXPRESSION)
 }
 
-/// Something in at most so many bytes, and an ellipsis where there is more.
+/// A text cut after `most` bytes, with an ellipsis where there is more.
 pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
     let mut out = Bounded {
         text: String::new(),

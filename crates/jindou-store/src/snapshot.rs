@@ -31,7 +31,7 @@ pub struct Snapshot {
     delta: Arc<Delta>,
     /// The other shards, if the base is one of several.
     far: Option<Arc<Session>>,
-    /// Named graphs that hold a quad, once somebody asked for them.
+    /// Named graphs that hold a quad, once they were asked for.
     named_graphs: OnceLock<Arc<[u32]>>,
 }
 

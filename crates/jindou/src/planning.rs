@@ -274,8 +274,8 @@ impl Database {
             })
     }
 
-    /// Remarks on a query that is valid and hardly does what is meant, a sentence each: constant patterns of REGEX and REPLACE that are none, with
-    /// their places. SPARQL makes such a call an error in each row, so that a FILTER of it keeps no row and nobody is told.
+    /// Remarks on a query that is valid and hardly does what is meant, a sentence each: constant patterns of REGEX and REPLACE that are not valid, with
+    /// their places. SPARQL makes such a call an error in each row, so that a FILTER of it silently keeps no row.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

@@ -182,7 +182,7 @@ fn branches(branch: &str, n: usize, condition: &str, m: usize, end: &str) -> Str
     format!("{PREFIX}SELECT * {{ {union}{conditions} }} {end}")
 }
 
-/// Makes a text of so many parts.
+/// Makes a text of this many parts.
 type Make = fn(usize) -> String;
 
 /// Each twice: as it is, and four times as long. The longer one may take six times as much memory in all and nine times the time,
@@ -349,7 +349,7 @@ fn what_is_longer_takes_as_much_more() {
     }
 }
 
-/// Costs of planning, and of planning and running, a text of so many parts: the least of some.
+/// Costs of planning, and of planning and running, a text: the least of some.
 fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
     let options = QueryOptions::default();
     // The quickest of some: other programs share caches and cores with this one.

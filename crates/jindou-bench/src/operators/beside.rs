@@ -140,7 +140,7 @@ impl DuckDb {
     }
 }
 
-/// Rows and times of the last so many answers: a line with the number of rows and a checksum, then one of times.
+/// Rows and times of the last `repeat` answers: a line with the number of rows and a checksum, then one of times.
 fn read(said: &str, repeat: usize) -> Option<Beside> {
     let mut times: Vec<[f64; 3]> = vec![];
     let mut rows = None;

@@ -233,7 +233,7 @@ fn line(
         check::fault(db, set, q.text, q.check, options)?
     };
     let beside = match duckdb {
-        // That it is slow is no fault of ours.
+        // A slow DuckDB is not our error.
         Some(duckdb) => match duckdb.ask(db, set, q, options, a.repeat) {
             Err(Error::Timeout(_)) => Some(Beside {
                 given_up: true,

@@ -1,4 +1,4 @@
-//! Light queries beside hostile texts, and the end of a server that reads some.
+//! Light queries alongside hostile texts, and the end of a server that reads some.
 
 use super::server::{Server, post};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Hostile texts at once, or threads that do nothing but compute.
 const AT_ONCE: usize = 4;
-/// Time that a light query may take longer beside hostile texts than beside as many threads that compute.
+/// Time that a light query may take longer alongside hostile texts than alongside as many threads that compute.
 const LONGER: Duration = Duration::from_millis(2);
 /// Rounds of each kind, which take turns.
 const ROUNDS: usize = 5;
@@ -74,7 +74,7 @@ fn most(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 9 / 10]
 }
 
-/// Light queries while so many threads do something again and again.
+/// Light queries while `AT_ONCE` threads do something again and again.
 fn beside(at: SocketAddr, work: impl Fn(usize) + Sync) -> Duration {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

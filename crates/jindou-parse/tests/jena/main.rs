@@ -162,7 +162,7 @@ fn loose(quads: &[Quad]) -> Dataset {
 }
 
 /// Whether Jena is known to see a document otherwise. ARP orders attributes in XML literals by their qualified names; canonical XML has those without a
-/// namespace first, then by namespace and local name. Names in `rdf:ID` and `rdf:nodeID` that are no XML names are warnings there; the grammar has none.
+/// namespace first, then by namespace and local name. Names in `rdf:ID` and `rdf:nodeID` that are not XML names are warnings there; the grammar has none.
 fn is_known(ours: &Result<Vec<Quad>, String>, theirs: &Answers) -> bool {
     match (ours, &theirs[0]) {
         (Ok(ours), Ok(theirs)) => loose(ours) == loose(&graph(theirs)),

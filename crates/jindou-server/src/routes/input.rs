@@ -180,7 +180,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
 /// The media type of a body, lower case, and the encoding that is declared with it.
 ///
 /// # Errors
-/// 415 when the header is no text.
+/// 415 when the header is malformed.
 pub(super) fn media_and_charset(
     headers: &HeaderMap,
 ) -> Result<Option<(String, Option<String>)>, Problem> {

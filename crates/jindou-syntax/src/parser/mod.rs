@@ -94,7 +94,7 @@ pub(crate) struct Parser<'t, 'o> {
     noted: Vec<(u32, Token)>,
     noting: bool,
 
-    /// Calls of REGEX and REPLACE with constant patterns, where somebody wants them.
+    /// Calls of REGEX and REPLACE with constant patterns, if they are asked for.
     pub(crate) patterns: Option<Vec<crate::PatternCall>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,

@@ -7,7 +7,7 @@ use super::*;
 enum Growth {
     /// Planning and running take as much more.
     Even,
-    /// Planning takes as much more. Each row of a part has the columns of all parts before, and parts hold one batch each: so many cells there
+    /// Planning takes as much more. Each row of a part has the columns of all parts before, and parts hold one batch each: this many cells there
     /// are.
     Cells,
     /// As `Cells`; and groups of 32 patterns, up to 64 of them, are tried at ten places each.

@@ -1,4 +1,4 @@
-//! What is stored: logs, merges, backups, damaged files.
+//! The store on disk: logs, merges, backups, damaged files.
 
 #[path = "../common/quads.rs"]
 mod quads;

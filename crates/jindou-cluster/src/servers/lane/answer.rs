@@ -63,7 +63,7 @@ impl Begun {
     /// As [`Assembly::put`].
     fn put(&mut self, part: &Part<'_>) -> Result<Option<Vec<u8>>, &'static str> {
         if self.refused.is_none() {
-            // A list doubles, the old one beside the new one, and is read into requests afterwards.
+            // A list doubles: the old one and the new one exist at once. It is read into requests afterwards.
             let length = self.assembly.bytes() + part.body.len();
             let room = 2 * length.next_power_of_two() as u64;
             if let Err(e) = self.charge.set(room) {
