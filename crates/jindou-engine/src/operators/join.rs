@@ -1,7 +1,7 @@
 //! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
 use super::alternatives::Alternatives;
-use super::join_table::{Class, Index, JoinTable, Shape, masks_of};
+use super::join_table::{Class, Index, IndexKeys, JoinTable, Shape, masks_of};
 use super::partners::{Expansion, Terms};
 use super::stage::{Rest, Spec, Work, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
@@ -36,8 +36,8 @@ struct Probe<'a> {
     kinds: Vec<u64>,
     rows: Vec<u32>,
     index: Vec<u32>,
-    /// Indexes that were asked for, by class, alternative and keys.
-    known: Vec<((usize, Option<usize>, u64), Arc<Index>)>,
+    /// Indexes that were asked for, by class and keys.
+    known: Vec<(usize, IndexKeys, Arc<Index>)>,
 }
 
 /// Part of a batch that is looked up in a class.
@@ -189,13 +189,13 @@ impl<'a> Probe<'a> {
         alternative: Option<usize>,
         mask: u64,
     ) -> Result<Arc<Index>> {
-        let key = (class, alternative, mask);
-        if let Some(k) = self.known.iter().find(|k| k.0 == key) {
-            return Ok(Arc::clone(&k.1));
+        let keys = (alternative, mask);
+        if let Some(k) = self.known.iter().find(|k| k.0 == class && k.1 == keys) {
+            return Ok(Arc::clone(&k.2));
         }
         let of = &self.table.classes[class];
         let index = self.table.index(run, of, alternative, mask)?;
-        self.known.push((key, Arc::clone(&index)));
+        self.known.push((class, keys, Arc::clone(&index)));
         Ok(index)
     }
 

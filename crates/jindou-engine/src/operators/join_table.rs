@@ -29,6 +29,9 @@ pub(crate) struct Key {
     pub right: usize,
 }
 
+/// The keys of an index: the alternative among them, and the bits of those that may be unbound.
+pub(crate) type IndexKeys = (Option<usize>, u64);
+
 /// A key that need not match where another one does.
 #[derive(Clone, Copy)]
 pub(crate) struct Alternative {
@@ -222,7 +225,7 @@ pub(crate) struct Class {
     /// By all keys that are bound.
     main: Arc<Index>,
     /// By an alternative, or by fewer of the unsure keys.
-    others: Mutex<FxHashMap<(Option<usize>, u64), Arc<Index>>>,
+    others: Mutex<FxHashMap<IndexKeys, Arc<Index>>>,
     charge: Charge,
 }
 
