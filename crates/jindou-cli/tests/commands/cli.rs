@@ -723,7 +723,7 @@ fn every_answer_has_a_sensible_form_in_every_format() {
     assert!(out(&ask(&store, graph, &["--format", "xml"])).contains("rdf:RDF"));
     sentence(
         &ask(&store, "ASK {}", &["--format", "ttl"]),
-        &["ASK answers true or false", "Turtle", "json"],
+        &["ASK returns true or false", "Turtle", "json"],
     );
     sentence(
         &ask(&store, "SELECT * { ?s ?p ?o }", &["--format", "nt"]),

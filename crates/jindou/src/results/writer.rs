@@ -190,7 +190,7 @@ impl<W: Write> ResultWriter<W> {
 impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         if let ResultFormat::Rdf(format) = self.format {
-            return Err(no_graph("SELECT answers with rows", format));
+            return Err(no_graph("SELECT returns rows", format));
         }
         self.table(variables, self.format)
     }
@@ -234,7 +234,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn boolean(&mut self, value: bool) -> Result<()> {
         if let ResultFormat::Rdf(format) = self.format {
-            return Err(no_graph("ASK answers true or false", format));
+            return Err(no_graph("ASK returns true or false", format));
         }
         let mut out = self.ready()?;
         match self.format {
