@@ -48,7 +48,7 @@ impl Lists {
             classes: counted(summary.classes),
             has_named: !graphs.is_empty(),
             graphs: graphs
-                .into_iter()
+                .iter()
                 .take(GRAPHS)
                 .filter_map(|g| iri(snapshot, VertexId(*g)))
                 .collect(),

@@ -30,6 +30,7 @@ const PLANS: usize = 20;
 const RUNS: usize = 10;
 const CONSTANTS: usize = 200;
 
+/// Prepares the input, or runs and counts each part.
 pub fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
