@@ -284,7 +284,7 @@ mod tests {
         assert!(e.to_string().contains("is already registered"), "{e}");
         let many = Closure(0..=9, |_: &[Option<Argument<'_>>]| None);
         let e = f.register("http://e/many", Arc::new(many)).unwrap_err();
-        assert!(e.to_string().contains("up to 8"), "{e}");
+        assert!(e.to_string().contains("the maximum is 8"), "{e}");
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
         assert!(
             f.fault(integer, 2)
                 .unwrap()
-                .contains("takes 1 argument, and")
+                .contains("takes 1 argument, but")
         );
     }
 

@@ -365,7 +365,7 @@ fn documents_of_the_web_are_loaded_when_asked_to() {
     for (path, words) in [
         ("/none", &["404", "No such page"][..]),
         ("/round", &["redirects more than 5 times"]),
-        ("/page", &["text/html", "no RDF", "--format"]),
+        ("/page", &["text/html", "not an RDF format", "--format"]),
         ("/cut", &["/cut"]),
         ("/bad", &["/bad:2:14"]),
     ] {
