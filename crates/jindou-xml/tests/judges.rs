@@ -403,9 +403,7 @@ fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) 
             let lost = |text: &str| {
                 let text = text.replace('𝄞', "");
                 match document.contains("&#13;") && document.contains("<!ENTITY") {
-                    true => text
-                        .replace("&#13;&#10;", "&#10;")
-                        .replace("&#13;", "&#10;"),
+                    true => text.replace("&#13;", "").replace("&#10;", ""),
                     false => text,
                 }
             };
