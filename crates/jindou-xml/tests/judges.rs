@@ -387,8 +387,8 @@ type Known = fn(document: &str, ours: &Result<String, String>, theirs: Option<&s
 /// Java's processor refuses references to entities that are not declared where a part of the document type is not read; the specification
 /// makes that a matter of validity (4.1, "Entity Declared"), and expat leaves them out, as we do. It lets targets of instructions, names of entities and
 /// default attributes have colons. It reads on behind a parameter entity that is not declared, also where the document stands alone, and goes on with
-/// declarations behind one that it does not read (5.1). It needs no white space between the identifiers of a notation. A carriage return that an entity has by reference ends a line for it, and it loses
-/// characters beyond 16 bits now and then. In all of these expat sees what we see.
+/// declarations behind one that it does not read (5.1). It needs no white space between the identifiers of a notation. A carriage return that an
+/// entity has by reference ends a line for it, and it loses characters beyond 16 bits now and then. Where expat is asked the same, it sees what we see.
 fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool {
     let parameter = document.contains("%p;");
     match (ours, theirs) {
@@ -403,9 +403,7 @@ fn by_java(document: &str, ours: &Result<String, String>, theirs: Option<&str>) 
             let lost = |text: &str| {
                 let text = text.replace('𝄞', "");
                 match document.contains("&#13;") && document.contains("<!ENTITY") {
-                    true => text
-                        .replace("&#13;&#10;", "&#10;")
-                        .replace("&#13;", "&#10;"),
+                    true => text.replace("&#13;", "").replace("&#10;", ""),
                     false => text,
                 }
             };
