@@ -1,7 +1,5 @@
 //! The engine against brute force, and its limits.
 
-#[path = "../support/heap.rs"]
-mod heap;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,7 +1,6 @@
 //! Property paths: random queries against the definitions of SPARQL 1.1 §18, and searches that begin where an end is known.
 
-use crate::heap;
-use heap::HeapGraph;
+use crate::support::heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
 use jindou_plan::{Form, PlanOptions};
 use jindou_store::{Graph, Snapshot, testing};

@@ -12,7 +12,7 @@ use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-mod heap;
+pub mod heap;
 
 pub use heap::HeapGraph;
 
