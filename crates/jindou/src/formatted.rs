@@ -166,8 +166,8 @@ struct Cells {
 const SLOTS: usize = 256;
 /// Longer cells are not kept.
 const LONGEST: usize = 192;
-/// Bytes of text: as much as a start can point at, so that even slots with long cells are rarely forgotten.
-const TEXT: usize = u16::MAX as usize;
+/// Bytes of text: enough for all slots with cells of ordinary length, and little where a thousand answers are being written.
+const TEXT: usize = 32 << 10;
 /// Cells between two decisions.
 const DECIDE: u32 = 2048;
 /// Found fewer than one in this many: not worth it.
