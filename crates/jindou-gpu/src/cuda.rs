@@ -366,7 +366,7 @@ impl Cuda {
         let mut n = 0u64;
         // SAFETY: these attributes are 64-bit numbers.
         let got = unsafe { result::mem_pool::get_attribute(self.pool, what, (&raw mut n).cast()) };
-        self.done("report its memory", got)?;
+        self.done("query its memory", got)?;
         Ok(n)
     }
 
@@ -459,7 +459,7 @@ unsafe impl Backend for Cuda {
             CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
         };
         self.bind()?;
-        let (free, total) = self.done("report its memory", result::mem_get_info())?;
+        let (free, total) = self.done("query its memory", result::mem_get_info())?;
         // What the pool holds and nothing uses is free as well.
         let held = self.pool_bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
         let used = self.pool_bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;

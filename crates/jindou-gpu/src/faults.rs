@@ -146,7 +146,7 @@ unsafe impl Backend for Faults {
     }
 
     fn memory(&self) -> Result<(u64, u64)> {
-        self.call("report its memory")?;
+        self.call("query its memory")?;
         self.inner.memory()
     }
 

@@ -289,7 +289,7 @@ fn an_endpoints_graph_is_read_by_our_own_readers() {
     for (path, words) in [
         ("/cut", "cannot be read"),
         ("/bad", ":2:14"),
-        ("/short", "ends early"),
+        ("/short", "ended early"),
     ] {
         let all = args(path);
         let all: Vec<&str> = all.iter().map(String::as_str).collect();

@@ -370,7 +370,7 @@ mod tests {
             ("shards = [1]", "shards = []", "server 2: it holds no shard"),
             ("shards = [1]", "shards = [-1]", "list of numbers"),
             ("http = \"h:4\"", "", "server 2: http is missing"),
-            ("http = \"h:4\"", "htpp = \"h:4\"", "no setting htpp"),
+            ("http = \"h:4\"", "htpp = \"h:4\"", "unknown setting htpp"),
             ("[2, 0]", "[2, 0", "not TOML"),
         ] {
             let e = parse(&TEXT.replace(from, to)).unwrap_err().to_string();

@@ -27,6 +27,7 @@ mod tls;
 pub use file::{ClusterFile, Fabric, ServerEntry};
 
 use frame::Hello;
+use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Blocks, Cluster, Far, Posts, Reply, Request, shard_folder, wire};
@@ -34,7 +35,8 @@ use listen::{Inside, Listener, Own};
 use peer::{Peer, Waiting};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A peer of which nothing was heard for so long is dead; so is one that does not end a handshake in that time.
@@ -55,6 +57,8 @@ pub struct Servers {
     address: SocketAddr,
     lanes: Option<Arc<lane::End>>,
     runtime: Option<tokio::runtime::Runtime>,
+    /// Ends the task that listens for peers; the channel is closed once it has ended.
+    listener: (tokio::task::AbortHandle, Mutex<Receiver<()>>),
 }
 
 impl std::fmt::Debug for Servers {
@@ -151,7 +155,14 @@ impl Servers {
             lanes: lanes.clone(),
             memory: memory.clone(),
         };
-        runtime.spawn(listener.run(inside, hello.clone(), state, others));
+        // Dropped with the task, and with it the listener.
+        let (listens, listening) = std::sync::mpsc::channel::<()>();
+        let run = listener.run(inside, hello.clone(), state, others);
+        let listener = runtime.spawn(async move {
+            let _listens = listens;
+            run.await;
+        });
+        let listener = (listener.abort_handle(), Mutex::new(listening));
         let mut peers = Vec::new();
         let mut holder = vec![None; cluster.shards.len()];
         for other in file.servers.iter().filter(|s| s.name != name) {
@@ -176,6 +187,7 @@ impl Servers {
             address,
             lanes,
             runtime: Some(runtime),
+            listener,
         })
     }
 
@@ -291,8 +303,14 @@ impl Servers {
     }
 }
 
+/// Longest wait for the listener to close its address.
+const LISTENERS_END: Duration = Duration::from_secs(1);
+
 impl Drop for Servers {
     fn drop(&mut self) {
+        // The address is free when this returns: another server may be about to listen there.
+        self.listener.0.abort();
+        let _ = lock(&self.listener.1).recv_timeout(LISTENERS_END);
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

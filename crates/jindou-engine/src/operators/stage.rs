@@ -94,6 +94,10 @@ pub(crate) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub fn new(link: &'a Link<'a>, run: &Run<'a>) -> Result<Self> {
+        // A chain has thousands of stages, each with as many columns as there are stages before it.
+        if jindou_model::scope::was_over() {
+            jindou_model::scope::look()?;
+        }
         Ok(Self {
             work: link.spec.work(&link.input, run)?,
             next: link.next,

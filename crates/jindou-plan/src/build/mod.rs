@@ -62,6 +62,27 @@ pub(crate) struct Builder<'a> {
     pub compared: SlotSet,
 }
 
+/// Slots of the outer row that rows were joined with lately: by the operators at the top of a chain. A slot that is left out is joined
+/// again, which changes nothing.
+fn joined_outer(mut op: &Operator) -> SlotSet {
+    const LATELY: usize = 64;
+    let mut out = SlotSet::default();
+    for _ in 0..LATELY {
+        op = match op {
+            Operator::Filter(f) => &f.input,
+            Operator::Extend(e) => &e.input,
+            Operator::Join(j) if matches!(j.kind, JoinKind::Inner) => {
+                if let Operator::Outer(row) = &*j.right {
+                    row.slots.iter().for_each(|s| out.insert(*s));
+                }
+                &j.left
+            }
+            _ => break,
+        };
+    }
+    out
+}
+
 impl Builder<'_> {
     /// Operators that give the node's solutions: for the outer row, if there is one.
     pub(crate) fn build(&mut self, node: &Node) -> Built {
@@ -201,9 +222,13 @@ impl Builder<'_> {
         }
     }
 
-    /// The rows with the outer row's columns that they lack of these.
+    /// The rows with the outer row's values of these slots where they have none themselves.
     fn with_outer(&mut self, b: Built, slots: &SlotSet) -> Built {
-        let missing = slots.and(&self.outer.possible).minus(&b.possible);
+        let mut missing = slots.and(&self.outer.possible).minus(&b.certain);
+        if missing.meets(&b.possible) {
+            // Rows of a union's branch that does not bind the slot lack it, too.
+            missing = missing.minus(&joined_outer(&b.op));
+        }
         if missing.is_empty() {
             return b;
         }

@@ -138,7 +138,7 @@ fn endpoints_off_the_list_are_not_asked() {
         "SELECT * { ?s <http://e/p> ?o SERVICE ?o { ?s <http://e/name> ?n } }",
     );
     assert!(
-        a.status == 400 && a.text().contains("no IRI"),
+        a.status == 400 && a.text().contains("not an IRI"),
         "{} {}",
         a.status,
         a.text()

@@ -62,11 +62,15 @@ impl Section<'_> {
         lines.filter(|l| !l.is_empty()).map(str::to_owned).collect()
     }
 
-    /// A header and rows, cells between tabs or ` | `.
+    /// A header and rows, cells between tabs or ` | `; the last one may be empty.
     fn table(&self, in_order: bool) -> Result<Expected, String> {
         let cells = |line: &str| -> Vec<String> {
-            let separator = if line.contains('\t') { "\t" } else { " | " };
-            line.split(separator).map(|c| c.trim().to_owned()).collect()
+            if line.contains('\t') {
+                return line.split('\t').map(|c| c.trim().to_owned()).collect();
+            }
+            // Editors cut the blank behind a last cell that is empty.
+            let cells = format!("{} ", line.trim_end());
+            cells.split(" | ").map(|c| c.trim().to_owned()).collect()
         };
         let mut lines = self.lines.clone();
         while lines.last().is_some_and(|l| l.trim().is_empty()) {
