@@ -62,8 +62,8 @@ pub(crate) struct Builder<'a> {
     pub compared: SlotSet,
 }
 
-/// Slots of the outer row that rows were joined with lately: by the operators at the top of a chain. A slot that is left out is joined
-/// again, which changes nothing.
+/// Slots of the outer row that rows were made from, or joined with, lately: by the operators at the top of a chain. A slot that is left
+/// out is joined again, which changes nothing.
 fn joined_outer(mut op: &Operator) -> SlotSet {
     const LATELY: usize = 64;
     let mut out = SlotSet::default();
@@ -71,6 +71,13 @@ fn joined_outer(mut op: &Operator) -> SlotSet {
         op = match op {
             Operator::Filter(f) => &f.input,
             Operator::Extend(e) => &e.input,
+            Operator::Steps(s) => &s.input,
+            Operator::Path(p) => &p.input,
+            Operator::Apply(a) => &a.input,
+            Operator::Outer(row) => {
+                row.slots.iter().for_each(|s| out.insert(*s));
+                break;
+            }
             Operator::Join(j) if matches!(j.kind, JoinKind::Inner) => {
                 if let Operator::Outer(row) = &*j.right {
                     row.slots.iter().for_each(|s| out.insert(*s));
