@@ -165,7 +165,7 @@ test("a million rows: the first at once, the last by one key, sorted, filtered",
 test("more rows than the page keeps: it says so, ends the query, and scrolls to the last", async () => {
   const { page, faults, close } = await visit(address);
   await run(page, `SELECT ?a ?b { VALUES ?a { ${numbers(1000)} } VALUES ?b { ${numbers(3000)} } }`);
-  assert.match(await statusOf(page), /^2,0\d\d,\d\d\d rows .*keeps no more rows/);
+  assert.match(await statusOf(page), /^2,0\d\d,\d\d\d rows .*holds no more rows/);
   await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 0);
   const rows = Number(/^[\d,]+/.exec(await statusOf(page))[0].replaceAll(",", ""));
   await page.locator(".grid").focus();
