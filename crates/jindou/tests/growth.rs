@@ -351,7 +351,8 @@ fn what_is_longer_takes_as_much_more() {
 
 /// Costs of planning, and of planning and running, a text: the least of some.
 fn costs(store: &Store, name: &str, text: &str) -> [Cost; 2] {
-    let options = QueryOptions::default();
+    // On one thread: helpers come by the clock, and each takes memory of its own.
+    let options = QueryOptions::default().with_threads(1);
     // The quickest of some: other programs share caches and cores with this one.
     let plan = || {
         let plan = store.db.plan_uncached(text, &options);
