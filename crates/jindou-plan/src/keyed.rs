@@ -70,7 +70,7 @@ pub(crate) struct Comparison {
 /// Comparisons of the two sides of a join one of which must be true where a condition is.
 struct Linked<'c> {
     either: Vec<Oriented<'c>>,
-    /// That is all that the condition says.
+    /// True if the condition says nothing else.
     is_exact: bool,
 }
 

@@ -24,7 +24,10 @@ struct Bounded {
 
 impl Write for Bounded {
     fn write_str(&mut self, more: &str) -> fmt::Result {
-        let room = self.most - self.text.len();
+        let Some(room) = self.most.checked_sub(self.text.len()) else {
+            // Cut before.
+            return Err(fmt::Error);
+        };
         if more.len() <= room {
             self.text.push_str(more);
             return Ok(());

@@ -68,7 +68,7 @@ impl DuckDb {
     /// Asks the question's SQL so often; `None` if it has none.
     ///
     /// # Errors
-    /// What DuckDB says, [`Error::Timeout`], those of files and of the queries that give the inputs.
+    /// DuckDB's own errors, [`Error::Timeout`], those of files and of the queries that give the inputs.
     pub fn ask(
         &self,
         db: &Database,
