@@ -129,7 +129,10 @@ impl Diagnostic {
         let start = floor(text, range.start);
         let end = floor(text, range.end.max(start));
         let (line, column) = place(text, start);
-        let (end_line, end_column) = place(text, end);
+        let (end_line, end_column) = match line_ends(text, start..end).last() {
+            Some(_) => place(text, end),
+            None => (line, column + text[start..end].chars().count() as u64),
+        };
         Self {
             kind,
             message: message.into(),
@@ -299,28 +302,34 @@ fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Line and column of a byte. A line ends with LF, CR LF or CR.
+/// Line and column of a byte. A line ends with LF, CR LF or CR. O(bytes before it).
 #[must_use]
 pub fn place(text: &str, at: usize) -> (u64, u64) {
-    let before = &text[..floor(text, at)];
-    let bytes = before.as_bytes();
+    let at = floor(text, at);
     let mut line = 1;
     let mut from = 0;
-    for (i, b) in bytes.iter().enumerate() {
-        if *b == b'\n' || *b == b'\r' && text.as_bytes().get(i + 1) != Some(&b'\n') {
-            line += 1;
-            from = i + 1;
-        }
+    for i in line_ends(text, 0..at) {
+        line += 1;
+        from = i + 1;
     }
-    (line, before[from..].chars().count() as u64 + 1)
+    (line, text[from..at].chars().count() as u64 + 1)
+}
+
+/// The last bytes of the line ends in a range of a text.
+fn line_ends(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes();
+    let from = range.start;
+    memchr::memchr2_iter(b'\n', b'\r', &bytes[range])
+        .map(move |i| from + i)
+        .filter(|&i| bytes[i] == b'\n' || bytes.get(i + 1) != Some(&b'\n'))
 }
 
 /// The line with the place, shortened around it, and below it the marks. Tabs stay tabs, so that the marks stand below what they
 /// mark; other control characters, and those that turn the direction of writing, are escaped.
 fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
-    let is_end = |c: char| c == '\n' || c == '\r';
-    let from = text[..start].rfind(is_end).map_or(0, |i| i + 1);
-    let to = text[start..].find(is_end).map_or(text.len(), |i| start + i);
+    let bytes = text.as_bytes();
+    let from = memchr::memrchr2(b'\n', b'\r', &bytes[..start]).map_or(0, |i| i + 1);
+    let to = memchr::memchr2(b'\n', b'\r', &bytes[start..]).map_or(text.len(), |i| start + i);
     let end = end.clamp(start, to);
     let (mut shown, mut marks) = (String::new(), String::new());
     let mut first = start;

@@ -421,6 +421,7 @@ impl Builder<'_> {
         let open = right.uses.and(&left.possible).minus(&left.certain);
         let seen = left.possible.minus(&open);
         let by_row = self.may_try(right.nodes())
+            && self.has_outer(&left.certain, right)
             && self.can_go_on(&left.certain, &seen, right)
             && is_safe(right, &seen, None)
             && (open.is_empty() || right.uses.meets(&left.certain))
@@ -440,6 +441,7 @@ impl Builder<'_> {
         let plain = shared.is_within(&left.certain) && shared.is_within(&right.certain);
         let by_row = plain
             && self.may_try(right.nodes())
+            && self.has_outer(&left.certain, right)
             && self.can_go_on(&left.certain, &left.possible, right)
             && is_safe(right, &left.possible, None);
         let by_row = by_row.then(|| self.apply_by_row(left.clone(), right, ApplyKind::Anti, false));

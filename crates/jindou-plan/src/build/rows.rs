@@ -52,7 +52,8 @@ impl Builder<'_> {
                 condition: _,
             } => {
                 let (c, p) = (certain.or(&op_certain(left)), possible.or(&left.uses));
-                self.can_go_on(certain, possible, left)
+                self.has_outer(&c, right)
+                    && self.can_go_on(certain, possible, left)
                     && self.can_go_on(&c, &p, right)
                     && is_safe(right, &p, None)
             }
@@ -71,6 +72,7 @@ impl Builder<'_> {
                     _ => true,
                 };
                 slot_is_free
+                    && self.has_outer(&c, body)
                     && self.can_go_on(certain, possible, input)
                     && self.can_go_on(&c, &p, body)
             }
@@ -79,6 +81,13 @@ impl Builder<'_> {
             | Kind::Distinct { .. }
             | Kind::Slice { .. } => false,
         }
+    }
+
+    /// True if rows with these slots have all that the node reads of the outer row. Where the node decides which rows stay, as in
+    /// OPTIONAL, it must see the outer row's values itself: comparing them afterwards is too late.
+    pub(super) fn has_outer(&self, certain: &SlotSet, node: &Node) -> bool {
+        let read = node.uses.and(&self.outer.possible);
+        read.is_within(certain)
     }
 
     /// Each row of the input with the node's solutions that go with it. Only if [`Self::can_go_on`].
