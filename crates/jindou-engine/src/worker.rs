@@ -316,6 +316,8 @@ fn run_workers<'p, 'a, 's>(
         shared.run.pool.work(&help, &mut |ask| {
             let begin = Instant::now();
             let mut waiting = true;
+            // Jobs before this one have no morsels left, and never will.
+            let mut open = 0;
             let mut start = |at_once: bool| {
                 if !waiting || !(at_once || begin.elapsed() > PATIENCE) {
                     return;
@@ -324,8 +326,13 @@ fn run_workers<'p, 'a, 's>(
                     let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
                     left.div_ceil(j.morsel)
                 };
+                open += shared.jobs[open..]
+                    .iter()
+                    .take_while(|j| left(j) == 0)
+                    .count();
                 // Rows that are pulled have no end that is known: `u64::MAX` of them, each time.
-                let left = shared.jobs.iter().map(left).fold(0, u64::saturating_add);
+                let next = shared.jobs[open..].iter().take(JOBS_AHEAD);
+                let left = next.map(left).fold(0, u64::saturating_add);
                 if left > 0 {
                     waiting = false;
                     ask(left.min(threads as u64 - 1) as usize);
@@ -347,6 +354,9 @@ fn run_workers<'p, 'a, 's>(
         None => Ok(done),
     }
 }
+
+/// Jobs that are looked at to see whether there is work for helpers. A union of many branches has thousands, and each morsel looks.
+const JOBS_AHEAD: usize = 64;
 
 /// One worker from first to last morsel; before each `between` says whether it goes on. What fails first is the query's outcome.
 /// `None` also where it took no part.

@@ -195,13 +195,15 @@ pub fn throw(
             seen.faults.push(fault(Class::Died, last(&server.errors())));
         }
         for (flight, got) in flights.iter().zip(&seen.outcomes) {
-            if (got.status == 0 && !seen.killed && !flight.has_left() && !got.enough)
-                || got.status == 500
-            {
-                let said = format!("status {}: {}", got.status, got.said);
+            if got.status == 0 && !seen.killed && !flight.has_left() && !got.enough {
+                let said = format!("no answer: {}", got.said);
                 seen.faults.push(fault(Class::Broken, said));
             }
         }
+    }
+    for got in seen.outcomes.iter().filter(|o| o.status == 500) {
+        let said = format!("status 500: {}", got.said);
+        seen.faults.push(fault(Class::Broken, said));
     }
     let errors = server.errors();
     if errors.contains("panicked") {

@@ -166,7 +166,7 @@ impl<'a> Builder<'_, 'a> {
         let mut outer = self.op(input, input_node)?;
         if self.open.is_empty() {
             // No outer rows, which then need not have the slots that the inner part reads.
-            return Ok(op.slots(self.outer_slots()));
+            return Ok(op.slots_after(outer));
         }
         let booleans = match kind {
             ApplyKind::Mark(to) => {

@@ -122,7 +122,10 @@ impl Builder<'_, '_> {
 
     pub(super) fn service(&mut self, service: &Service, node: usize) -> Result<Vec<Slot>, Halt> {
         let (held, slots) = self.called(service)?;
-        self.leaf(Source::RowBuffer(held), node);
+        // As with the rows of VALUES.
+        if held.rows() > 0 {
+            self.leaf(Source::RowBuffer(held), node);
+        }
         Ok(slots)
     }
 

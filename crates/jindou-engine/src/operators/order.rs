@@ -46,7 +46,10 @@ impl<'a> Builder<'_, 'a> {
         else {
             return Err(internal("ends in something else"));
         };
-        self.leaf(Source::Sorted(Box::new(Mutex::new(*sorter))), node);
+        // Without rows what is above needs no stage, and may read slots that only rows would have.
+        if !sorter.is_empty() {
+            self.leaf(Source::Sorted(Box::new(Mutex::new(*sorter))), node);
+        }
         Ok(slots)
     }
 }
@@ -265,6 +268,10 @@ impl Sorter {
         });
         self.parts.extend(other.parts);
         Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bare == 0 && self.rows.len == 0 && self.parts.iter().all(|p| p.rows.len == 0)
     }
 
     /// Gives all rows in order.

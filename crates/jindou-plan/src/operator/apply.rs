@@ -52,7 +52,13 @@ impl Apply {
     /// The slots of its rows, as [`Operator::layout`] gives them.
     #[must_use]
     pub fn slots(&self, outer: &[Slot]) -> Vec<Slot> {
-        let mut out = Row::of(self.input.layout(outer));
+        self.slots_after(self.input.layout(outer))
+    }
+
+    /// The slots of its rows, given those of its input.
+    #[must_use]
+    pub fn slots_after(&self, input: Vec<Slot>) -> Vec<Slot> {
+        let mut out = Row::of(input);
         match self.kind {
             ApplyKind::Inner | ApplyKind::Left => out.add_all(self.inner.layout(&out.slots)),
             ApplyKind::Semi | ApplyKind::Anti => {}
