@@ -13,12 +13,14 @@ mod shell;
 
 use clap::{CommandFactory, FromArgMatches};
 use jindou_model::program::{end_with_the_reader, exit_status};
+use jindou_model::{BySize, Tracked};
+use mimalloc::MiMalloc;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Counts what reading and planning a query take.
+/// Counts what reading and planning a query take. They make many small pieces.
 #[global_allocator]
-static ALLOCATOR: jindou_model::Tracked = jindou_model::Tracked::new();
+static ALLOCATOR: Tracked<BySize<MiMalloc>> = Tracked::over(BySize::new(MiMalloc));
 
 /// One buffer of events and one place that turns an error into words and an exit status.
 fn main() -> ExitCode {

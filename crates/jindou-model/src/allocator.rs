@@ -75,3 +75,83 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracked<A> {
         moved
     }
 }
+
+/// Largest piece in bytes that [`BySize`] takes from the allocator for small ones.
+const SMALL: usize = 4096;
+
+/// Global allocator over two: one for pieces of up to 4 KiB, such as a plan's nodes, and by default the system's for the others,
+/// whose memory goes back as [`set_up_allocator`](crate::set_up_allocator) says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BySize<S, L = System> {
+    small: S,
+    large: L,
+}
+
+impl<S> BySize<S> {
+    /// Small pieces from this one, others from the system.
+    #[must_use]
+    pub const fn new(small: S) -> Self {
+        Self {
+            small,
+            large: System,
+        }
+    }
+}
+
+// SAFETY: each piece is given back to the allocator that it came from, since its layout, which the caller must repeat, says which.
+// A piece that is resized across the border is allocated again, copied and freed, as the default of `realloc` does it.
+unsafe impl<S: GlobalAlloc, L: GlobalAlloc> GlobalAlloc for BySize<S, L> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps this function's contract, which is both allocators'.
+        unsafe {
+            match layout.size() <= SMALL {
+                true => self.small.alloc(layout),
+                false => self.large.alloc(layout),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
+        // SAFETY: as above; `piece` came from the allocator that its size names.
+        unsafe {
+            match layout.size() <= SMALL {
+                true => self.small.dealloc(piece, layout),
+                false => self.large.dealloc(piece, layout),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe {
+            match layout.size() <= SMALL {
+                true => self.small.alloc_zeroed(layout),
+                false => self.large.alloc_zeroed(layout),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, piece: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: as above. The new layout is valid: the caller promises that `new_size` fits the alignment. Both pieces have the
+        // bytes that are copied, and are apart.
+        unsafe {
+            match (layout.size() <= SMALL, new_size <= SMALL) {
+                (true, true) => self.small.realloc(piece, layout, new_size),
+                (false, false) => self.large.realloc(piece, layout, new_size),
+                _ => {
+                    let new = Layout::from_size_align_unchecked(new_size, layout.align());
+                    let moved = self.alloc(new);
+                    if !moved.is_null() {
+                        piece.copy_to_nonoverlapping(moved, layout.size().min(new_size));
+                        self.dealloc(piece, layout);
+                    }
+                    moved
+                }
+            }
+        }
+    }
+}

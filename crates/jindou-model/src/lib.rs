@@ -21,7 +21,7 @@ pub mod sync;
 pub mod term;
 pub mod units;
 
-pub use allocator::Tracked;
+pub use allocator::{BySize, Tracked};
 pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use budget::{Holder, MemoryBudget};
 pub use cancel::{CancelToken, Watch};

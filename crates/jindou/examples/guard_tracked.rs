@@ -4,7 +4,8 @@
 mod guard;
 
 #[global_allocator]
-static ALLOCATOR: jindou::Tracked = jindou::Tracked::new();
+static ALLOCATOR: jindou::Tracked<jindou::BySize<mimalloc::MiMalloc>> =
+    jindou::Tracked::over(jindou::BySize::new(mimalloc::MiMalloc));
 
 fn main() -> jindou::Result<()> {
     guard::main()

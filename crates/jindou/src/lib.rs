@@ -87,9 +87,9 @@ pub use jindou_model::term::{
     Parts as TermParts, decode as decode_term, encode as encode_term, parts as term_parts,
 };
 pub use jindou_model::{
-    CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit, Location,
-    Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Span,
-    Suggestion, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
+    BySize, CancelToken, Charge, Diagnostic, DiagnosticKind, Diagnostics, Error, Holder, Limit,
+    Location, Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result,
+    Span, Suggestion, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
 };
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};

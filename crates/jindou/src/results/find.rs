@@ -5,21 +5,52 @@ const fn each(b: u8) -> u64 {
     u64::from_ne_bytes([b; 8])
 }
 
-/// Bytes of a word that are below `n` (at most 128), their highest bits set. Of several marked bytes only the lowest is certain: a
-/// borrow may mark those above it (Warren, Hacker's Delight, section 6-1).
+/// The highest bits of the bytes of a word that are below `n` (at most 128), among other bits. Of several marked bytes only the
+/// lowest is certain: a borrow may mark those above it (Warren, Hacker's Delight, section 6-1).
 #[inline(always)]
 const fn below(word: u64, n: u8) -> u64 {
-    word.wrapping_sub(each(n)) & !word & each(0x80)
+    word.wrapping_sub(each(n)) & !word
+}
+
+/// A byte that is looked for, or two that differ in one bit and cost no more.
+#[derive(Clone, Copy)]
+pub(super) struct Sign {
+    differing: u8,
+    with_it: u8,
+}
+
+impl Sign {
+    pub(super) const fn one(b: u8) -> Self {
+        Self::two(b, b)
+    }
+
+    /// Of two bytes that differ in one bit.
+    pub(super) const fn two(a: u8, b: u8) -> Self {
+        assert!((a ^ b).count_ones() <= 1);
+        Self {
+            differing: a ^ b,
+            with_it: a | b,
+        }
+    }
+
+    const fn is(self, b: u8) -> bool {
+        b | self.differing == self.with_it
+    }
 }
 
 /// The first byte that is below `control` (at most 128) or one of `signs`.
 #[inline(always)]
-pub(super) fn first_of<const N: usize>(text: &[u8], control: u8, signs: [u8; N]) -> Option<usize> {
-    let special = |b: u8| b < control || signs.contains(&b);
+pub(super) fn first_of<const N: usize>(
+    text: &[u8],
+    control: u8,
+    signs: [Sign; N],
+) -> Option<usize> {
+    let special = |b: u8| b < control || signs.iter().any(|s| s.is(b));
     let marks = |word: u64| {
-        signs
-            .iter()
-            .fold(below(word, control), |m, &s| m | below(word ^ each(s), 1))
+        let any = signs.iter().fold(below(word, control), |m, s| {
+            m | below((word | each(s.differing)) ^ each(s.with_it), 1)
+        });
+        any & each(0x80)
     };
     let (words, rest) = text.as_chunks::<8>();
     for (i, word) in words.iter().enumerate() {
@@ -42,7 +73,7 @@ pub(super) fn first_of<const N: usize>(text: &[u8], control: u8, signs: [u8; N])
 
 #[cfg(test)]
 mod tests {
-    use super::first_of;
+    use super::{Sign, first_of};
     use proptest::prelude::*;
 
     proptest! {
@@ -50,10 +81,15 @@ mod tests {
         fn the_first_is_found_wherever_it_is(
             text in prop::collection::vec(prop_oneof![8 => Just(b'a'), 1 => any::<u8>(), 1 => Just(b'"'), 1 => Just(0x1F), 1 => Just(0xA2)], 0..70)
         ) {
-            let plain = |b: &u8| *b < 0x20 || *b == b'"' || *b == b'\\';
-            prop_assert_eq!(first_of(&text, 0x20, [b'"', b'\\']), text.iter().position(plain));
-            let none = |b: &u8| [b'"', b',', b'\n', b'\r'].contains(b);
-            prop_assert_eq!(first_of(&text, 0, [b'"', b',', b'\n', b'\r']), text.iter().position(none));
+            let json = |b: &u8| *b < 0x20 || *b == b'"' || *b == b'\\';
+            let found = first_of(&text, 0x20, [b'"', b'\\'].map(Sign::one));
+            prop_assert_eq!(found, text.iter().position(json));
+            let csv = |b: &u8| [b'"', b',', b'\n', b'\r'].contains(b);
+            let found = first_of(&text, 0, [b'"', b',', b'\n', b'\r'].map(Sign::one));
+            prop_assert_eq!(found, text.iter().position(csv));
+            let pairs = |b: &u8| [b'`', b'a', b'\"', 0xA2].contains(b);
+            let found = first_of(&text, 0, [Sign::two(b'a', b'`'), Sign::two(0x22, 0xA2)]);
+            prop_assert_eq!(found, text.iter().position(pairs));
         }
     }
 }

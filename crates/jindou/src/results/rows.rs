@@ -1,6 +1,6 @@
 //! JSON and XML result rows straight from canonical bytes, for the same reason as TSV and CSV: no term object is built.
 
-use super::find::first_of;
+use super::find::{Sign, first_of};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, Result};
 use std::io::Write as _;
@@ -111,7 +111,7 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     push_runs(
         text,
-        |rest| first_of(rest, 0x20, [b'"', b'\\']),
+        |rest| first_of(rest, 0x20, [Sign::one(b'"'), Sign::one(b'\\')]),
         |rest, out| match rest[0] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -149,7 +149,13 @@ fn push_runs(
 /// If it has a character that XML cannot express.
 pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match cell.first() {
-        Some(&term::IRI) => return push_element(b"<uri>", &cell[1..], b"</uri>", out),
+        Some(&term::IRI) => {
+            // IRIs have no spaces.
+            out.extend_from_slice(b"<uri>");
+            push_xml_inner(&cell[1..], out)?;
+            out.extend_from_slice(b"</uri>");
+            return Ok(());
+        }
         Some(&term::BLANK) => {
             return push_element(b"<bnode>", cell.get(2..).unwrap_or(&[]), b"</bnode>", out);
         }
@@ -229,13 +235,20 @@ pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
+/// Bytes that are escaped in XML, and the first one of U+FFFE and U+FFFF, which XML lacks, and of few other characters.
+const XML: [Sign; 4] = [
+    Sign::two(b'<', b'>'),
+    Sign::two(b'&', b'\''),
+    Sign::one(b'"'),
+    Sign::one(0xEF),
+];
+
 fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let mut is_expressible = true;
     let is_expressible_so_far = &mut is_expressible;
     push_runs(
         text,
-        // The first byte of U+FFFE and U+FFFF, and of few other characters.
-        |rest| first_of(rest, 0x20, [b'<', b'>', b'&', b'"', b'\'', 0xEF]),
+        |rest| first_of(rest, 0x20, XML),
         |rest, out| match rest[0] {
             b'<' => out.extend_from_slice(b"&lt;"),
             b'>' => out.extend_from_slice(b"&gt;"),

@@ -1,6 +1,6 @@
 //! TSV and CSV straight from canonical bytes: the formats of bulk export, so no term object is built.
 
-use super::find::first_of;
+use super::find::{Sign, first_of};
 use jindou_model::term::{self, Parts};
 
 /// Appends a term in Turtle's syntax.
@@ -92,8 +92,16 @@ pub(super) fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes that need quotes in CSV.
+const CSV: [Sign; 4] = [
+    Sign::one(b'"'),
+    Sign::one(b','),
+    Sign::one(b'\n'),
+    Sign::one(b'\r'),
+];
+
 fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
-    if first_of(text, 0, [b'"', b',', b'\n', b'\r']).is_none() {
+    if first_of(text, 0, CSV).is_none() {
         return out.extend_from_slice(text);
     }
     out.push(b'"');
@@ -106,9 +114,18 @@ fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Bytes that are escaped in TSV.
+const TSV: [Sign; 5] = [
+    Sign::one(b'\t'),
+    Sign::one(b'\n'),
+    Sign::one(b'\r'),
+    Sign::one(b'"'),
+    Sign::one(b'\\'),
+];
+
 fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    if first_of(text, 0, [b'\t', b'\n', b'\r', b'"', b'\\']).is_some() {
+    if first_of(text, 0, TSV).is_some() {
         for &b in text {
             match b {
                 b'\t' => out.extend_from_slice(b"\\t"),
