@@ -1,4 +1,4 @@
-//! RDF/XML by this crate's reader and by `oxrdfxml`, in turns: `cargo run --release -p jindou-parse --example rdfxml -- FILE [ROUNDS]`.
+//! RDF/XML by `jindou-parse`'s reader and by `oxrdfxml`, in turns: `cargo run --release -p jindou-bench --example rdfxml -- FILE [ROUNDS]`.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Sources};

@@ -1,7 +1,7 @@
 //! The log's figures: small durable records from 16 appenders on a disk whose sync takes 4 ms, bytes of large records,
 //! and how fast a log is replayed.
 //!
-//! `cargo bench -p jindou-log`; `JINDOU_SECONDS` for each part (3), `TMPDIR` for another disk.
+//! `cargo bench -p jindou-bench --bench log`; `JINDOU_SECONDS` for each part (3), `TMPDIR` for another disk.
 
 use jindou_log::{Directory, Durability, File, Files, Log, Options};
 use std::io;

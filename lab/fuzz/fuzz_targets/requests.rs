@@ -2,7 +2,7 @@
 //! `crates/jindou-server/tests/http/fuzz.rs` does the same without a fuzzer.
 #![no_main]
 
-#[path = "../../crates/jindou/tests/fuzz/check.rs"]
+#[path = "../../../crates/jindou/tests/fuzz/check.rs"]
 #[allow(dead_code)]
 mod check;
 

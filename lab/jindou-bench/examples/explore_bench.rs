@@ -1,4 +1,4 @@
-//! Runs the LUBM queries on a store that `jindou load` (or the store's `load_lubm` example) made, and prints
+//! Runs the LUBM queries on a store that `jindou load` (or the example `load_generated`) made, and prints
 //! rows, time and nanoseconds a row: `explore_bench DIR [--threads T] [--repeat R] [--profile] [NAME…]`.
 
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed, execute};

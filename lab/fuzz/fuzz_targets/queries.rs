@@ -2,7 +2,7 @@
 //! read. The first byte chooses format and threads. `crates/jindou/tests/fuzz` does the same without a fuzzer.
 #![no_main]
 
-#[path = "../../crates/jindou/tests/fuzz/check.rs"]
+#[path = "../../../crates/jindou/tests/fuzz/check.rs"]
 mod check;
 
 use check::{Ground, ground};

@@ -1,4 +1,4 @@
-//! Parse time of the workloads' queries, compared with `spargebra`'s in the same run: `cargo run --release -p jindou-syntax --example parse_time
+//! Parse time of the workloads' queries, compared with `spargebra`'s in the same run: `cargo run --release -p jindou-bench --example parse_time
 //! FOLDER …`, each folder with queries in files.
 
 use jindou_syntax::{Options, parse_query};

@@ -1,6 +1,6 @@
 //! Loads generated data into a folder and prints the seconds of each phase and the bytes of each part.
 //!
-//! `cargo run --release -p jindou-store --example load_generated -- SOURCE DIR [THREADS [MEMORY_MIB]]`
+//! `cargo run --release -p jindou-bench --example load_generated -- SOURCE DIR [THREADS [MEMORY_MIB]]`
 //! with `lubm:UNIVERSITIES` or `ugly:QUADS` as source.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};

@@ -1,7 +1,7 @@
 //! Times every stage of the dictionary on terms like LUBM's, made here: interning in order and
 //! shuffled, sorting, merging, writing, looking up, decoding.
 //!
-//! `cargo run --release -p jindou-dictionary --example intern_bench [universities] [run MiB]`
+//! `cargo run --release -p jindou-bench --example intern_bench [universities] [run MiB]`
 
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{

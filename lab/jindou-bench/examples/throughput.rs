@@ -1,4 +1,4 @@
-//! How fast files are parsed: `cargo run --release -p jindou-parse --example throughput -- FILE [WORKERS]`.
+//! How fast files are parsed: `cargo run --release -p jindou-bench --example throughput -- FILE [WORKERS]`.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
 use jindou_parse::Sources;
