@@ -8,11 +8,11 @@ use crate::live::{Cause, LiveQuery, Newcomer};
 use crate::problem::Problem;
 use crate::run::{Connection, client_of};
 use crate::shared::AppState;
+use jindou::complete::{Completer, Completion};
 use jindou::{
     BackupReport, BackupTarget, CancelToken, Database, MergeOptions, MergeReport, Progress,
     ReclusterOptions, ReclusterReport, Result, WORTH_TRIMMING,
 };
-use jindou_complete::{Completer, Completion};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl Admitted {
     }
 
     /// Completes an unfinished text.
-    pub(crate) fn complete(&self, asked: &jindou_complete::Request<'_>) -> Result<Completion> {
+    pub(crate) fn complete(&self, asked: &jindou::complete::Request<'_>) -> Result<Completion> {
         self.all.completer.complete(asked)
     }
 }

@@ -26,7 +26,7 @@
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
-//! The server uses the database only through the crate `jindou`; completion comes from `jindou-complete`.
+//! The server uses the database only through the crate `jindou`; completion comes from `jindou::complete`.
 
 mod admission;
 mod advice;

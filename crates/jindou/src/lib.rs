@@ -44,6 +44,7 @@
 
 mod backup;
 mod blank_nodes;
+pub mod complete;
 mod cursor;
 mod database;
 mod default_graph;
@@ -60,6 +61,8 @@ mod profile;
 pub mod results;
 mod row_batch;
 mod runtime;
+#[cfg(feature = "service")]
+pub mod service;
 mod summary;
 mod update;
 mod watch;
@@ -98,8 +101,6 @@ pub use jindou_plan::{
     Request as UpdateRequest, TextPrefixes, parse as parse_query, parse_update, prefixes_of,
 };
 pub use jindou_scheduler::Workers;
-#[cfg(feature = "service")]
-pub use jindou_service as service;
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind, shard::Placement, shard::Sharding,

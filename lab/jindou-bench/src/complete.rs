@@ -3,8 +3,8 @@
 
 use crate::args::BenchComplete;
 use crate::lookup::Random;
+use jindou::complete::{Completer, Item, Request, Slot};
 use jindou::{Database, Error, Result};
-use jindou_complete::{Completer, Item, Request, Slot};
 use jindou_syntax::COMMON_PREFIXES;
 use jindou_syntax::place::{Place, place};
 use jindou_workloads::bsbm::Bsbm;

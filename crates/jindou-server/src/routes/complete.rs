@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
 use jindou::QueryOptions;
-use jindou_complete::{
+use jindou::complete::{
     Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Unfinished, Slot,
 };
 use jindou_scheduler::Class;

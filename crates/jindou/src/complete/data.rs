@@ -1,11 +1,11 @@
 //! Candidates for a predicate, an object or a graph: from counts where they say all, else from subjects that a query finds.
 
-use crate::lists::{Counted, Lists};
-use crate::names::Names;
-use crate::sample::{self, Sample};
-use crate::star::Star;
-use crate::{Counts, Request};
-use jindou::{Database, Snapshot};
+use super::lists::{Counted, Lists};
+use super::names::Names;
+use super::sample::{self, Sample};
+use super::star::Star;
+use super::{Counts, Request};
+use crate::{Database, Snapshot};
 use jindou_model::{Direction, PredicateId, VertexId, term};
 use jindou_store::Graph;
 use jindou_store::segment::Scope;
@@ -93,7 +93,7 @@ impl<'a> Look<'a> {
             snapshot,
             lists,
             place,
-            names: Names::of(place),
+            names: Names::of(place, &request.options.prefixes),
             request,
             graphs: Graphs::Default,
             begin,

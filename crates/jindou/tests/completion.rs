@@ -1,8 +1,8 @@
 //! Offers against nested loops over the statements, in a loaded store (characteristic sets) and in memory (queries).
 
+use jindou::complete::{Completer, Completion, Counts, Request, Slot};
 use jindou::parse::Sources;
 use jindou::{Database, LoadOptions, Progress, UpdateOptions};
-use jindou_complete::{Completer, Completion, Counts, Request, Slot};
 use jindou_testing::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -423,6 +423,6 @@ fn any_text_is_answered_in_time() {
             begin.elapsed()
         );
     }
-    let long = " ".repeat(jindou_complete::LONGEST_TEXT + 1);
+    let long = " ".repeat(jindou::complete::LONGEST_TEXT + 1);
     assert!(people.complete(&Request::new(&long, "")).is_err());
 }

@@ -1,8 +1,8 @@
 //! SPARQL Query Results in XML, row by row as they come, on [`jindou_xml`]: an answer that is cut off is an error, and literals are what stands
 //! between their tags, comments and CDATA as XML has them.
 
-use crate::labels;
-use crate::wide::{MOST_VARIABLES, WideAnswer};
+use super::labels;
+use super::wide::{MOST_VARIABLES, WideAnswer};
 use jindou_model::term;
 use jindou_xml::{Event, Options, Reader, Start};
 use oxrdf::{Literal, NamedNodeRef};

@@ -1,8 +1,8 @@
 //! Items: candidates and words of SPARQL, filtered by the word so far, best first.
 
-use crate::data::{Candidate, Found, Look};
-use crate::names::Names;
-use crate::{Completion, Counts, Item, Kind};
+use super::data::{Candidate, Found, Look};
+use super::names::Names;
+use super::{Completion, Counts, Item, Kind};
 use jindou_syntax::place::{Place, Slot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, Term};

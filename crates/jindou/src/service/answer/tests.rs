@@ -149,7 +149,7 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
 /// The same of the formats that another parser reads.
 #[test]
 fn json_and_tables_that_are_cut_off_are_errors() {
-    use crate::Labels;
+    use crate::service::Labels;
     use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
     let json = r#"{"head":{"vars":["a","b"]},"results":{"bindings":[{"a":{"type":"literal","value":"x"},"b":{"type":"uri","value":"http://e/b"}},{"b":{"type":"bnode","value":"c"}}]}}"#;
     let tsv = "?a\t?b\n\"x\"\t<http://e/b>\n12\t_:c\n";

@@ -179,7 +179,7 @@ impl Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Labels;
+    use crate::service::Labels;
     use sparesults::{QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput};
     use std::fmt::Write;
     use std::time::{Duration, Instant};
@@ -192,11 +192,11 @@ mod tests {
 
     /// The same of an answer in XML.
     fn read_xml(text: &str) -> Result<(usize, usize), String> {
-        let why = |e: crate::AnswerError| match e {
-            crate::AnswerError::Wide(wide) => format!("{wide:?}"),
+        let why = |e: crate::service::AnswerError| match e {
+            crate::service::AnswerError::Wide(wide) => format!("{wide:?}"),
             e => e.to_string(),
         };
-        let mut answer = crate::XmlAnswer::open(text.as_bytes(), "", None).map_err(why)?;
+        let mut answer = crate::service::XmlAnswer::open(text.as_bytes(), "", None).map_err(why)?;
         let named = answer.variables().len();
         let mut n = 0;
         while answer.row().map_err(why)?.is_some() {

@@ -1,24 +1,26 @@
 //! Prefixes: names to IRIs, and IRIs to the shortest names.
 
+use jindou_plan::oxiri::Iri;
 use jindou_syntax::COMMON_PREFIXES;
 use jindou_syntax::place::Place;
-use oxiri::Iri;
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
-/// The prefixes of a text, which take precedence over the common ones.
+/// The prefixes of a text, which take precedence over those that a query need not declare.
 pub(crate) struct Names<'p> {
+    /// Prefixes that queries may use: those of the options, and the text's own.
     declared: FxHashMap<&'p str, &'p str>,
-    /// Prefix of each namespace, and whether the text declares it.
+    /// Prefix of each namespace, and whether it is declared.
     spaces: FxHashMap<&'p str, (&'p str, bool)>,
     base: Option<Iri<&'p str>>,
 }
 
 impl<'p> Names<'p> {
-    pub(crate) fn of(place: &'p Place) -> Self {
-        let declared: FxHashMap<&str, &str> = place
-            .prefixes
+    /// `given`: prefixes that the query need not declare, in addition to the common ones.
+    pub(crate) fn of(place: &'p Place, given: &'p [(String, String)]) -> Self {
+        let declared: FxHashMap<&str, &str> = given
             .iter()
+            .chain(&place.prefixes)
             .map(|(name, iri)| (name.as_str(), iri.as_str()))
             .collect();
         let mut spaces = FxHashMap::default();
@@ -49,7 +51,7 @@ impl<'p> Names<'p> {
         self.declared.get(prefix).copied().or_else(common)
     }
 
-    /// All prefixes with their IRIs, and whether the text declares them: declared ones first.
+    /// All prefixes with their IRIs, and whether they are declared: those that are come first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str, bool)> {
         let own = self.declared.iter().map(|(name, iri)| (*name, *iri, true));
         let common = COMMON_PREFIXES

@@ -1,7 +1,7 @@
 //! Documents that LOAD names, over HTTP, from hosts of the same kind of list as SERVICE's endpoints.
 
-use crate::NotAllowed;
-use crate::call::{Ask, Failure, HttpCaller, ReplyPiece};
+use super::NotAllowed;
+use super::call::{Ask, Failure, HttpCaller, ReplyPiece};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;

@@ -1,6 +1,6 @@
 //! The predicates and classes of a snapshot with their names, decoded once.
 
-use jindou::{Database, Snapshot};
+use crate::{Database, Snapshot};
 use jindou_model::{PredicateId, VertexId, term};
 use jindou_store::{Graph, Identity};
 use rustc_hash::FxHashMap;

@@ -1,10 +1,10 @@
 //! Subjects that the patterns so far find: a part of them, within the time.
 
-use crate::Counts;
-use crate::data::Look;
-use crate::star::Star;
-use jindou::results::{AnswerSink, Rows};
-use jindou::{Error, Result, Snapshot};
+use super::Counts;
+use super::data::Look;
+use super::star::Star;
+use crate::results::{AnswerSink, Rows};
+use crate::{Error, Result, Snapshot};
 use jindou_model::{Direction, PredicateId, VertexId};
 use jindou_store::Graph;
 use jindou_syntax::place::Pattern;

@@ -23,7 +23,7 @@ mod star;
 
 pub use jindou_syntax::place::Slot;
 
-use jindou::{Database, Error, QueryOptions, Result};
+use crate::{Database, Error, QueryOptions, Result};
 use jindou_model::sync;
 use jindou_syntax::place::place;
 use lists::Lists;
@@ -48,7 +48,7 @@ pub struct Request<'t> {
     pub limit: usize,
     /// The most time that a running query may take, and counting what its subjects have after it; what was found by then counts.
     pub patience: Duration,
-    /// The memory, default graph and dataset of that query.
+    /// The memory, default graph and dataset of that query, and prefixes that it need not declare.
     pub options: QueryOptions,
 }
 
@@ -118,7 +118,7 @@ pub struct Item {
     pub iri: Option<String>,
     /// Number of subjects that have it. If nothing is known about the subject: statements of a predicate, instances of a class.
     pub count: Option<u64>,
-    /// A prefix that it uses and the text does not declare, and the prefix's IRI.
+    /// A common prefix that it uses and that is not declared, and the prefix's IRI.
     pub declare: Option<(String, String)>,
 }
 
@@ -204,7 +204,7 @@ impl Completer {
     }
 
     /// The lists of this snapshot, made now if the last ones are another's.
-    fn lists(&self, snapshot: &jindou::Snapshot) -> Arc<Lists> {
+    fn lists(&self, snapshot: &crate::Snapshot) -> Arc<Lists> {
         let known = sync::lock(&self.lists);
         if let Some(lists) = known.as_ref()
             && lists.is_of(snapshot)

@@ -1,7 +1,7 @@
 //! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow: Virtuoso's are
 //! `nodeID://b10001`. They are written otherwise; in JSON before the parser sees them, which refuses them.
 
-use crate::wide::Width;
+use super::wide::Width;
 use oxrdf::BlankNode;
 use sparesults::QueryResultsFormat;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ const OTHERWISE: &str = "x.";
 
 /// A body in which every label of a blank node is one that SPARQL allows. Valid labels stay as they are, and different labels
 /// stay different. JSON is looked through as it comes, in constant memory; other formats pass unchanged. Reading
-/// fails with a [`WideAnswer`](crate::WideAnswer) where more variables come than are read.
+/// fails with a [`WideAnswer`](super::WideAnswer) where more variables come than are read.
 pub struct Labels<R> {
     inner: R,
     width: Width,

@@ -3,11 +3,11 @@
 //! A thread of its own talks to the endpoint, so that the query's can look at its deadline and its cancellation while nothing
 //! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
 
-use crate::allow::{AllowList, NotAllowed, Target};
-use crate::answer::{AnswerError, XmlAnswer};
-use crate::labels::Labels;
-use crate::tls::tls_config;
-use crate::wide::WideAnswer;
+use super::allow::{AllowList, NotAllowed, Target};
+use super::answer::{AnswerError, XmlAnswer};
+use super::labels::Labels;
+use super::tls::tls_config;
+use super::wide::WideAnswer;
 use jindou_engine::{ServiceCaller, TakeRow};
 use jindou_model::{CancelToken, Error, Result, term};
 use jindou_parse::Format;
