@@ -15,6 +15,7 @@ mod measure;
 mod merge;
 mod mix;
 mod mixed;
+mod obliger;
 mod operators;
 mod papers;
 mod parallel;

@@ -1,9 +1,9 @@
 //! The command line of `jindou bench mixed`.
 
 use crate::mixed::Beside;
+use crate::obliger::Policy;
 use clap::{Args as ClapArgs, ValueEnum};
 use jindou_model::units::parse_duration;
-use jindou_scheduler::Policy;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

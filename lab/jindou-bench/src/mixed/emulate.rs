@@ -6,13 +6,13 @@ use super::machine::{Neighbour, Reading, pin};
 use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
+use crate::obliger::{
+    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
+};
 use jindou::{
     Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
 };
 use jindou_model::sync::lock;
-use jindou_scheduler::{
-    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
-};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

@@ -3,8 +3,8 @@
 use super::emulate::Setup;
 use super::histogram::Histogram;
 use super::machine::Taken;
+use crate::obliger::Counts;
 use jindou::{Error, QueryOptions, Result};
-use jindou_scheduler::Counts;
 use std::time::Duration;
 
 /// How long is looked at what comes after an overload, and in which steps.

@@ -7,8 +7,8 @@ use super::outcome::Outcome;
 use super::report::{header, print, print_ratios};
 use super::{Named, http};
 use crate::args::mixed::{BenchMixed, ClientsOn, Rate, Scheduling};
+use crate::obliger::{Limits, Options};
 use jindou::Result;
-use jindou_scheduler::{Limits, Options};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::arrivals::Random;
 use super::emulate::{Emulator, Setup};
-use jindou_scheduler::Scheduler;
+use crate::obliger::Scheduler;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};

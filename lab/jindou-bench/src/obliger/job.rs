@@ -1,7 +1,7 @@
 //! Jobs, and what runs them.
 
-use crate::{Class, Refused};
-use jindou_engine::WorkerPool;
+use super::{Class, Refused};
+use jindou::WorkerPool;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,6 +71,7 @@ pub struct Job<T> {
 
 impl<T> Job<T> {
     /// A job that comes now.
+    #[cfg(test)]
     pub fn new(task: T, class: Class, client: u64) -> Self {
         Self {
             task,
@@ -84,8 +85,8 @@ impl<T> Job<T> {
     }
 }
 
-/// Submits jobs from anywhere.
-pub type Submit<T> = Arc<dyn Fn(Job<T>) -> Result<(), Refused> + Send + Sync>;
+/// Submits jobs from anywhere; false for one that is not let in, or comes too late.
+pub type Submit<T> = Arc<dyn Fn(Job<T>) -> bool + Send + Sync>;
 
 /// Outcome of a job that was run.
 pub enum Ran<T> {

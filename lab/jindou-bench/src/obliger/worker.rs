@@ -1,8 +1,8 @@
 //! The work of a worker, turn by turn.
 
-use crate::counts::one;
-use crate::scheduler::Inner;
-use crate::{Class, Drawn, Dropped, Job, Policy, Ran, Work};
+use super::counts::one;
+use super::scheduler::Inner;
+use super::{Class, Drawn, Dropped, Job, Policy, Ran, Work};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ impl<W: Work> Inner<W> {
             match self.work.draw(local, now) {
                 Drawn::Job(job) => {
                     let waited = now.saturating_duration_since(job.arrived);
-                    match self.admission.enter_late(job.class, job.client, waited) {
+                    match self.enter_late(&job, waited) {
                         Ok(()) => self.enqueue(job),
                         Err(refused) => self.work.refused(local, job, refused),
                     }
@@ -92,7 +92,7 @@ impl<W: Work> Inner<W> {
     /// Works on a heavy query if there is one and few enough are at it.
     fn heavy_turn(&self, turn: &mut Turn, local: &mut W::Local, now: Instant) -> bool {
         let worker = turn.worker;
-        let wanted = self.heavy.wanted.load(Ordering::Relaxed) > 0;
+        let wanted = self.heavy.is_wanted();
         if worker < self.heavy_from() || !wanted && self.heavy_queue.is_empty() {
             return false;
         }
@@ -112,7 +112,7 @@ impl<W: Work> Inner<W> {
             self.admission.go_away(true);
         }
         self.queues[worker].away(worker, now);
-        let helped = wanted && self.heavy.help(|| false);
+        let helped = wanted && self.heavy.help();
         if helped {
             one(&self.counters[worker].helped);
         }
@@ -131,7 +131,7 @@ impl<W: Work> Inner<W> {
         if is_light {
             self.admission.go_away(false);
         }
-        let more = !self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::Relaxed) > 0;
+        let more = !self.heavy_queue.is_empty() || self.heavy.is_wanted();
         if did && more {
             self.wake_for_heavy(1);
         }
@@ -180,7 +180,7 @@ impl<W: Work> Inner<W> {
     fn has_work(&self, worker: usize) -> Option<Duration> {
         let heavy = worker >= self.heavy_from()
             && self.heavy.has_place()
-            && (!self.heavy_queue.is_empty() || self.heavy.wanted.load(Ordering::Relaxed) > 0);
+            && (!self.heavy_queue.is_empty() || self.heavy.is_wanted());
         if heavy {
             return Some(Duration::ZERO);
         }
@@ -285,7 +285,7 @@ impl<W: Work> Inner<W> {
             // A panic's message is on standard error; its task is lost, the worker is not.
             Ok(Ran::Done) | Err(_) => self.admission.leave(class, client, None),
         }
-        if turn.untold.0 >= TOLD || !self.admission.is_roomy(Class::Light) {
+        if turn.untold.0 >= TOLD || !self.is_roomy() {
             self.tell(turn);
         }
         end

@@ -1,12 +1,12 @@
 //! The scheduler: its workers' queues, what is let into them, and its end.
 
-use crate::counts::Counters;
-use crate::pool::Heavy;
-use crate::queue::Queue;
-use crate::{
-    Admission, Class, Counts, Dropped, Job, Options, Policy, Reason, Refused, Submit, Work,
-};
-use jindou_engine::{HELPERS_STACK, WorkerPool};
+use super::counts::Counters;
+use super::pool::Heavy;
+use super::queue::Queue;
+use super::{Class, Counts, Dropped, Job, Options, Policy, Refused, Submit, Work};
+use jindou::WorkerPool;
+use jindou_engine::HELPERS_STACK;
+use jindou_server::{Admission, Reason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
@@ -93,6 +93,7 @@ impl<W: Work> Scheduler<W> {
     }
 
     /// The admission, which decides which jobs are let in.
+    #[cfg(test)]
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.inner.admission
@@ -109,13 +110,8 @@ impl<W: Work> Scheduler<W> {
     pub fn submitter(&self) -> Submit<W::Task> {
         let weak = Arc::downgrade(&self.inner);
         Arc::new(move |job| match weak.upgrade() {
-            Some(inner) if !inner.closed.load(Ordering::Relaxed) => {
-                inner.submit(job).map_err(|(refused, _)| refused)
-            }
-            _ => Err(Refused {
-                reason: Reason::Closed,
-                retry_after: Duration::from_secs(1),
-            }),
+            Some(inner) if !inner.closed.load(Ordering::Relaxed) => inner.submit(job).is_ok(),
+            _ => false,
         })
     }
 
@@ -126,6 +122,7 @@ impl<W: Work> Scheduler<W> {
     }
 
     /// Jobs that wait: of the light queues, and of the heavy one.
+    #[cfg(test)]
     #[must_use]
     pub fn waiting(&self) -> (usize, usize) {
         let inner = &self.inner;
@@ -164,12 +161,37 @@ impl<W: Work> Drop for Scheduler<W> {
 
 impl<W: Work> Inner<W> {
     fn submit(&self, job: Job<W::Task>) -> Result<(), (Refused, Job<W::Task>)> {
-        let waited = job.arrived.elapsed();
-        if let Err(refused) = self.admission.enter_late(job.class, job.client, waited) {
+        if let Err(refused) = self.enter_late(&job, job.arrived.elapsed()) {
             return Err((refused, job));
         }
         self.enqueue(job);
         Ok(())
+    }
+
+    /// Lets a job in that has `waited` since it came: that counts.
+    pub(crate) fn enter_late(&self, job: &Job<W::Task>, waited: Duration) -> Result<(), Refused> {
+        let longest = match job.class {
+            Class::Light => self.options.limits.light_wait,
+            Class::Heavy => self.options.limits.heavy_wait,
+        };
+        if longest == Duration::MAX {
+            return self.admission.enter(job.class, job.client);
+        }
+        match longest.checked_sub(waited) {
+            Some(left) => self.admission.enter_within(job.class, job.client, left),
+            None => Err(Refused {
+                reason: Reason::Slow,
+                retry_after: self
+                    .admission
+                    .expected_wait(job.class)
+                    .max(Duration::from_millis(1)),
+            }),
+        }
+    }
+
+    /// True if some light queries more or less that are in make no difference.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.options.limits.light >= 1024
     }
 
     /// Gives a job that was let in to a worker, or to its class.

@@ -1,9 +1,17 @@
 //! Decides which queries are let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
 
-use crate::Class;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+/// How much work a query is expected to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Microseconds on one thread.
+    Light,
+    /// The others: cut into morsels and held to few workers.
+    Heavy,
+}
 
 /// Bounds.
 #[derive(Clone, Debug)]
@@ -44,8 +52,6 @@ pub enum Reason {
     Slow,
     /// Its client has its share of a queue that many want.
     Share,
-    /// The scheduler ends.
-    Closed,
 }
 
 /// A query that was not let in.
@@ -54,7 +60,6 @@ pub enum Reason {
     Reason::Full => "the queue is full",
     Reason::Slow => "the query would wait too long",
     Reason::Share => "this client already has its share of the queue",
-    Reason::Closed => "no more queries are accepted",
 })]
 pub struct Refused {
     /// Why.
@@ -186,8 +191,8 @@ impl Admission {
         }
     }
 
-    /// A light worker goes to a heavy query, or comes back.
-    pub(crate) fn go_away(&self, goes: bool) {
+    /// Takes note that a worker which serves light queries goes to a heavy one, or comes back.
+    pub fn go_away(&self, goes: bool) {
         if goes {
             self.away.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -237,29 +242,6 @@ impl Admission {
         self.enter_within(class, client, Duration::MAX)
     }
 
-    /// [`Self::enter`] of a query that came some time ago, and has `waited` since: that counts.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub(crate) fn enter_late(
-        &self,
-        class: Class,
-        client: u64,
-        waited: Duration,
-    ) -> Result<(), Refused> {
-        let longest = self.longest(class);
-        if longest == Duration::MAX {
-            return self.enter(class, client);
-        }
-        match longest.checked_sub(waited) {
-            Some(left) => self.enter_within(class, client, left),
-            None => Err(Refused {
-                reason: Reason::Slow,
-                retry_after: self.expected_wait(class).max(Duration::from_millis(1)),
-            }),
-        }
-    }
-
     fn longest(&self, class: Class) -> Duration {
         match class {
             Class::Light => self.limits.light_wait,
@@ -267,7 +249,11 @@ impl Admission {
         }
     }
 
-    fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
+    /// [`Self::enter`] of a query that can wait for `most` at the longest.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
         let bound = match class {
             Class::Light => self.limits.light,
             Class::Heavy => self.limits.heavy,
@@ -313,22 +299,13 @@ impl Admission {
     }
 
     /// The client has one query less; [`Self::left`] is to follow.
-    pub(crate) fn gone(&self, class: Class, client: u64) {
+    pub fn gone(&self, class: Class, client: u64) {
         self.class(class).clients.remove(client);
     }
 
     /// Takes note that a number of queries are over.
-    pub(crate) fn left(&self, class: Class, n: usize) {
+    pub fn left(&self, class: Class, n: usize) {
         self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
-    }
-
-    /// True if some queries more or less that are in make no difference.
-    pub(crate) fn is_roomy(&self, class: Class) -> bool {
-        let bound = match class {
-            Class::Light => self.limits.light,
-            Class::Heavy => self.limits.heavy,
-        };
-        bound >= 1024
     }
 
     /// Notes how long a query computed.
@@ -337,7 +314,7 @@ impl Admission {
     }
 
     /// Notes how long `n` queries computed together.
-    pub(crate) fn served_many(&self, class: Class, time: Duration, n: u64) {
+    pub fn served_many(&self, class: Class, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
         let window = self.window.load(Ordering::Relaxed);
@@ -369,15 +346,7 @@ impl Admission {
         }
     }
 
-    /// [`Self::enter`], with a guard that leaves.
-    ///
-    /// # Errors
-    /// [`Refused`].
-    pub fn admit(self: &Arc<Self>, class: Class, client: u64) -> Result<Admitted, Refused> {
-        self.admit_within(class, client, Duration::MAX)
-    }
-
-    /// [`Self::admit`] of a query that can wait so long at most.
+    /// [`Self::enter_within`], with a guard that leaves.
     ///
     /// # Errors
     /// [`Refused`].
@@ -386,9 +355,9 @@ impl Admission {
         class: Class,
         client: u64,
         most: Duration,
-    ) -> Result<Admitted, Refused> {
+    ) -> Result<Entered, Refused> {
         self.enter_within(class, client, most)?;
-        Ok(Admitted {
+        Ok(Entered {
             admission: Arc::clone(self),
             class,
             client,
@@ -398,13 +367,13 @@ impl Admission {
 
 /// A query that is in, until it is dropped.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct Entered {
     admission: Arc<Admission>,
     class: Class,
     client: u64,
 }
 
-impl Drop for Admitted {
+impl Drop for Entered {
     fn drop(&mut self) {
         self.admission.leave(self.class, self.client, None);
     }
@@ -428,13 +397,13 @@ mod tests {
     #[test]
     fn classes_have_bounds_of_their_own() {
         let a = Arc::new(Admission::new(limits()));
-        let one = a.admit(Class::Heavy, 1).unwrap();
-        let _two = a.admit(Class::Heavy, 1).unwrap();
-        let refused = a.admit(Class::Heavy, 2).unwrap_err();
+        let one = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
+        let _two = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
+        let refused = a.admit_within(Class::Heavy, 2, Duration::MAX).unwrap_err();
         assert_eq!(refused.reason, Reason::Full);
-        assert!(a.admit(Class::Light, 1).is_ok());
+        assert!(a.admit_within(Class::Light, 1, Duration::MAX).is_ok());
         drop(one);
-        assert!(a.admit(Class::Heavy, 2).is_ok());
+        assert!(a.admit_within(Class::Heavy, 2, Duration::MAX).is_ok());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! against the server's and its client's shares, has a time limit and a budget of memory, and is cancelled by DELETE, by
 //! shutdown, and, through its [`Watch`], by its client's leaving. What looks after the store needs no query and has [`Upkeep`].
 
+pub mod limits;
+
 use crate::live::{Cause, LiveQuery, Newcomer};
 use crate::problem::Problem;
 use crate::run::{Connection, client_of};

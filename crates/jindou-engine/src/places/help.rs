@@ -1,28 +1,22 @@
-//! Helpers of a heavy query: the scheduler's other workers, as many as are let.
+//! Calls of heavy queries for help, and the threads that answer them.
 
-use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, fence};
-use jindou_engine::{Main, WorkerPool};
+use super::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::{Main, WorkerPool};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Workers that are at heavy queries, and those who ask for more.
-pub(crate) struct Heavy {
+/// Calls for help, the oldest first. A pool of threads answers them with [`Self::help`].
+#[derive(Default)]
+pub struct HelpCalls {
     asked: Mutex<VecDeque<Arc<Help>>>,
-    /// Helpers that are wanted now: what workers look at first.
-    pub(crate) wanted: AtomicUsize,
-    /// Workers at heavy queries.
-    at_work: AtomicUsize,
-    most: usize,
-    /// Wakes workers; set once.
-    wake: std::sync::OnceLock<Box<dyn Fn(usize) + Send + Sync>>,
+    /// Helpers that are wanted now.
+    wanted: AtomicUsize,
 }
 
-impl std::fmt::Debug for Heavy {
+impl std::fmt::Debug for HelpCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Heavy")
+        f.debug_struct("HelpCalls")
             .field("wanted", &self.wanted)
-            .field("at_work", &self.at_work)
-            .field("most", &self.most)
             .finish_non_exhaustive()
     }
 }
@@ -55,39 +49,10 @@ impl Help {
     }
 }
 
-impl Heavy {
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            asked: Mutex::default(),
-            wanted: AtomicUsize::new(0),
-            at_work: AtomicUsize::new(0),
-            most: most.max(1),
-            wake: std::sync::OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn on_wanted(&self, wake: Box<dyn Fn(usize) + Send + Sync>) {
-        let _ = self.wake.set(wake);
-    }
-
-    /// A place among the workers at heavy queries.
-    pub(crate) fn enter(&self) -> bool {
-        self.at_work
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < self.most).then_some(n + 1)
-            })
-            .is_ok()
-    }
-
-    /// Gives the place back. A thread that then looks for work sees what was pushed by one that found no place.
-    pub(crate) fn leave(&self) {
-        self.at_work.fetch_sub(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
-    /// True if another worker may go to heavy queries.
-    pub(crate) fn has_place(&self) -> bool {
-        self.at_work.load(Ordering::Relaxed) < self.most
+impl HelpCalls {
+    /// Whether a helper is wanted now: what threads without work look at first.
+    pub fn are_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > 0
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Help>>> {
@@ -109,9 +74,9 @@ impl Heavy {
         self.wanted.fetch_add(helpers, Ordering::SeqCst);
     }
 
-    /// Helps the query that has asked longest; false if none wants help. The caller has a place. Where it gave way to others in
-    /// the middle (`gave_way` afterwards), the query still wants that help.
-    pub(crate) fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
+    /// Helps the query that has asked longest; false if none wants help. Where it gave way to others in the middle (`gave_way`
+    /// afterwards), the query still wants that help.
+    pub fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
         let help = {
             let mut asked = self.lock();
             loop {
@@ -149,14 +114,14 @@ impl Heavy {
 
 /// Withdraws a call for help, and waits for those who came, however its scope is left.
 struct Asked<'h> {
-    heavy: &'h Heavy,
+    calls: &'h HelpCalls,
     help: Arc<Help>,
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let mut state = self.help.lock();
-        self.heavy.wanted.fetch_sub(state.wanted, Ordering::Relaxed);
+        self.calls.wanted.fetch_sub(state.wanted, Ordering::Relaxed);
         (state.wanted, state.withdrawn) = (0, true);
         while state.running > 0 {
             state = self
@@ -166,18 +131,18 @@ impl Drop for Asked<'_> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        self.heavy.lock().retain(|h| !Arc::ptr_eq(h, &self.help));
+        self.calls.lock().retain(|h| !Arc::ptr_eq(h, &self.help));
     }
 }
 
-impl WorkerPool for Heavy {
+impl WorkerPool for HelpCalls {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         let call: *const (dyn Fn() + Sync + '_) = help;
         // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `Asked::drop`, which runs before
         // this function returns or unwinds, waits until that is over for good.
         let call: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(call) };
         let asked = Asked {
-            heavy: self,
+            calls: self,
             help: Arc::new(Help {
                 call,
                 state: Mutex::default(),
@@ -185,14 +150,8 @@ impl WorkerPool for Heavy {
             }),
         };
         main(&mut |helpers| {
-            if helpers == 0 {
-                return;
-            }
-            self.ask(&asked.help, helpers);
-            // Workers that lie down look at `wanted` after a fence of theirs: one of the two sees the other.
-            fence(Ordering::SeqCst);
-            if let Some(wake) = self.wake.get() {
-                wake(helpers);
+            if helpers > 0 {
+                self.ask(&asked.help, helpers);
             }
         });
         drop(asked);

@@ -1,7 +1,7 @@
 //! A worker's queue, and the state that says whether it is stuck (OSDI '16, fig. 11).
 
-use crate::Job;
-use crate::sync::{
+use super::Job;
+use super::sync::{
     AtomicU8, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError, Thread, fence,
 };
 use std::collections::VecDeque;
@@ -63,6 +63,7 @@ impl<T> Queue<T> {
         self.len.load(Ordering::Relaxed) == 0
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The scheduler's hand-made synchronisation under loom: the files that the library is made of, with loom's atomics and locks,
+//! The worker-obliger's hand-made synchronisation under loom: the files that the laboratory is made of, with loom's atomics and locks,
 //! in every interleaving (of at most three preemptions where there are three threads). A lost wake-up is a deadlock here,
 //! since nothing wakes by time.
 //!
@@ -6,9 +6,9 @@
 
 #![cfg(not(sanitized))]
 
-use jindou_engine::WorkerPool;
-use jindou_scheduler::{Class, Job};
-use loom::cell::UnsafeCell;
+use jindou::{Main, WorkerPool};
+use jindou_server::{Class, Refused};
+use job::Job;
 use loom::model::Builder;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -17,17 +17,24 @@ use queue::Queue;
 use std::time::Instant;
 
 mod sync {
+    pub(crate) use crate::help::HelpCalls;
     pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread::Thread;
     pub(crate) use std::sync::PoisonError;
 }
 
+#[allow(dead_code, missing_docs)]
+#[path = "../../../crates/jindou-engine/src/places/help.rs"]
+mod help;
 #[allow(dead_code)]
-#[path = "../src/pool.rs"]
+#[path = "../src/obliger/job.rs"]
+mod job;
+#[allow(dead_code)]
+#[path = "../src/obliger/pool.rs"]
 mod pool;
 #[allow(dead_code)]
-#[path = "../src/queue.rs"]
+#[path = "../src/obliger/queue.rs"]
 mod queue;
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -173,53 +180,6 @@ fn a_heavy_job_waits_no_longer_than_for_a_place() {
     });
 }
 
-/// Something that only those may look at who work for its owner.
-struct Lent(UnsafeCell<u32>);
-
-// SAFETY: loom's cell finds out whether it is used by two at once.
-unsafe impl Sync for Lent {}
-
-impl Lent {
-    fn look(&self) -> u32 {
-        // SAFETY: a look, which loom compares with what others do to it.
-        self.0.with(|value| unsafe { *value })
-    }
-
-    fn end(&self) {
-        // SAFETY: as above.
-        self.0.with_mut(|value| unsafe { *value = 2 });
-    }
-}
-
-#[test]
-fn nobody_helps_who_has_returned() {
-    check(|| {
-        let heavy = Arc::new(Heavy::new(2));
-        let helper = {
-            let heavy = Arc::clone(&heavy);
-            thread::spawn(move || heavy.help(|| false))
-        };
-        let lent = Lent(UnsafeCell::new(1));
-        let helped = loom::sync::atomic::AtomicUsize::new(0);
-        heavy.work(
-            &|| {
-                assert_eq!(lent.look(), 1);
-                helped.fetch_add(1, loom::sync::atomic::Ordering::Relaxed);
-            },
-            &mut |ask| {
-                ask(1);
-                ask(0);
-            },
-        );
-        // Whoever came has gone: the owner is alone with it.
-        lent.end();
-        let helped = helped.load(loom::sync::atomic::Ordering::Relaxed);
-        assert_eq!(helper.join().unwrap(), helped == 1);
-        assert_eq!(heavy.wanted.load(loom::sync::atomic::Ordering::Relaxed), 0);
-        assert!(!heavy.help(|| false));
-    });
-}
-
 #[test]
 fn who_sleeps_is_woken_to_help() {
     check(|| {
@@ -232,10 +192,9 @@ fn who_sleeps_is_woken_to_help() {
         }
         let helper = {
             let (heavy, own) = (Arc::clone(&heavy), Arc::clone(&own));
-            let wanted = move |h: &Heavy| h.wanted.load(loom::sync::atomic::Ordering::Relaxed) > 0;
             thread::spawn(move || {
-                let find = || (wanted(&heavy) && heavy.help(|| false)).then_some(());
-                serve(&own, find, || wanted(&heavy));
+                let find = || (heavy.is_wanted() && heavy.help()).then_some(());
+                serve(&own, find, || heavy.is_wanted());
             })
         };
         let came = (Mutex::new(false), Condvar::new());

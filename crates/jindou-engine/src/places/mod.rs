@@ -1,12 +1,16 @@
-//! Threads that compute for heavy work, for programs that do not hand their queries to a [`Scheduler`](crate::Scheduler): each
-//! query has a thread of its caller's, and gets the help of others while there are cores to spare.
+//! Threads that compute for heavy queries: each query has a thread of its caller's, and gets the help of others while there
+//! are cores to spare.
 //!
 //! A thread computes in one of this many *places* as there are cores. Threads of callers wait for one, first come first served;
 //! helpers take what is free, and leave at the end of a morsel when a caller waits. A thread that waits for something other than a core,
 //! such as the reader of its answer, gives its place back meanwhile.
 
-use crate::pool::Heavy;
-use jindou_engine::{HELPERS_STACK, Main, WorkerPool};
+mod help;
+mod sync;
+
+pub use help::HelpCalls;
+
+use crate::{HELPERS_STACK, Main, WorkerPool};
 use jindou_model::{CancelToken, Result};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -54,7 +58,7 @@ struct WorkersShared {
     state: Mutex<WorkersState>,
     /// Helpers sleep on it.
     work: Condvar,
-    heavy: Heavy,
+    calls: HelpCalls,
     /// Threads that a place is wanted for now: callers that wait, and those that would not. What helpers look at.
     pressed: AtomicUsize,
     /// Places that are taken beyond those that there are.
@@ -108,7 +112,7 @@ impl WorkersShared {
         }
         self.count(&state);
         drop(state);
-        if self.heavy.wanted.load(Ordering::SeqCst) > 0 {
+        if self.calls.are_wanted() {
             self.work.notify_one();
         }
     }
@@ -155,7 +159,7 @@ impl WorkersShared {
     fn help(&self) {
         let mut state = self.lock();
         while !state.closed {
-            let wanted = self.heavy.wanted.load(Ordering::SeqCst) > 0;
+            let wanted = self.calls.are_wanted();
             if !wanted || state.taken >= self.places || !state.waiting.is_empty() {
                 state = self
                     .work
@@ -166,7 +170,7 @@ impl WorkersShared {
             state.taken += 1;
             drop(state);
             PLACE_OF.set(self.address());
-            self.heavy.help(|| self.pressed.load(Ordering::Relaxed) > 0);
+            self.calls.help(|| self.pressed.load(Ordering::Relaxed) > 0);
             self.leave();
             state = self.lock();
         }
@@ -192,7 +196,7 @@ impl Workers {
             places: places.max(1),
             state: Mutex::default(),
             work: Condvar::new(),
-            heavy: Heavy::new(usize::MAX),
+            calls: HelpCalls::default(),
             pressed: AtomicUsize::new(0),
             over: AtomicUsize::new(0),
         });
@@ -251,7 +255,7 @@ impl Workers {
 
 impl WorkerPool for Workers {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
-        self.shared.heavy.work(help, &mut |ask| {
+        self.shared.calls.work(help, &mut |ask| {
             main(&mut |helpers| {
                 ask(helpers);
                 if helpers > 0 {

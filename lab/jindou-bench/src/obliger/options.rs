@@ -1,6 +1,6 @@
 //! How to schedule.
 
-use crate::Limits;
+use super::Limits;
 use std::time::Duration;
 
 /// Rule for choosing the worker that takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
