@@ -50,8 +50,7 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{
-    CpuExecutor, Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Table, Task,
-    Top, columns_after,
+    Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
 pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;

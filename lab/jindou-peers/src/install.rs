@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -253,8 +254,20 @@ fn client(command: &mut Command, what: &str) -> Result<()> {
 
 fn sha256_of(file: &Path) -> Result<String> {
     let mut hash = Sha256::new();
-    let mut f = File::open(file).map_err(|e| Error::io(file, e))?;
-    std::io::copy(&mut f, &mut hash).map_err(|e| Error::io(file, e))?;
+    let f = File::open(file).map_err(|e| Error::io(file, e))?;
+    let mut bytes = BufReader::with_capacity(1 << 20, f);
+    loop {
+        let part = match bytes.fill_buf() {
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            part => part.map_err(|e| Error::io(file, e))?,
+        };
+        if part.is_empty() {
+            break;
+        }
+        hash.update(part);
+        let n = part.len();
+        bytes.consume(n);
+    }
     Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
 }
 
