@@ -107,10 +107,10 @@ pub struct BenchMixed {
     #[arg(long, default_value_t = 1)]
     pub heavy_clients: usize,
     /// Clients send light and heavy queries as the shares have it (ATC '18, §6.6); heavy ones have no clients of their own.
-    #[arg(long, requires = "reciprocal")]
+    #[arg(long, requires = "reciprocal", conflicts_with = "http")]
     pub freely: bool,
     /// Only runs of heavy queries with nothing alongside them (ATC '18, §6.7).
-    #[arg(long)]
+    #[arg(long, conflicts_with = "http")]
     pub heavy_only: bool,
     /// Only runs with heavy queries.
     #[arg(long)]
@@ -133,8 +133,8 @@ pub struct BenchMixed {
     /// Clients of light queries.
     #[arg(long, default_value_t = 4)]
     pub clients: usize,
-    /// Over HTTP on loopback, a connection for each client; no heavy queries.
-    #[arg(long, conflicts_with = "heavy")]
+    /// Over HTTP on loopback, a connection for each client: scheduled as `jindou serve` does.
+    #[arg(long)]
     pub http: bool,
     /// Over HTTP also this many queries in a request to /batch.
     #[arg(long, default_value_t = 1, requires = "http")]

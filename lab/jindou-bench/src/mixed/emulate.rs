@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 /// A heavy query.
 pub struct Heavy {
     pub name: String,
+    pub text: String,
     pub planned: PlannedQuery,
     /// Its share of the heavy queries; 0: all have their turns.
     pub weight: f64,
@@ -58,7 +59,7 @@ impl Setup {
     }
 
     /// The heavy query that a client of such sends after this one.
-    fn after(&self, query: u16, random: &mut Random) -> Task {
+    pub fn after(&self, query: u16, random: &mut Random) -> Task {
         let sum: f64 = self.heavy.iter().map(|h| h.weight).sum();
         if sum <= 0.0 {
             return Task::Heavy((query + 1) % self.heavy.len().max(1) as u16);

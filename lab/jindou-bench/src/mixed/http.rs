@@ -165,9 +165,24 @@ const MOST_BEHIND: Duration = Duration::from_millis(5);
 struct ClientContext<'a> {
     setup: &'a Setup,
     requests: Requests,
+    /// A request for each heavy query.
+    heavy: Vec<Vec<u8>>,
     travel: Travel,
     recording: AtomicBool,
     going: AtomicBool,
+}
+
+/// A request for each heavy query. Its rows come as text, in the shortest form.
+fn heavy_requests(setup: &Setup) -> Vec<Vec<u8>> {
+    let request = |text: &str| {
+        format!(
+            "POST /sparql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\n\
+                accept: text/tab-separated-values\r\ncontent-length: {}\r\n\r\n{text}",
+            text.len()
+        )
+        .into_bytes()
+    };
+    setup.heavy.iter().map(|h| request(&h.text)).collect()
 }
 
 /// Rows of a table, 1 for true.
@@ -253,6 +268,36 @@ impl ClientContext<'_> {
         Ok(())
     }
 
+    /// A client that sends heavy queries one after the other.
+    fn heavy_client(&self, to: SocketAddr, number: usize, plan: &Plan) -> Result<Stats> {
+        let mut client = Client::connect(to)?;
+        let mut random = Random::new(plan.seed + 31 * number as u64);
+        let mut seen = Stats::new(self.setup.names().count());
+        let mut query = (number % self.heavy.len().max(1)) as u16;
+        while self.going.load(Ordering::Relaxed) {
+            let begin = Instant::now();
+            client.send(&self.heavy[usize::from(query)])?;
+            let status = client.receive()?;
+            let latency = begin.elapsed();
+            match status {
+                _ if !self.recording.load(Ordering::Relaxed) => {}
+                200 => {
+                    let at = self.setup.classes.len() + usize::from(query);
+                    seen.latencies[at].add(latency);
+                }
+                503 => seen.refused += 1,
+                _ => {
+                    let body = String::from_utf8_lossy(&client.body);
+                    return Err(failed("a heavy query", format!("{status} {body}")));
+                }
+            }
+            if let Task::Heavy(next) = self.setup.after(query, &mut random) {
+                query = next;
+            }
+        }
+        Ok(seen)
+    }
+
     fn client(&self, to: SocketAddr, number: usize, plan: &Plan) -> Result<Stats> {
         let mut client = Client::connect(to)?;
         let mut random = Random::new(plan.seed + 77 * number as u64);
@@ -294,6 +339,7 @@ pub fn run(
     let to = server.address();
     let shared = ClientContext {
         requests: requests(setup, to, travel.batch)?,
+        heavy: heavy_requests(setup),
         setup,
         travel,
         recording: AtomicBool::new(false),
@@ -307,9 +353,11 @@ pub fn run(
     let mut out = Outcome::default();
     let (seen, seconds, processor) = std::thread::scope(|scope| {
         let shared = &shared;
-        let threads: Vec<_> = (0..clients)
+        let mut threads: Vec<_> = (0..clients)
             .map(|n| scope.spawn(move || shared.client(to, n, plan)))
             .collect();
+        let heavy = 0..plan.heavy_clients;
+        threads.extend(heavy.map(|n| scope.spawn(move || shared.heavy_client(to, n, plan))));
         std::thread::sleep(plan.warm_up);
         memory[0] = resident_memory().0;
         let reading = Reading::now();

@@ -164,6 +164,7 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
         heavy.push(Heavy {
             name,
             planned: db.plan(&text, &options)?,
+            text,
             weight,
         });
     }
@@ -228,6 +229,10 @@ mod tests {
         );
         run(&store, "--http --batch 20 --pipeline 4 --clients 2");
         run(&store, "--http --batch 20 --rates 3x --clients 40");
+        run(
+            &store,
+            "--http --heavy L1,L7 --heavy-clients 2 --clients 2 --rates 0.5x",
+        );
         run(&store, "--clients-on threads --rates 0.5x --heavy L1");
         run(
             &store,

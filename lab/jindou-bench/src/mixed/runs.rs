@@ -227,7 +227,8 @@ pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     Ok(runs.done)
 }
 
-/// The light mix over HTTP: each query a request; then in batches, or pipelined, if that was asked for.
+/// The light mix over HTTP, alone and alongside heavy queries: each query a request; then in batches, or pipelined, if that was
+/// asked for.
 pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     let mut ways = vec![("one a request".to_owned(), 1, 1)];
     if a.pipeline > 1 {
@@ -240,7 +241,7 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
     let mut runs = vec![];
     for (name, batch, pipeline) in ways {
         let travel = http::Travel { batch, pipeline };
-        let mut go = |title: String, arrivals| -> Result<f64> {
+        let mut go = |title: String, arrivals, heavy_clients| -> Result<f64> {
             let options = jindou_server::ServerOptions::default()
                 .with_port(0)
                 .with_slow_query(None)
@@ -251,7 +252,7 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
             let plan = Plan {
                 arrivals,
                 on_workers: false,
-                heavy_clients: 0,
+                heavy_clients,
                 then: None,
                 warm_up: a.warm_up,
                 duration: a.duration,
@@ -265,14 +266,27 @@ pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
         };
         let clients = a.clients;
         let closed = Arrivals::Closed { clients, window: 1 };
-        let peak = go(format!("HTTP, {clients} clients, {name}"), closed)?;
-        for rate in &a.rates {
-            let rate = match rate {
-                Rate::Absolute(n) => *n,
-                Rate::OfPeak(x) => peak * x,
+        let mut peak = 0.0;
+        let alone = (!a.only_heavy).then_some(0);
+        let beside = (!setup.heavy.is_empty()).then_some(a.heavy_clients);
+        for heavy in alone.into_iter().chain(beside) {
+            let title = match heavy {
+                0 => format!("HTTP, {clients} clients, {name}"),
+                n => format!("HTTP, {clients} clients, {name}, beside heavy queries of {n}"),
             };
-            let title = format!("HTTP, {clients} clients, {name}, open loop {rate:.0}/s");
-            go(title, Arrivals::Open { rate, clients })?;
+            // Open loops are parts of what one alone reached, where it was measured.
+            let reached = go(title.clone(), closed, heavy)?;
+            if peak == 0.0 {
+                peak = reached;
+            }
+            for rate in &a.rates {
+                let rate = match rate {
+                    Rate::Absolute(n) => *n,
+                    Rate::OfPeak(x) => peak * x,
+                };
+                let title = format!("{title}, open loop {rate:.0}/s");
+                go(title, Arrivals::Open { rate, clients }, heavy)?;
+            }
         }
     }
     Ok(runs)
