@@ -32,6 +32,7 @@ test: lint page unit page-browser python
 lint: needs-test
 	@scripts/words.sh
 	@scripts/boundary.sh
+	@scripts/typos.sh
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 

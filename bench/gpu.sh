@@ -121,7 +121,7 @@ case "${1:-run}" in
     set -e
     mkdir -p .carry
     # shellcheck disable=SC2086 # a list of words
-    cargo build ${PROFILE:---release} -p jindou-gpu --example gpu_bench
+    cargo build ${PROFILE:---release} -p jindou-bench --example gpu_bench
     cp "${BUILT:-${CARGO_TARGET_DIR:-target}/release/examples/gpu_bench}" .carry/gpu_bench
     strip .carry/gpu_bench
     ls -l .carry/gpu_bench

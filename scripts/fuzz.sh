@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes every target for some seconds. Usage: scripts/fuzz.sh SECONDS
 set -euo pipefail
-cd "$(dirname "$0")/../fuzz"
+cd "$(dirname "$0")/../lab/fuzz"
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
   echo "fuzzing needs a nightly toolchain and cargo-fuzz: rustup toolchain install nightly && cargo install cargo-fuzz" >&2
   exit 1

@@ -2,7 +2,7 @@
 # Tests of the crates with unsafe code or threads of their own under AddressSanitizer, ThreadSanitizer and Miri.
 #
 #   scripts/sanitize.sh [address|thread|miri ...]       all three without arguments
-#   CRATES="jindou-log jindou-scheduler"                only these
+#   CRATES="jindou-log jindou-engine"                   only these
 #   SECONDS_EACH=1800                                   limit for each crate's tests, building not counted
 #
 # Needs a nightly toolchain with the sources of the standard library, which is built with the sanitizer as well (without it
@@ -10,7 +10,7 @@
 # skipped, with a line that says so. Builds lie in target/sanitize-*. Ends with 1 if a test failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-: "${CRATES:=jindou-mapped jindou-log jindou-scheduler jindou-store jindou-engine jindou-cluster}"
+: "${CRATES:=jindou-mapped jindou-log jindou-store jindou-engine jindou-cluster}"
 : "${SECONDS_EACH:=1800}"
 host=$(rustc -vV | sed -n 's/^host: //p')
 failed=0

@@ -1,82 +1,22 @@
 //! The boundary behind which steps are run: by this CPU, by a GPU, by other servers.
 //!
-//! *Given a handle to a history table and the next steps, run them and give back a handle, or stream batches.*
-//! The handle is opaque: the table may lie in host, device or remote memory. It carries the id epoch and
-//! snapshot that its ids mean something in, so that no executor mixes two states of the graph.
+//! *Given the first steps of an exploration, run them and stream batches of their rows.* The history table may lie in host,
+//! device or remote memory meanwhile.
 
-use crate::batch::{Batch, View};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
 use crate::offload::Ran;
-use crate::options::{ExecOptions, Spawned, StepProfile};
+use crate::options::{ExecOptions, StepProfile};
 use crate::sink::{ChecksumSink, Sink};
-use crate::terms::QueryTerms;
 use jindou_model::sync;
-use jindou_model::{Error, MemoryBudget, Result};
-use jindou_plan::{Exploration, Operator, Plan, Slot, Step, layout_of};
-use jindou_store::{Graph, Identity};
-use std::any::Any;
+use jindou_model::{Error, Result};
+use jindou_plan::{Operator, Plan, Slot, Step, layout_of};
+use jindou_store::Graph;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
-
-/// A history table held by an executor.
-pub struct Table {
-    /// Id epoch of the base.
-    pub epoch: u64,
-    /// The snapshot's version.
-    pub snapshot: u64,
-    /// Slots of its columns, in order.
-    pub slots: Vec<Slot>,
-    /// Rows. Without columns they are a bare multiplicity.
-    pub rows: u64,
-    /// The executor's own.
-    body: Box<dyn Any + Send>,
-}
-
-impl Table {
-    /// A handle over an executor's own body.
-    #[must_use]
-    pub fn new(
-        snapshot: &dyn Graph,
-        slots: Vec<Slot>,
-        rows: u64,
-        body: Box<dyn Any + Send>,
-    ) -> Self {
-        let Identity { epoch, version, .. } = snapshot.identity();
-        Self {
-            epoch,
-            snapshot: version,
-            slots,
-            rows,
-            body,
-        }
-    }
-
-    /// The body, if it is this executor's.
-    #[must_use]
-    pub fn body<T: Any>(&self) -> Option<&T> {
-        self.body.downcast_ref()
-    }
-
-    /// An error unless the table belongs to this snapshot.
-    ///
-    /// # Errors
-    /// `Internal`.
-    pub fn belongs_to(&self, snapshot: &dyn Graph) -> Result<()> {
-        if (self.epoch, self.snapshot) == (snapshot.identity().epoch, snapshot.identity().version) {
-            Ok(())
-        } else {
-            Err(Error::Internal(
-                "a history table of another snapshot".into(),
-            ))
-        }
-    }
-}
 
 /// Steps to run, and under which limits.
 pub struct Task<'a> {
     /// The state of the graph.
     pub snapshot: &'a dyn Graph,
-    /// The steps. With an input table they go on from it; without one, the first is a `Start`.
+    /// The steps; the first is a `Start`.
     pub steps: &'a [Step],
     /// Threads, deadline, memory.
     pub options: &'a ExecOptions,
@@ -265,7 +205,7 @@ pub trait Executor: Send + Sync {
     /// `None` if it is not such an executor, or the steps had better be run here after all.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// As [`Self::stream`].
     fn pull(&self, _task: &Task<'_>, _needs: Needs) -> Result<Option<Box<dyn PulledRows>>> {
         Ok(None)
     }
@@ -275,49 +215,18 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Brings rows here: `columns` are as long as `rows` says, one for each slot.
-    ///
-    /// # Errors
-    /// `Limit` when there is no room.
-    fn load(
-        &self,
-        task: &Task<'_>,
-        slots: &[Slot],
-        columns: &[&[u32]],
-        rows: usize,
-    ) -> Result<Table>;
-
-    /// Runs the steps and keeps the rows here.
-    ///
-    /// # Errors
-    /// `Cancelled`, `Timeout`, `Limit`; `Internal` for a table of another snapshot or executor.
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table>;
-
     /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`],
-    /// which is returned. A batch may be much larger than the task's `batch_rows`.
+    /// which is returned. A batch may be much larger than the task's `batch_rows`. Appends what each step did to `profile`, if
+    /// the executor knows.
     ///
     /// # Errors
-    /// As [`Self::run`], and the sink's.
+    /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
     fn stream(
         &self,
         task: &Task<'_>,
-        input: Option<&Table>,
         sink: &mut dyn Sink,
+        profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>>;
-
-    /// As [`Self::stream`], and appends what each step did to `profile`, if the executor knows.
-    ///
-    /// # Errors
-    /// As [`Self::stream`].
-    fn stream_profiled(
-        &self,
-        task: &Task<'_>,
-        input: Option<&Table>,
-        sink: &mut dyn Sink,
-        _profile: &mut Vec<StepProfile>,
-    ) -> Result<Vec<Slot>> {
-        self.stream(task, input, sink)
-    }
 
     /// True if this executor runs the operator with all below it, by [`Self::counts`] if it is a COUNT, else by [`Self::operator`]: then
     /// fewer rows come back than the exploration below makes. No operator, unless an executor says otherwise.
@@ -346,7 +255,7 @@ pub trait Executor: Send + Sync {
     /// The numbers of a COUNT without groups that it [`runs`](Self::runs), one a count. `profile` as in [`Self::operator`].
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// As [`Self::stream`].
     fn counts(&self, task: &OperatorTask<'_>, _profile: &mut Vec<StepProfile>) -> Result<Vec<u64>> {
         let name = task.op.name();
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
@@ -356,7 +265,7 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// `Unsupported`, before the first row, for a plan of which this executor runs at most the steps: all plans, unless an
-    /// executor says otherwise. Otherwise errors of [`Self::run`] and of the sink; the sink may have got rows by then.
+    /// executor says otherwise. Otherwise errors of [`Self::stream`]; the sink may have got rows by then.
     fn whole(
         &self,
         _plan: &Plan,
@@ -394,166 +303,4 @@ pub fn columns_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
     steps
         .iter()
         .fold(slots.to_vec(), |before, step| layout_of(&before, step))
-}
-
-/// The CPU's executor: tables are batches on the heap, charged to the task's memory budget.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CpuExecutor;
-
-/// Rows of a CPU table. The batch has its columns from the first rows on.
-struct Rows {
-    batch: Option<Batch>,
-    bare: usize,
-    budget: MemoryBudget,
-}
-
-impl Rows {
-    fn new(budget: &MemoryBudget) -> Self {
-        Self {
-            batch: None,
-            bare: 0,
-            budget: budget.clone(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.bare + self.batch.as_ref().map_or(0, |b| b.rows)
-    }
-}
-
-impl Consumer for Rows {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        if rows.columns.is_empty() {
-            self.bare += rows.rows;
-            return Ok(());
-        }
-        let batch = self
-            .batch
-            .get_or_insert_with(|| Batch::new(rows.columns.len(), &self.budget));
-        Ok(batch.append(rows)?)
-    }
-}
-
-/// Gives batches to a sink.
-struct ToSink<'s> {
-    sink: &'s mut dyn Sink,
-}
-
-impl Consumer for ToSink<'_> {
-    fn batch(&mut self, rows: View<'_>) -> Flow {
-        let columns: Vec<&[u32]> = (0..rows.columns.len()).map(|c| rows.column(c)).collect();
-        Ok(self.sink.batch(&columns, rows.rows)?)
-    }
-}
-
-impl CpuExecutor {
-    /// Runs the steps into `end`; returns the slots of the rows.
-    fn explore(
-        task: &Task<'_>,
-        input: Option<&Table>,
-        end: &mut dyn Consumer,
-    ) -> Result<Vec<Slot>> {
-        let stop = AtomicBool::new(false);
-        let terms = QueryTerms::new();
-        let options = task.options;
-        let run = Run {
-            snapshot: task.snapshot,
-            vocabulary: task.snapshot.vocabulary(),
-            terms: &terms,
-            cancel: &options.cancel,
-            scope: None,
-            budget: &options.memory,
-            batch_rows: options.batch_rows.clamp(16, 1 << 16),
-            first_batch: options.batch_rows.clamp(16, 1 << 16),
-            profile: false,
-            live: None,
-            threads: 1,
-            heavy: false,
-            service: None,
-            pool: &Spawned,
-            stop: &stop,
-        };
-        let flow = |f: Flow| match f {
-            Ok(()) | Err(Halt::Stop) => Ok(()),
-            Err(Halt::Failed(e)) => Err(e),
-        };
-        if let Some(table) = input {
-            table.belongs_to(task.snapshot)?;
-            let rows = table
-                .body::<Rows>()
-                .ok_or_else(|| Error::Internal("a history table of another executor".into()))?;
-            let mut pipeline = Pipeline::after(&table.slots, task.steps, &run)?;
-            let steps = 0..pipeline.steps();
-            let empty = Batch::new(0, &options.memory);
-            let batch = rows.batch.as_ref().unwrap_or(&empty);
-            let mut chunk = Batch::new(batch.columns.len(), &options.memory);
-            for from in (0..rows.len()).step_by(run.batch_rows) {
-                let n = run.batch_rows.min(rows.len() - from);
-                chunk.copy_rows(batch, from, n)?;
-                flow(pipeline.rows(&run, chunk.view(), steps.clone(), end))?;
-            }
-            flow(pipeline.flush(&run, steps, end))?;
-            return Ok(pipeline.layout().to_vec());
-        }
-        let exploration = Exploration {
-            steps: task.steps.to_vec(),
-            empty: None,
-        };
-        let mut pipeline = Pipeline::new(&exploration, &run)?;
-        let source = Pipeline::source(&exploration, &run)?;
-        let steps = pipeline.steps();
-        flow(pipeline.morsel(&run, &source, 0..source.len(), steps, end))?;
-        flow(pipeline.flush(&run, 0..steps, end))?;
-        Ok(pipeline.layout().to_vec())
-    }
-}
-
-impl Executor for CpuExecutor {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn load(
-        &self,
-        task: &Task<'_>,
-        slots: &[Slot],
-        columns: &[&[u32]],
-        rows: usize,
-    ) -> Result<Table> {
-        let mut held = Rows::new(&task.options.memory);
-        if slots.is_empty() {
-            held.bare = rows;
-        } else {
-            let mut batch = Batch::new(slots.len(), &task.options.memory);
-            batch.ensure(rows)?;
-            for (to, from) in batch.columns.iter_mut().zip(columns) {
-                let n = rows.min(from.len());
-                to[..n].copy_from_slice(&from[..n]);
-            }
-            batch.rows = rows;
-            held.batch = Some(batch);
-        }
-        Ok(Table::new(
-            task.snapshot,
-            slots.to_vec(),
-            rows as u64,
-            Box::new(held),
-        ))
-    }
-
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
-        let mut rows = Rows::new(&task.options.memory);
-        let slots = Self::explore(task, input, &mut rows)?;
-        let count = rows.len() as u64;
-        Ok(Table::new(task.snapshot, slots, count, Box::new(rows)))
-    }
-
-    fn stream(
-        &self,
-        task: &Task<'_>,
-        input: Option<&Table>,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Slot>> {
-        Self::explore(task, input, &mut ToSink { sink })
-    }
 }

@@ -14,6 +14,7 @@
 //! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
 //! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
+//! | `places` | places to compute in, one a core, and threads that help heavy queries in those that are free |
 //! | `live` | counts that others read while a plan runs |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |
@@ -35,6 +36,7 @@ mod offload;
 mod operators;
 mod options;
 mod path;
+mod places;
 #[cfg(target_arch = "x86_64")]
 mod processor;
 mod row_buffer;
@@ -48,8 +50,7 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{
-    CpuExecutor, Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Table, Task,
-    Top, columns_after,
+    Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
 pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
 pub use live::LiveProfile;
@@ -58,5 +59,6 @@ pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, HELPERS_STACK, Main, NodeProfile, Profile, ServiceCaller,
     Spawned, StepProfile, TakeRow, WorkerPool,
 };
+pub use places::{HelpCalls, Workers};
 pub use sink::{ChecksumSink, CollectSink, CountSink, ParallelSink, Sink, Streaming, Summed};
 pub use terms::{QueryTerms, TermDecoder};

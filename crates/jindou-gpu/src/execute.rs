@@ -15,9 +15,8 @@ use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::Queue;
 use crate::results::Results;
-use crate::run::{COUNTERS, End, ProgramRun};
+use crate::run::{COUNTERS, ProgramRun};
 use crate::steps::sets_of;
-use crate::table::Table;
 use crate::turns::{Turn, Turns};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
@@ -209,22 +208,14 @@ impl GpuExecutor {
         }
         let mut turn = self.turns.begin(&options.cancel)?;
         let began = Instant::now();
-        let program = self
-            .compile(snapshot, &exploration.steps, None, false)?
-            .whole()?;
+        let program = self.compile(snapshot, &exploration.steps, false)?.whole()?;
         if options.profile {
             self.device.wait(&options.cancel)?;
         }
         let bring_seconds = began.elapsed().as_secs_f64();
         let is_sent = matches!(output, Output::Rows(_));
-        let (mut result, closed) = self.explore(
-            &program,
-            None,
-            &plan.output,
-            End::Output(output),
-            options,
-            &mut turn,
-        )?;
+        let (mut result, closed) =
+            self.explore(&program, &plan.output, output, options, &mut turn)?;
         if let Some(e) = closed {
             return Err(e);
         }
@@ -268,8 +259,7 @@ impl GpuExecutor {
             self.device.wait(&options.cancel)?;
         }
         let bring_seconds = began.elapsed().as_secs_f64();
-        let end = End::Output(output);
-        let (mut result, closed) = self.explore(&program, None, &slots, end, options, &mut turn)?;
+        let (mut result, closed) = self.explore(&program, &slots, output, options, &mut turn)?;
         if let Some(e) = closed {
             return Err(e);
         }
@@ -317,7 +307,6 @@ impl GpuExecutor {
         &'a self,
         snapshot: &'a dyn Graph,
         steps: &[Step],
-        input: Option<&[Slot]>,
         keep_tested: bool,
     ) -> Result<Program<'a>> {
         let device = (&self.device, &self.cache);
@@ -326,12 +315,12 @@ impl GpuExecutor {
             .as_ref()
             .filter(|_| self.is_too_much(steps, snapshot))
         {
-            let paged = compile(device, Some(pager), snapshot, steps, input, keep_tested)?;
+            let paged = compile(device, Some(pager), snapshot, steps, keep_tested)?;
             if paged.stopped.is_none() {
                 return Ok(paged);
             }
         }
-        let whole = compile(device, None, snapshot, steps, input, keep_tested)?;
+        let whole = compile(device, None, snapshot, steps, keep_tested)?;
         let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
             return Ok(whole);
         };
@@ -339,23 +328,22 @@ impl GpuExecutor {
         let covered = whole.covered;
         drop(whole);
         self.cache.clear();
-        let paged = compile(device, Some(pager), snapshot, steps, input, keep_tested)?;
+        let paged = compile(device, Some(pager), snapshot, steps, keep_tested)?;
         if paged.covered > covered {
             return Ok(paged);
         }
         drop(paged);
         pager.clear();
-        compile(device, None, snapshot, steps, input, keep_tested)
+        compile(device, None, snapshot, steps, keep_tested)
     }
 
-    /// Runs a program over rows that are here already, or from its start. A sink that wants no more rows ends it
+    /// Runs a program from its start. A sink that wants no more rows ends it
     /// early: that is not a failure, and its error comes along with what was done until then.
     pub(crate) fn explore(
         &self,
         program: &Program<'_>,
-        input: Option<&[Table]>,
         slots: &[Slot],
-        end: End<'_, '_>,
+        output: Output<'_>,
         options: &GpuOptions,
         turn: &mut Turn,
     ) -> Result<(GpuResult, Option<Error>)> {
@@ -373,8 +361,8 @@ impl GpuExecutor {
             .map(|s| (s.name.clone(), Some(s.plan_step)))
             .chain([("result".into(), None)])
             .collect();
-        let sum = match &end {
-            End::Output(Output::Checksum) => {
+        let sum = match &output {
+            Output::Checksum => {
                 let sum = DeviceBuffer::new(&self.device, 8)?;
                 sum.clear()?;
                 Some(sum)
@@ -399,7 +387,7 @@ impl GpuExecutor {
             words: HostBuffer::new(&self.device, 64)?,
             cancel: &options.cancel,
             turn,
-            end,
+            output,
             frames: Vec::new(),
             sets: Vec::new(),
             skip: program.slice.0,
@@ -411,10 +399,9 @@ impl GpuExecutor {
             cuts: 0,
         };
         run.sets = sets_of(&run.memory, &program.sets)?;
-        let outcome = match input {
-            _ if run.is_full() => Ok(()),
-            Some(parts) => parts.iter().try_for_each(|part| run.run(0, part.clone())),
-            None => run.start(),
+        let outcome = match run.is_full() {
+            true => Ok(()),
+            false => run.start(),
         };
         let closed = match outcome {
             Ok(()) => None,

@@ -1,32 +1,18 @@
-//! The engine's executor boundary, for a device: tables stay in device memory, in as many parts as the run that
-//! made them was cut into.
+//! The engine's executor boundary, for a device.
 
-use crate::buffer::DeviceBuffer;
 use crate::compile::{Wanted, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
-use crate::run::End;
-use crate::table::{NewTable, Table as DeviceTable};
 use jindou_engine::{
     ChecksumSink, ExecOptions, Executor, NodeProfile, OperatorTask, Profile, Ran, Sink,
-    StepProfile, Table, Task, columns_after,
+    StepProfile, Task, columns_after,
 };
 use jindou_model::{Error, Result};
 use jindou_plan::operator::GroupCount;
 use jindou_plan::{Exploration, Operator, Plan, Slot};
 use jindou_store::Graph;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Rows of an uploaded part at most.
-const PART_ROWS: usize = 1 << 30;
-
-/// A table in a device's memory. The device goes with it: another's addresses mean nothing here.
-struct Parts {
-    device: usize,
-    parts: Vec<DeviceTable>,
-}
 
 /// The rows that the device counts for a COUNT without groups, if it can: the same number stands for each of its counts.
 fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<Wanted<'static>> {
@@ -55,57 +41,6 @@ fn explored(op: &Operator) -> Vec<Slot> {
     }
 }
 
-/// The results of running a task.
-struct Done {
-    slots: Vec<Slot>,
-    rows: u64,
-    profile: GpuProfile,
-    /// The sink's error, if it wanted no more rows.
-    closed: Option<Error>,
-}
-
-impl GpuExecutor {
-    /// Tells this device from others.
-    fn identity(&self) -> usize {
-        Arc::as_ptr(self.device()).cast::<()>() as usize
-    }
-
-    fn parts_of<'t>(&self, task: &Task<'_>, table: &'t Table) -> Result<&'t [DeviceTable]> {
-        table.belongs_to(task.snapshot)?;
-        table
-            .body::<Parts>()
-            .filter(|p| p.device == self.identity())
-            .map(|p| &p.parts[..])
-            .ok_or_else(|| Error::Internal("a history table of another executor".into()))
-    }
-
-    /// Runs all steps of the task; `Unsupported` before the first row where the device cannot.
-    fn steps(&self, task: &Task<'_>, input: Option<&Table>, end: End<'_, '_>) -> Result<Done> {
-        let mut turn = self.turns.begin(&task.options.cancel)?;
-        let before: &[Slot] = input.map_or(&[], |t| &t.slots);
-        let slots = columns_after(before, task.steps);
-        let parts = input.map(|t| self.parts_of(task, t)).transpose()?;
-        let program = self
-            .compile(task.snapshot, task.steps, input.map(|_| before), true)?
-            .whole()?;
-        let options = GpuOptions::of(task.options);
-        let columns = match &end {
-            End::Output(Output::Rows(_)) => slots.len(),
-            _ => 0,
-        };
-        let (r, closed) = self.explore(&program, parts, &slots, end, &options, &mut turn)?;
-        if parts.is_none() && closed.is_none() {
-            self.learn(task.steps, &r, columns, task.snapshot);
-        }
-        Ok(Done {
-            slots,
-            rows: r.rows,
-            profile: r.profile,
-            closed,
-        })
-    }
-}
-
 impl Executor for GpuExecutor {
     fn name(&self) -> &'static str {
         "gpu"
@@ -116,69 +51,29 @@ impl Executor for GpuExecutor {
     }
 
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
-        Ok(self.compile(task.snapshot, task.steps, None, true)?.covered)
-    }
-
-    fn load(
-        &self,
-        task: &Task<'_>,
-        slots: &[Slot],
-        columns: &[&[u32]],
-        rows: usize,
-    ) -> Result<Table> {
-        let mut parts = Vec::new();
-        for from in (0..rows).step_by(PART_ROWS) {
-            let n = PART_ROWS.min(rows - from);
-            let bytes = NewTable::bytes(slots.len(), n as u64) as usize;
-            let new = NewTable {
-                buffer: Arc::new(DeviceBuffer::new(self.device(), bytes)?),
-                slots: slots.to_vec(),
-                room: n as u64,
-            };
-            for (i, column) in columns.iter().enumerate().take(slots.len()) {
-                let part = column
-                    .get(from..from + n)
-                    .ok_or_else(|| Error::Internal("a column shorter than its table".into()))?;
-                let at = (new.at(i) - new.buffer.at()) as usize;
-                new.buffer.write(at, bytemuck::cast_slice(part))?;
-            }
-            parts.push(new.finish(n as u32));
-        }
-        let device = self.identity();
-        let body = Box::new(Parts { device, parts });
-        Ok(Table::new(task.snapshot, slots.to_vec(), rows as u64, body))
-    }
-
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
-        let mut parts = Vec::new();
-        let done = self.steps(task, input, End::Keep(&mut parts))?;
-        let device = self.identity();
-        let body = Box::new(Parts { device, parts });
-        Ok(Table::new(task.snapshot, done.slots, done.rows, body))
+        Ok(self.compile(task.snapshot, task.steps, true)?.covered)
     }
 
     fn stream(
         &self,
         task: &Task<'_>,
-        input: Option<&Table>,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Slot>> {
-        self.stream_profiled(task, input, sink, &mut Vec::new())
-    }
-
-    fn stream_profiled(
-        &self,
-        task: &Task<'_>,
-        input: Option<&Table>,
         sink: &mut dyn Sink,
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
+        let mut turn = self.turns.begin(&task.options.cancel)?;
+        let slots = columns_after(&[], task.steps);
+        let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
+        let options = GpuOptions::of(task.options);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let done = self.steps(task, input, End::Output(Output::Rows(&mut rows)))?;
+        let output = Output::Rows(&mut rows);
+        let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
         profile.extend(done.profile.by_plan_step(task.steps.len()));
-        match done.closed {
+        match closed {
             Some(e) => Err(e),
-            None => Ok(done.slots),
+            None => {
+                self.learn(task.steps, &done, slots.len(), task.snapshot);
+                Ok(slots)
+            }
         }
     }
 

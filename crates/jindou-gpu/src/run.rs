@@ -17,14 +17,6 @@ use std::sync::Arc;
 /// Counters that are cleared at once.
 pub(crate) const COUNTERS: usize = 256;
 
-/// The destination of the last step's rows.
-pub(crate) enum End<'a, 'o> {
-    /// Leaving the device.
-    Output(Output<'o>),
-    /// Staying on the device, in these tables.
-    Keep(&'a mut Vec<Table>),
-}
-
 /// An execution of a program. The steps themselves are in `steps.rs`.
 pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
@@ -48,7 +40,7 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub cancel: &'a CancelToken,
     /// The right to queue work, handed on after each step if others wait.
     pub turn: &'a mut Turn,
-    pub end: End<'a, 'o>,
+    pub output: Output<'o>,
     /// The outer rows of the inner parts that are under way.
     pub frames: Vec<Frame>,
     /// Sets of ids that steps fill.
@@ -343,10 +335,10 @@ impl ProgramRun<'_, '_, '_> {
 
     /// True if nothing but the number of rows leaves the device.
     pub(crate) fn wants_number(&self) -> bool {
-        match &self.end {
-            End::Output(Output::Count) => true,
-            End::Output(Output::Rows(_)) => self.output_slots.is_empty(),
-            End::Output(Output::Checksum) | End::Keep(_) => false,
+        match &self.output {
+            Output::Count => true,
+            Output::Rows(_) => self.output_slots.is_empty(),
+            Output::Checksum => false,
         }
     }
 
@@ -391,8 +383,8 @@ impl ProgramRun<'_, '_, '_> {
 
     fn give_bare(&mut self, rows: u64) -> Result<()> {
         self.rows += rows;
-        match &mut self.end {
-            End::Output(Output::Rows(sink)) if rows > 0 => {
+        match &mut self.output {
+            Output::Rows(sink) if rows > 0 => {
                 let rows = usize::try_from(rows)
                     .map_err(|_| Error::limit(Resource::Device, "a result this long"))?;
                 self.turn.aside(|| sink(&[], rows))
@@ -415,10 +407,6 @@ impl ProgramRun<'_, '_, '_> {
 
     fn give(&mut self, table: &Table) -> Result<()> {
         self.rows += u64::from(table.rows);
-        if let End::Keep(parts) = &mut self.end {
-            parts.push(table.clone());
-            return Ok(());
-        }
         if let Some(sum) = &self.sum {
             let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
             p.sum = sum.at();
@@ -452,7 +440,7 @@ impl ProgramRun<'_, '_, '_> {
                     .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)
             };
         }
-        if let End::Output(Output::Rows(sink)) = &mut self.end {
+        if let Output::Rows(sink) = &mut self.output {
             let device = &self.queue.device;
             let slots = self.output_slots;
             return self.results.hand_out(device, table, slots, self.turn, sink);

@@ -1,15 +1,15 @@
-//! The executor boundary: a plan's steps on the device, on the CPU, and handed over between the two at any step.
+//! The executor boundary: a plan's first steps on the device, and the rest of the plan on the CPU over their rows.
 
 mod common;
 
 use common::{ring, shim};
 use jindou_engine::{
-    CollectSink, CpuExecutor, ExecOptions, Executor, QueryTerms, Table, Task, execute_on,
+    CollectSink, ExecOptions, Executor, QueryTerms, Task, columns_after, execute_on,
     execute_streaming,
 };
 use jindou_gpu::GpuExecutor;
 use jindou_model::{CancelToken, Error, VertexId};
-use jindou_plan::{Plan, PlanOptions, Step, parse, plan};
+use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Step, parse, plan};
 use jindou_store::Snapshot;
 
 const QUERIES: [&str; 5] = [
@@ -43,72 +43,48 @@ fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
     out
 }
 
-/// Brings a table from one executor to another.
-fn hand_over(
-    from: &dyn Executor,
-    to: &dyn Executor,
-    table: &Table,
-    snapshot: &Snapshot,
-    options: &ExecOptions,
-) -> Table {
-    let none = task(snapshot, &[], options);
-    let mut rows = CollectSink::default();
-    let slots = from.stream(&none, Some(table), &mut rows).unwrap();
-    assert_eq!(slots, table.slots);
-    assert_eq!(rows.rows as u64, table.rows);
-    let columns: Vec<Vec<u32>> = (0..slots.len())
-        .map(|c| rows.rows().map(|r| r[c]).collect())
-        .collect();
-    let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-    to.load(&none, &slots, &columns, rows.rows).unwrap()
+/// A plan of the first steps of another, with all columns that they leave.
+fn first_steps(plan: &Plan, steps: usize) -> Plan {
+    let steps = plan.exploration().unwrap().steps[..steps].to_vec();
+    let mut first = plan.clone();
+    first.output = columns_after(&[], &steps);
+    first.root = Operator::Explore(Exploration { steps, empty: None });
+    first
 }
 
 #[test]
-fn a_plan_changes_executors_at_any_step() {
+fn any_first_steps_give_the_cpus_rows() {
     let (_folder, snapshot) = ring(60, 5);
     let gpu = GpuExecutor::new(shim(3));
     let options = ExecOptions {
         batch_rows: 32,
         ..ExecOptions::default()
     };
-    let places: [&dyn Executor; 2] = [&gpu, &CpuExecutor];
     for text in QUERIES {
         let plan = native(&snapshot, text);
         let steps = &plan.exploration().unwrap().steps;
-        let mut whole = CollectSink::default();
-        execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut whole).unwrap();
-        let all: Vec<usize> = (0..plan.output.len()).collect();
-        let want = sorted(&whole, &all);
-        assert!(!want.is_empty(), "{text}");
         assert_eq!(
             gpu.prefix(&task(&snapshot, steps, &options)).unwrap(),
             steps.len()
         );
-        // Every way to give each step to one of the two.
-        for choice in 0..1u32 << steps.len().min(4) {
-            let place = |i: usize| places[(choice >> i.min(3) & 1) as usize];
-            let mut table = place(0)
-                .run(&task(&snapshot, &steps[..1], &options), None)
+        for n in 1..=steps.len() {
+            let here = first_steps(&plan, n);
+            let (terms, mut want) = (QueryTerms::new(), CollectSink::default());
+            execute_streaming(&here, &snapshot, &options, &terms, &mut want).unwrap();
+            let (mut rows, mut profile) = (CollectSink::default(), Vec::new());
+            let slots = gpu
+                .stream(
+                    &task(&snapshot, &steps[..n], &options),
+                    &mut rows,
+                    &mut profile,
+                )
                 .unwrap();
-            for (i, step) in steps.iter().enumerate().skip(1) {
-                if !std::ptr::addr_eq(place(i), place(i - 1)) {
-                    table = hand_over(place(i - 1), place(i), &table, &snapshot, &options);
-                }
-                let step = std::slice::from_ref(step);
-                table = place(i)
-                    .run(&task(&snapshot, step, &options), Some(&table))
-                    .unwrap();
-            }
-            let mut rows = CollectSink::default();
-            let slots = place(steps.len() - 1)
-                .stream(&task(&snapshot, &[], &options), Some(&table), &mut rows)
-                .unwrap();
-            let order: Vec<usize> = plan
-                .output
-                .iter()
-                .map(|s| slots.iter().position(|t| t == s).unwrap())
-                .collect();
-            assert_eq!(sorted(&rows, &order), want, "{text}, choice {choice:b}");
+            assert_eq!(slots, here.output, "{text}, {n} steps");
+            assert_eq!(profile.len(), n);
+            let all: Vec<usize> = (0..slots.len()).collect();
+            let want = sorted(&want, &all);
+            assert!(!want.is_empty(), "{text}, {n} steps");
+            assert_eq!(sorted(&rows, &all), want, "{text}, {n} steps");
         }
     }
     assert_eq!(options.memory.used(), 0);
@@ -196,36 +172,11 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
 }
 
 #[test]
-fn strangers_and_cancelled_queries_are_refused() {
+fn cancelled_steps_are_not_run() {
     let (_folder, snapshot) = ring(20, 3);
-    let (gpu, other) = (GpuExecutor::new(shim(0)), GpuExecutor::new(shim(0)));
-    let options = ExecOptions::default();
+    let gpu = GpuExecutor::new(shim(0));
     let plan = native(&snapshot, QUERIES[0]);
     let steps = &plan.exploration().unwrap().steps;
-    let mut table = gpu
-        .run(&task(&snapshot, &steps[..1], &options), None)
-        .unwrap();
-    let none = task(&snapshot, &[], &options);
-    assert!(matches!(
-        other.run(&none, Some(&table)),
-        Err(Error::Internal(_))
-    ));
-    assert!(matches!(
-        CpuExecutor.run(&none, Some(&table)),
-        Err(Error::Internal(_))
-    ));
-    let cpu = CpuExecutor
-        .run(&task(&snapshot, &steps[..1], &options), None)
-        .unwrap();
-    assert!(matches!(
-        gpu.run(&none, Some(&cpu)),
-        Err(Error::Internal(_))
-    ));
-    table.epoch ^= 1;
-    assert!(matches!(
-        gpu.run(&none, Some(&table)),
-        Err(Error::Internal(_))
-    ));
     let cancel = CancelToken::new();
     cancel.cancel();
     let cancelled = ExecOptions {
@@ -233,5 +184,6 @@ fn strangers_and_cancelled_queries_are_refused() {
         ..ExecOptions::default()
     };
     let all = task(&snapshot, steps, &cancelled);
-    assert!(matches!(gpu.run(&all, None), Err(Error::Cancelled)));
+    let ran = gpu.stream(&all, &mut CollectSink::default(), &mut Vec::new());
+    assert!(matches!(ran, Err(Error::Cancelled)));
 }

@@ -6,7 +6,8 @@ mod common;
 use common::{edited, rows_here, rows_on, shim};
 use jindou_dictionary::index::Indexes;
 use jindou_engine::{
-    Choice, CollectSink, CpuExecutor, ExecOptions, Execution, Executor, QueryTerms, Task,
+    Choice, CollectSink, ExecOptions, Execution, Executor, QueryTerms, Task, columns_after,
+    execute_streaming,
 };
 use jindou_gpu::{GpuExecutor, GpuOptions};
 use jindou_model::{Progress, VertexId};
@@ -151,10 +152,16 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
         assert_eq!(gpu.prefix(&task(&steps)).unwrap(), steps.len());
         let rows = rows_on(&gpu, &plan, snapshot, &GpuOptions::default()).unwrap();
         assert_eq!(rows, want);
-        // The table of the start alone, as both have it.
-        let there = gpu.run(&task(&steps[..1]), None).unwrap();
-        let here = CpuExecutor.run(&task(&steps[..1]), None).unwrap();
-        assert_eq!((there.rows, &there.slots), (here.rows, &here.slots));
+        // The rows of the start alone, as both have them.
+        let mut start = plan.clone();
+        start.output = columns_after(&[], &steps[..1]);
+        exploration(&mut start).steps.truncate(1);
+        let (mut there, mut here) = (CollectSink::default(), CollectSink::default());
+        let slots = gpu
+            .stream(&task(&steps[..1]), &mut there, &mut Vec::new())
+            .unwrap();
+        execute_streaming(&start, snapshot, &options, &QueryTerms::new(), &mut here).unwrap();
+        assert_eq!((there.rows, slots), (here.rows, start.output.clone()));
         assert!(there.rows >= 12);
     }
 }

@@ -3,6 +3,7 @@
 //! A batch is one query to everyone else: one place, one time limit, one memory budget. Its queries run one after the
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
+use crate::admission::limits::Class;
 use crate::admission::{Admitted, Asked};
 use crate::live::{LiveQuery, QueryState};
 use crate::piece;
@@ -17,7 +18,6 @@ use http::{HeaderValue, Response, StatusCode};
 use jindou::{
     Error, MemoryBudget, QueryOptions, Resource, ResultFormat, ResultWriter, Session, Value,
 };
-use jindou_scheduler::Class;
 use oxrdf::Term;
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;

@@ -15,7 +15,7 @@
 //! | `base` | what relative IRIs of a query stand under |
 //! | `run` | one query from admission to its last byte, on a thread of its own |
 //! | `write` | one update from admission to its answer |
-//! | `admission` | the only way to the database: queries that exist, their shares and limits |
+//! | `admission` | the only way to the database: queries that exist, their shares and limits; `limits`: how many wait for a slot, and which are refused |
 //! | `piece` | requests that are answered by one document: plans, descriptions, completions |
 //! | `inline` | light queries, answered where their request was read |
 //! | `sinks` | where a query's rows go, counted on the way |
@@ -26,7 +26,7 @@
 //! | `jobs` | work on the whole store: reclustering |
 //! | `metrics` | counters for Prometheus |
 //!
-//! The server uses the database only through the crate `jindou`; completion comes from `jindou-complete`.
+//! The server uses the database only through the crate `jindou`; completion comes from `jindou::complete`.
 
 mod admission;
 mod advice;
@@ -62,6 +62,10 @@ mod write;
 pub use jindou;
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};
+
+/// For the laboratory, which compares schedulers under the same admission.
+#[doc(hidden)]
+pub use admission::limits::{Admission, Class, Limits, Reason, Refused};
 
 /// Paths of all routes, for the tests that go through them.
 #[doc(hidden)]

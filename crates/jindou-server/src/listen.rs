@@ -1,5 +1,6 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
+use crate::admission::limits::{Admission, Limits};
 use crate::admission::{Queries, Upkeep};
 use crate::auth::{Caller, Keyring};
 use crate::bodies::{Charged, Hold};
@@ -21,7 +22,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, MemoryBudget};
-use jindou_scheduler::{Admission, Limits};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;

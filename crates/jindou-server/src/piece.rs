@@ -1,6 +1,7 @@
 //! Requests that are answered by one document: plans, prepared queries, descriptions, completions, batches. They are admitted, listed and
 //! cancelled as queries are; only their answer does not stream.
 
+use crate::admission::limits::Class;
 use crate::admission::{self, Admitted, Asked, Watch};
 use crate::live::{LiveQuery, QueryState};
 use crate::problem::Problem;
@@ -8,7 +9,6 @@ use crate::run::{self, Connection, Failure, client_of};
 use crate::shared::AppState;
 use crate::slots::Slot;
 use jindou::{Error, QueryOptions, Result};
-use jindou_scheduler::Class;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,6 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text where the client asks for it.
 
+use crate::admission::limits::Refused;
 use crate::advice;
 use crate::codings;
 use crate::live::shown;
@@ -9,7 +10,6 @@ use axum::body::Body;
 use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jindou::{DiagnosticKind, Diagnostics, Error, Resource};
-use jindou_scheduler::Refused;
 use std::borrow::Cow;
 
 /// An error on its way to the client.

@@ -1,6 +1,7 @@
 //! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own (of a
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
+use crate::admission::limits::{Class, Refused};
 use crate::admission::{self, Admitted, Asked};
 use crate::auth::Caller;
 use crate::base;
@@ -21,7 +22,6 @@ use jindou::{
     DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, QueryWatch, Result,
     ResultFormat, Value,
 };
-use jindou_scheduler::{Class, Refused};
 use jindou_xml::write::Returns;
 use oxrdf::Term;
 use oxrdfio::{RdfFormat, RdfSerializer};

@@ -1,5 +1,6 @@
 //! State that all requests of a server share.
 
+use crate::admission::limits::Admission;
 use crate::admission::{Queries, Upkeep};
 use crate::auth::Keyring;
 use crate::jobs::Jobs;
@@ -9,7 +10,6 @@ use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
 use jindou::MemoryBudget;
-use jindou_scheduler::Admission;
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Recursive descent over tokens, one token of look-ahead. Time is linear in the text, the stack is bounded by
-//! [`Options::nesting`], and memory and time are those of the [scope](jindou_model::scope) that the thread is inside.
+//! [`MOST_NESTING`], and memory and time are those of the [scope](jindou_model::scope) that the thread is inside.
 //!
 //! # Differences from `spargebra`'s parser
 //!
@@ -39,7 +39,7 @@ pub mod place;
 mod prefixes;
 mod source;
 
-pub use options::{Calls, Escapes, Options};
+pub use options::{Calls, Escapes, MOST_NESTING, Options};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 
 use algebra::{BaseIri, GraphUpdateOperation, Query};

@@ -1,4 +1,4 @@
-//! Choices and limits of a parse.
+//! Choices of a parse, and its limits.
 
 use oxiri::Iri;
 use std::fmt;
@@ -17,13 +17,14 @@ pub struct Options {
     pub escapes: Escapes,
     /// Functions that may be called by IRI; `None`: all, whatever their names.
     pub calls: Option<Arc<dyn Calls>>,
-    /// Deepest nesting of brackets and calls in the text.
-    pub nesting: u32,
-    /// Deepest algebra: chains of what cannot be balanced (`+`, OPTIONAL, BIND) count as well.
-    pub depth: u32,
-    /// Most faults that are reported.
-    pub most_faults: usize,
 }
+
+/// Deepest nesting of brackets and calls in a text.
+pub const MOST_NESTING: u32 = 256;
+/// Deepest algebra: chains of what cannot be balanced (`+`, OPTIONAL, BIND) count as well.
+pub(crate) const MOST_DEPTH: u32 = 5_000;
+/// Most faults that are reported.
+pub(crate) const MOST_FAULTS: usize = 20;
 
 /// Where codepoint escapes are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +55,6 @@ impl Default for Options {
             common_prefixes: false,
             escapes: Escapes::Anywhere,
             calls: None,
-            nesting: 256,
-            depth: 5_000,
-            most_faults: 20,
         }
     }
 }

@@ -44,6 +44,7 @@
 
 mod backup;
 mod blank_nodes;
+pub mod complete;
 mod cursor;
 mod database;
 mod default_graph;
@@ -60,6 +61,8 @@ mod profile;
 pub mod results;
 mod row_batch;
 mod runtime;
+#[cfg(feature = "service")]
+pub mod service;
 mod summary;
 mod update;
 mod watch;
@@ -74,7 +77,7 @@ pub use device::GpuChoice;
 pub use export::Export;
 pub use jindou_dictionary::index;
 pub use jindou_dictionary::index::Indexes;
-pub use jindou_engine::{Main, ServiceCaller, ShardMode, ShardWork, TakeRow, WorkerPool};
+pub use jindou_engine::{Main, ServiceCaller, ShardMode, ShardWork, TakeRow, WorkerPool, Workers};
 pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
 pub use jindou_log::{Durability, Recovery};
 #[cfg(feature = "object-store")]
@@ -97,9 +100,6 @@ pub use jindou_plan::{
     Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, Operation as UpdateOperation,
     Request as UpdateRequest, TextPrefixes, parse as parse_query, parse_update, prefixes_of,
 };
-pub use jindou_scheduler::Workers;
-#[cfg(feature = "service")]
-pub use jindou_service as service;
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
     PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind, shard::Placement, shard::Sharding,

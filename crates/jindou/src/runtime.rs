@@ -3,10 +3,9 @@
 use crate::device::Devices;
 use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
-use jindou_engine::{Choice, Hub, WorkerPool};
+use jindou_engine::{Choice, Hub, WorkerPool, Workers};
 use jindou_model::{Machine, MemoryBudget, Result};
 use jindou_plan::Plan;
-use jindou_scheduler::Workers;
 use jindou_store::{Graph, LoadOptions};
 use std::fmt;
 use std::ops::Deref;

@@ -5,10 +5,10 @@ use super::{
 };
 use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
+use jindou::service::{AnswerError, Labels, WideAnswer, XmlAnswer};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, Result, prefixes_of};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Limits, Sources};
-use jindou_service::{AnswerError, Labels, WideAnswer, XmlAnswer};
 use sparesults::{
     QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
 };

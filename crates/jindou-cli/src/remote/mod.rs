@@ -6,8 +6,8 @@ mod endpoint;
 pub use document::{Limits, fetch};
 pub use endpoint::Endpoint;
 
+use jindou::service::tls_config;
 use jindou::{CancelToken, Error, Resource};
-use jindou_service::tls_config;
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;

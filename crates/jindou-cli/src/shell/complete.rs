@@ -1,250 +1,97 @@
-//! Completion with Tab, and whether Enter ends a statement.
+//! Completion with Tab, by the engine that the page's editor asks, and whether Enter ends a statement.
 
 use super::session::{Session, Target};
 use super::{dot, statement};
-use jindou::results::Prefixes;
+use jindou::complete::{self as engine, Item, Kind, Request};
+use jindou::{Database, QueryOptions};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
-use std::collections::BTreeSet;
 
-/// Predicates and classes that are completed: the most frequent ones.
-const TERMS: usize = 5_000;
-/// Most proposals for one word.
-const MOST: usize = 200;
-
-const KEYWORDS: &[&str] = &[
-    "ABS",
-    "ADD",
-    "ALL",
-    "ASC",
-    "ASK",
-    "AVG",
-    "BASE",
-    "BIND",
-    "BNODE",
-    "BOUND",
-    "BY",
-    "CEIL",
-    "CLEAR",
-    "COALESCE",
-    "CONCAT",
-    "CONSTRUCT",
-    "CONTAINS",
-    "COPY",
-    "COUNT",
-    "CREATE",
-    "DATATYPE",
-    "DAY",
-    "DEFAULT",
-    "DELETE",
-    "DELETE DATA",
-    "DELETE WHERE",
-    "DESC",
-    "DESCRIBE",
-    "DISTINCT",
-    "DROP",
-    "ENCODE_FOR_URI",
-    "EXISTS",
-    "FILTER",
-    "FILTER NOT EXISTS",
-    "FLOOR",
-    "FROM",
-    "FROM NAMED",
-    "GRAPH",
-    "GROUP BY",
-    "GROUP_CONCAT",
-    "HAVING",
-    "HOURS",
-    "IF",
-    "IN",
-    "INSERT",
-    "INSERT DATA",
-    "INTO",
-    "IRI",
-    "LANG",
-    "LANGMATCHES",
-    "LCASE",
-    "LIMIT",
-    "LOAD",
-    "MAX",
-    "MD5",
-    "MIN",
-    "MINUS",
-    "MINUTES",
-    "MONTH",
-    "MOVE",
-    "NAMED",
-    "NOT",
-    "NOT EXISTS",
-    "NOW",
-    "OFFSET",
-    "OPTIONAL",
-    "ORDER BY",
-    "PREFIX",
-    "RAND",
-    "REDUCED",
-    "REGEX",
-    "REPLACE",
-    "ROUND",
-    "SAMPLE",
-    "SECONDS",
-    "SELECT",
-    "SEPARATOR",
-    "SERVICE",
-    "SHA1",
-    "SHA256",
-    "SHA512",
-    "SILENT",
-    "STR",
-    "STRAFTER",
-    "STRBEFORE",
-    "STRDT",
-    "STRENDS",
-    "STRLANG",
-    "STRLEN",
-    "STRSTARTS",
-    "STRUUID",
-    "SUBSTR",
-    "SUM",
-    "TIMEZONE",
-    "TO",
-    "TZ",
-    "UCASE",
-    "UNDEF",
-    "UNION",
-    "URI",
-    "USING",
-    "UUID",
-    "VALUES",
-    "WHERE",
-    "WITH",
-    "YEAR",
-    "isBlank",
-    "isIRI",
-    "isLiteral",
-    "isNumeric",
-    "sameTerm",
-    "true",
-    "false",
-];
+/// Most proposals for one word: as many as the terminal lists without asking first.
+const MOST: usize = 100;
 
 /// Completes and validates what is typed.
 pub struct Assistant {
-    prefixes: Prefixes,
-    /// IRIs of predicates and classes.
-    iris: Vec<String>,
-    /// The same by their prefixes.
-    names: BTreeSet<String>,
+    engine: engine::Completer,
+    /// Prefixes and default graph of the session's statements.
+    options: QueryOptions,
 }
 
 impl Assistant {
     pub fn new(session: &Session) -> Self {
-        let mut iris = vec![];
-        if let Target::Store(db) = &session.target {
-            let summary = db.summary();
-            let both = summary.predicates.into_iter().take(TERMS);
-            iris = both
-                .chain(summary.classes.into_iter().take(TERMS))
-                .map(|t| t.0)
-                .collect();
-        }
-        let mut this = Self {
-            prefixes: Prefixes::new(),
-            iris,
-            names: BTreeSet::new(),
+        let db = match &session.target {
+            Target::Store(db) => db.clone(),
+            // An endpoint's data is not known here: words, prefixes and variables are.
+            Target::Endpoint(..) => Database::in_memory(),
         };
-        this.learn(session);
-        this
+        Self {
+            engine: engine::Completer::new(db),
+            options: session.completion_options(),
+        }
     }
 
     /// Takes over the prefixes of a session.
     pub fn learn(&mut self, session: &Session) {
-        let prefixes = session.names();
-        if prefixes == self.prefixes {
-            return;
-        }
-        self.names = self
-            .iris
-            .iter()
-            .filter_map(|i| prefixes.shorten(i))
-            .collect();
-        self.prefixes = prefixes;
+        self.options = session.completion_options();
     }
 
     /// Where the word before the cursor begins, and what it can become.
     fn proposals(&self, line: &str, at: usize) -> (usize, Vec<String>) {
-        let before = &line[..at];
-        let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':' | '?' | '$' | '.');
-        let iri = before
-            .rfind('<')
-            .filter(|s| !before[*s..].contains(['>', ' ', '\n']));
-        let start = iri.unwrap_or_else(|| {
-            let end = before.char_indices().rev().find(|(_, c)| !part(*c));
-            end.map_or(0, |(i, c)| i + c.len_utf8())
+        let (before, after) = line.split_at(at);
+        let mut begin = 0;
+        if before.trim_start().starts_with('.') {
+            match statement::argument(before) {
+                Some(query) => begin = before.len() - query.len(),
+                None => return commands(before),
+            }
+        }
+        let text = &before[begin..];
+        let found = self.engine.complete(&Request {
+            limit: MOST,
+            options: self.options.clone(),
+            ..Request::new(text, after)
         });
-        let word = &before[start..];
-        let found: Vec<String> = if iri.is_some() {
-            let all = self.iris.iter().map(|i| format!("<{i}>"));
-            all.filter(|i| i.starts_with(word)).collect()
-        } else if word.starts_with('.') && before[..start].trim().is_empty() {
-            let all = dot::NAMES.iter().filter(|n| n.starts_with(word));
-            all.map(|n| format!("{n} ")).collect()
-        } else if word.starts_with(['?', '$']) {
-            variables(line, start)
-                .filter(|v| v.starts_with(word))
-                .collect()
-        } else if word.contains(':') {
-            let mut prefixes = self.prefixes.clone();
-            prefixes.declare_of(line);
-            let own = self.iris.iter().filter_map(|i| prefixes.shorten(i));
-            let all: BTreeSet<String> = self.names.iter().cloned().chain(own).collect();
-            all.into_iter().filter(|n| n.starts_with(word)).collect()
-        } else if word.is_empty() {
-            vec![]
-        } else {
-            let upper = word.to_uppercase();
-            let lower = word.chars().all(|c| !c.is_uppercase());
-            let words = KEYWORDS
-                .iter()
-                .filter(|k| k.to_uppercase().starts_with(&upper));
-            // As it was begun: in small letters or as everyone writes it.
-            let words = words.map(|k| {
-                if lower {
-                    k.to_lowercase()
-                } else {
-                    (*k).to_owned()
-                }
-            });
-            let mut all: Vec<String> = words.collect();
-            let mut prefixes = self.prefixes.clone();
-            prefixes.declare_of(line);
-            let names = prefixes.iter().filter(|p| p.0.starts_with(word));
-            let mut names: Vec<String> = names.map(|p| format!("{}:", p.0)).collect();
-            names.sort();
-            all.extend(names);
-            all
+        // A text that is too long, or a damaged store: statements say so.
+        let Ok(found) = found else {
+            return (at, vec![]);
         };
-        (start, found.into_iter().take(MOST).collect())
+        let word = text.get(found.from..).unwrap_or_default();
+        let all = found.items.into_iter();
+        let all: Vec<String> = all.filter_map(|item| self.written(item, word)).collect();
+        // The terminal completes as far as all proposals agree. Those that only contain the word would keep it from that.
+        let begins = |p: &String| {
+            let beginning = p.get(..word.len());
+            beginning.is_some_and(|b| b.eq_ignore_ascii_case(word))
+        };
+        let (near, far): (Vec<_>, Vec<_>) = all.into_iter().partition(begins);
+        (begin + found.from, if near.is_empty() { far } else { near })
+    }
+
+    /// An item as the shell's statements write it, if they can.
+    fn written(&self, item: Item, word: &str) -> Option<String> {
+        // In lower case where the word was begun so.
+        let lower = !word.is_empty() && !word.contains(char::is_uppercase);
+        if lower && matches!(item.kind, Kind::Keyword | Kind::Function) {
+            return Some(item.text.to_lowercase());
+        }
+        if item.declare.is_none() || self.options.common_prefixes {
+            return Some(item.text);
+        }
+        // The page would declare the prefix; here it has to be known already.
+        let is_name = !matches!(item.kind, Kind::Prefix | Kind::Literal);
+        item.iri.filter(|_| is_name).map(|iri| format!("<{iri}>"))
     }
 }
 
-/// The variables of a text, the word at `except` aside.
-fn variables(text: &str, except: usize) -> impl Iterator<Item = String> {
-    let marks = text
-        .match_indices(['?', '$'])
-        .filter(move |(at, _)| *at != except);
-    let all: BTreeSet<String> = marks
-        .map(|(at, mark)| {
-            let name = |c: &char| c.is_alphanumeric() || *c == '_';
-            let name: String = text[at + 1..].chars().take_while(name).collect();
-            format!("{mark}{name}")
-        })
-        .filter(|v| v.len() > 1)
-        .collect();
-    all.into_iter()
+/// Where a dot command begins, and the names that it can become.
+fn commands(before: &str) -> (usize, Vec<String>) {
+    let word = before.trim_start();
+    let all = dot::NAMES.iter().filter(|n| n.starts_with(word));
+    let all = all.map(|n| format!("{n} ")).collect();
+    (before.len() - word.len(), all)
 }
 
 impl Completer for Assistant {
@@ -292,34 +139,40 @@ impl Helper for Assistant {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jindou::UpdateOptions;
 
-    fn assistant() -> Assistant {
-        let prefixes = Prefixes::common();
-        let iris = [
-            "http://xmlns.com/foaf/0.1/name",
-            "http://xmlns.com/foaf/0.1/nick",
-            "http://e/p",
-        ];
+    fn assistant(options: QueryOptions) -> Assistant {
+        let db = Database::in_memory();
+        let data = "PREFIX foaf: <http://xmlns.com/foaf/0.1/> \
+            INSERT DATA { <http://e/s> foaf:name 'n' ; foaf:nick 'k' ; <http://e/p> <http://e/o> }";
+        db.update(data, &UpdateOptions::default()).unwrap();
         Assistant {
-            names: iris.iter().filter_map(|i| prefixes.shorten(i)).collect(),
-            iris: iris.map(str::to_owned).to_vec(),
-            prefixes,
+            engine: engine::Completer::new(db),
+            options,
         }
     }
 
     #[test]
-    fn words_are_completed_by_what_they_are() {
-        let a = assistant();
+    fn words_are_completed_by_their_place() {
+        let a = assistant(QueryOptions::default().with_common_prefixes(true));
         for (line, start, some) in [
             ("SEL", 0, vec!["SELECT"]),
-            ("select * { ?s fil", 14, vec!["filter", "filter not exists"]),
+            (
+                "select * { ?s ?p ?o . fil",
+                22,
+                vec!["filter", "filter exists", "filter not exists"],
+            ),
             ("SELECT * { ?s foaf:n", 14, vec!["foaf:name", "foaf:nick"]),
             ("PREFIX : <http://e/> ASK { ?s :", 30, vec![":p"]),
             ("SELECT ?name ?n { ?s ?p ?na", 24, vec!["?name"]),
             ("SELECT * { ?s <http://e", 14, vec!["<http://e/p>"]),
-            (".ti", 0, vec![".timeout ", ".timing "]),
+            // A word that no name begins with is one that a name has in it.
+            ("SELECT * { ?s ick", 14, vec!["foaf:nick"]),
+            ("SELECT * { ?s <http://e/p> ", 27, vec!["<http://e/o>"]),
             ("SELECT * { ?s sko", 14, vec!["skos:", "skosxl:"]),
-            ("SELECT * { ", 11, vec![]),
+            (".ti", 0, vec![".timeout ", ".timing "]),
+            (".explain SELECT * { ?s foaf:ni", 23, vec!["foaf:nick"]),
+            (".read foaf:ni", 0, vec![]),
         ] {
             let (at, found) = a.proposals(line, line.len());
             assert_eq!(at, start, "{line}");
@@ -327,5 +180,16 @@ mod tests {
         }
         let (_, found) = a.proposals("SELECT * { ?s ?p 'é' } ", "SELECT * { ?s ?p 'é".len());
         assert!(found.is_empty());
+    }
+
+    #[test]
+    fn names_are_written_as_the_session_can_read_them() {
+        let own = vec![("ex".to_owned(), "http://e/".to_owned())];
+        let a = assistant(QueryOptions::default().with_prefixes(own));
+        let of = |line: &str| a.proposals(line, line.len()).1;
+        assert_eq!(of("SELECT * { ?s ex:"), ["ex:p"]);
+        assert_eq!(of("SELECT * { ?s e"), ["ex:p", "ex:"]);
+        assert_eq!(of("SELECT * { ?s ni"), ["<http://xmlns.com/foaf/0.1/nick>"]);
+        assert!(of("SELECT * { ?s sko").is_empty());
     }
 }

@@ -272,6 +272,14 @@ impl Session {
         }
     }
 
+    /// Options of statements that completion shares: the default graph and the known prefixes.
+    pub fn completion_options(&self) -> QueryOptions {
+        QueryOptions::default()
+            .with_union_default(self.union_default)
+            .with_prefixes(self.own_prefixes.clone())
+            .with_common_prefixes(self.common_prefixes)
+    }
+
     fn query_options(&self, cancel: &CancelToken, profile: bool) -> QueryOptions {
         let mut options = QueryOptions::default()
             .with_cancel(cancel.clone())

@@ -4,6 +4,7 @@ use super::*;
 use crate::executor::Top;
 use crate::fork::message::First;
 use crate::fork::sieve::MOST;
+use crate::options::StepProfile;
 use jindou_plan::{Operator, Plan, Walk};
 use std::fmt::{self, Write};
 
@@ -285,25 +286,11 @@ impl Executor for ForkExecutor {
         }
     }
 
-    fn load(
-        &self,
-        _task: &Task<'_>,
-        _slots: &[Slot],
-        _columns: &[&[u32]],
-        _rows: usize,
-    ) -> Result<Table> {
-        Err(Error::Unsupported("tables at other shards".into()))
-    }
-
-    fn run(&self, _task: &Task<'_>, _input: Option<&Table>) -> Result<Table> {
-        Err(Error::Unsupported("tables at other shards".into()))
-    }
-
     fn stream(
         &self,
         _task: &Task<'_>,
-        _input: Option<&Table>,
         _sink: &mut dyn Sink,
+        _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
         Err(Error::Unsupported("rows of other shards are pulled".into()))
     }

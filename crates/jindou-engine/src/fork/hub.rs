@@ -15,7 +15,7 @@ use super::message::{
 use super::part::{Part, failure};
 use super::route::{Starts, costs, is_forkable, starts};
 use super::run_now::{own_terms, run_now};
-use crate::executor::{Executor, Needs, PulledRows, Ready, Table, Task};
+use crate::executor::{Executor, Needs, PulledRows, Ready, Task};
 use crate::options::WorkerPool;
 use crate::sink::Sink;
 use jindou_model::sync::lock;

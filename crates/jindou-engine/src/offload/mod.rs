@@ -357,9 +357,7 @@ impl<'a> Offload<'a> {
             options: self.options,
         };
         let mut steps: Vec<StepProfile> = Vec::new();
-        let given = self
-            .executor
-            .stream_profiled(&task, None, &mut keep, &mut steps)?;
+        let given = self.executor.stream(&task, &mut keep, &mut steps)?;
         if given != columns {
             return Err(Error::Internal(
                 "an executor returned columns that were not asked for".into(),

@@ -1,11 +1,11 @@
 //! Plans that another executor is asked to run first, and fails to.
 
 use jindou_engine::{
-    Choice, CollectSink, CpuExecutor, ExecOptions, Execution, Executor, ParallelSink, QueryTerms,
-    Ran, Sink, Table, Task, execute_streaming,
+    Choice, CollectSink, ExecOptions, Execution, Executor, ParallelSink, QueryTerms, Ran, Sink,
+    StepProfile, Task, columns_after, execute_streaming,
 };
 use jindou_model::{Error, Resource, Result};
-use jindou_plan::{Plan, PlanOptions, Slot, parse, plan};
+use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Slot, parse, plan};
 use jindou_store::testing::store_of;
 use jindou_store::{Graph, Snapshot};
 use oxrdf::{GraphName, NamedNode, Quad};
@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 
 /// The CPU in another executor's place: it gives some rows and fails then.
 struct Failing {
+    /// A plan whose steps it is asked to run.
+    plan: Plan,
     rows: usize,
     error: fn() -> Error,
     /// Whether it runs whole plans.
@@ -45,26 +47,32 @@ impl Executor for Failing {
         "failing"
     }
 
-    fn load(&self, task: &Task<'_>, s: &[Slot], c: &[&[u32]], rows: usize) -> Result<Table> {
-        CpuExecutor.load(task, s, c, rows)
-    }
-
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
-        CpuExecutor.run(task, input)
-    }
-
     fn stream(
         &self,
         task: &Task<'_>,
-        input: Option<&Table>,
         sink: &mut dyn Sink,
+        _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
+        let slots = columns_after(&[], task.steps);
+        let mut steps = self.plan.clone();
+        steps.output.clone_from(&slots);
+        steps.root = Operator::Explore(Exploration {
+            steps: task.steps.to_vec(),
+            empty: None,
+        });
         let mut first = First {
             left: self.rows,
             error: self.error,
             sink,
         };
-        CpuExecutor.stream(task, input, &mut first)
+        execute_streaming(
+            &steps,
+            task.snapshot,
+            task.options,
+            &QueryTerms::new(),
+            &mut first,
+        )?;
+        Ok(slots)
     }
 
     fn whole(
@@ -135,7 +143,12 @@ fn rows_come_once_whenever_the_other_executor_fails() {
     for (error, whole) in errors.iter().flat_map(|e| [(*e, false), (*e, true)]) {
         for rows in [0, 1, 150, 200, 1000] {
             let fails = rows < 200;
-            let other: Arc<dyn Executor> = Arc::new(Failing { rows, error, whole });
+            let other: Arc<dyn Executor> = Arc::new(Failing {
+                plan: plan.clone(),
+                rows,
+                error,
+                whole,
+            });
             for executor in [
                 Choice::Here,
                 Choice::Rather(Arc::clone(&other)),
@@ -189,8 +202,12 @@ fn rows_that_are_not_taken_are_made_once() {
     let (options, terms) = (ExecOptions::default(), QueryTerms::new());
     let error: fn() -> Error = || Error::Internal("it broke".into());
     let other = |whole| -> Arc<dyn Executor> {
-        let rows = 1000;
-        Arc::new(Failing { rows, error, whole })
+        Arc::new(Failing {
+            plan: plan.clone(),
+            rows: 1000,
+            error,
+            whole,
+        })
     };
     for executor in [
         Choice::Here,

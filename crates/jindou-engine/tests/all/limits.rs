@@ -1,11 +1,11 @@
 //! Cancellation, deadlines, memory limits, early stops, threads, panics, and the executor boundary.
 
 use jindou_engine::{
-    ChecksumSink, CollectSink, CountSink, CpuExecutor, ExecOptions, Executor, QueryTerms, Sink,
-    Summed, Table, Task, execute, execute_streaming,
+    ChecksumSink, CollectSink, CountSink, ExecOptions, QueryTerms, Sink, Summed, execute,
+    execute_streaming,
 };
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_plan::{Plan, PlanOptions, Slot, Weight, parse, plan};
+use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
 use oxrdf::{GraphName, NamedNode, Quad};
@@ -487,112 +487,4 @@ fn errors_and_panics_of_a_sink_end_the_query() {
         count(&plan, &snapshot, &ExecOptions::default()),
         Err(Error::Internal(_))
     ));
-}
-
-/// An executor that keeps tables as CPU tables of another one, and notes what it was asked.
-#[derive(Default)]
-struct Double {
-    cpu: CpuExecutor,
-    calls: std::sync::Mutex<Vec<String>>,
-}
-
-impl Executor for Double {
-    fn name(&self) -> &'static str {
-        "double"
-    }
-
-    fn load(
-        &self,
-        task: &Task<'_>,
-        slots: &[Slot],
-        columns: &[&[u32]],
-        rows: usize,
-    ) -> Result<Table> {
-        self.calls.lock().unwrap().push(format!("load {rows}"));
-        self.cpu.load(task, slots, columns, rows)
-    }
-
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
-        self.calls
-            .lock()
-            .unwrap()
-            .push(format!("run {}", task.steps.len()));
-        self.cpu.run(task, input)
-    }
-
-    fn stream(
-        &self,
-        task: &Task<'_>,
-        input: Option<&Table>,
-        sink: &mut dyn Sink,
-    ) -> Result<Vec<Slot>> {
-        self.calls
-            .lock()
-            .unwrap()
-            .push(format!("stream {}", task.steps.len()));
-        self.cpu.stream(task, input, sink)
-    }
-}
-
-/// Steps run one by one through handles, with the rows moved between two executors, give what the whole plan
-/// gives.
-#[test]
-fn steps_run_piecewise_through_the_boundary() {
-    let (_folder, snapshot) = ring(60, 5);
-    let plan = native(
-        &snapshot,
-        "SELECT ?a ?b ?c WHERE { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
-    );
-    let options = ExecOptions {
-        batch_rows: 32,
-        ..ExecOptions::default()
-    };
-    let steps = &plan.exploration().unwrap().steps;
-    let mut whole = CollectSink::default();
-    execute_streaming(&plan, &snapshot, &options, &QueryTerms::new(), &mut whole).unwrap();
-
-    let double = Double::default();
-    let task = |steps| Task {
-        snapshot: &snapshot,
-        steps,
-        options: &options,
-    };
-    let mut table = double.run(&task(&steps[..1]), None).unwrap();
-    for step in steps[1..steps.len() - 1].chunks(1) {
-        table = double.run(&task(step), Some(&table)).unwrap();
-        let mut rows = CollectSink::default();
-        let slots = double.stream(&task(&[]), Some(&table), &mut rows).unwrap();
-        assert_eq!(slots, table.slots);
-        let columns: Vec<Vec<u32>> = (0..slots.len())
-            .map(|c| rows.rows().map(|r| r[c]).collect())
-            .collect();
-        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-        table = CpuExecutor
-            .load(&task(&[]), &slots, &columns, rows.rows)
-            .unwrap();
-    }
-    let mut pieces = CollectSink::default();
-    let slots = double
-        .stream(&task(&steps[steps.len() - 1..]), Some(&table), &mut pieces)
-        .unwrap();
-    let order: Vec<usize> = plan
-        .output
-        .iter()
-        .map(|s| slots.iter().position(|t| t == s).unwrap())
-        .collect();
-    let mut a: Vec<Vec<u32>> = pieces
-        .rows()
-        .map(|r| order.iter().map(|&c| r[c]).collect())
-        .collect();
-    let mut b: Vec<Vec<u32>> = whole.rows().map(<[u32]>::to_vec).collect();
-    a.sort();
-    b.sort();
-    assert_eq!(a, b);
-    assert!(!a.is_empty());
-    assert!(double.calls.lock().unwrap().len() > 2);
-
-    table.epoch ^= 1;
-    assert!(double.run(&task(&[]), Some(&table)).is_err());
-    drop(table);
-    assert_eq!(options.memory.used(), 0);
 }

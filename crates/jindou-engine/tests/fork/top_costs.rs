@@ -4,7 +4,7 @@ use super::Shards;
 use super::top::{held, named, sum};
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Executor, Needs, PulledRows, QueryTerms,
-    ShardMode, Sink, Table, Task,
+    ShardMode, Sink, StepProfile, Task,
 };
 use jindou_model::Result;
 use jindou_plan::Slot;
@@ -40,27 +40,13 @@ impl Executor for Untold {
         self.0.pull(task, Needs { top: None, ..needs })
     }
 
-    fn load(
-        &self,
-        task: &Task<'_>,
-        slots: &[Slot],
-        columns: &[&[u32]],
-        rows: usize,
-    ) -> Result<Table> {
-        self.0.load(task, slots, columns, rows)
-    }
-
-    fn run(&self, task: &Task<'_>, input: Option<&Table>) -> Result<Table> {
-        self.0.run(task, input)
-    }
-
     fn stream(
         &self,
         task: &Task<'_>,
-        input: Option<&Table>,
         sink: &mut dyn Sink,
+        profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
-        self.0.stream(task, input, sink)
+        self.0.stream(task, sink, profile)
     }
 }
 

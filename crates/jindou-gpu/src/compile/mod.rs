@@ -597,8 +597,7 @@ fn source_name(source: &StartSource) -> &'static str {
 }
 
 /// Brings what the first steps need and lays them out: as many steps as the device runs, which may be none.
-/// `input` are the slots of rows that come in; without, the first step must be a start. With a pager, segments are brought by
-/// blocks before each step, and not here.
+/// The first step must be a start. With a pager, segments are brought by blocks before each step, and not here.
 ///
 /// # Errors
 /// Errors that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
@@ -607,7 +606,6 @@ pub(crate) fn compile<'a>(
     pager: Option<&'a Pager>,
     snapshot: &'a dyn Graph,
     plan: &[Step],
-    input: Option<&[Slot]>,
     keep_tested: bool,
 ) -> Result<Program<'a>> {
     let running = pager.map(Pager::begin).transpose()?;
@@ -617,7 +615,7 @@ pub(crate) fn compile<'a>(
         snapshot,
         pager,
         segments: Vec::new(),
-        bound: input.unwrap_or_default().to_vec(),
+        bound: Vec::new(),
         maybe: Vec::new(),
         sets: Vec::new(),
     };
@@ -643,9 +641,9 @@ pub(crate) fn compile<'a>(
         }
     }
     let starts = matches!(steps.first().map(|s| &s.work), Some(StepWork::Start { .. }));
-    if covered > 0 && starts == input.is_some() {
+    if covered > 0 && !starts {
         return Err(Error::Internal(
-            "a plan that does not begin with a start, or starts twice".into(),
+            "a plan that does not begin with a start".into(),
         ));
     }
     c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);

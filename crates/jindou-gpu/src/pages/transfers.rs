@@ -57,7 +57,7 @@ impl GpuExecutor {
         let (device, cache, pager) = self.parts();
         let pager = pager.ok_or_else(unsupported)?;
         let steps = &exploration.steps;
-        let program = compile((device, cache), Some(pager), snapshot, steps, None, false)?;
+        let program = compile((device, cache), Some(pager), snapshot, steps, false)?;
         let Some(paging) = &program.paging else {
             return Err(unsupported());
         };

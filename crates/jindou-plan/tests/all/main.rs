@@ -1,9 +1,7 @@
 //! Planning: the algebra, its meaning, and the plans of known queries.
 
-#[path = "../algebra/interpret/mod.rs"]
 mod interpret;
-#[path = "../naive/mod.rs"]
-mod naive;
+mod nested_loops;
 
 mod algebra;
 mod comparisons;

@@ -2,6 +2,7 @@
 
 use super::input::{Parameters, body, media_type};
 use super::{answered, text};
+use crate::admission::limits::Class;
 use crate::admission::{Admitted, Asked};
 use crate::live::QueryState;
 use crate::piece;
@@ -13,10 +14,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
 use jindou::QueryOptions;
-use jindou_complete::{
+use jindou::complete::{
     Completion, Counts, Item, LONGEST_TEXT, PATIENCE, Request as Unfinished, Slot,
 };
-use jindou_scheduler::Class;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -93,7 +93,7 @@ fn requests_that_say_nothing_are_refused() {
         415
     );
     let form = [("content-type", "application/x-www-form-urlencoded")];
-    let long = format!("text={}", "x".repeat(jindou_complete::LONGEST_TEXT + 1));
+    let long = format!("text={}", "x".repeat(jindou::complete::LONGEST_TEXT + 1));
     assert_eq!(
         request(
             server.address(),

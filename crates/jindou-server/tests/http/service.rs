@@ -2,8 +2,8 @@
 
 use crate::client::Answer;
 use crate::{ask, options, serve, store};
+use jindou::service::{AllowList, Allowed, HttpCaller};
 use jindou_server::{Server, ServerOptions};
-use jindou_service::{AllowList, Allowed, HttpCaller};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -216,10 +216,10 @@ fn the_charset_of_far_servers_counts_more_than_the_declaration() {
     let results = "<?xml version='1.0' encoding='utf-8'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head><variable name='v'/></head><results><result><binding name='v'><literal>é</literal></binding></result></results></sparql>";
     let far = answered("application/sparql-results+xml", &latin(results));
     let document = answered("application/rdf+xml", &latin(&declaring("utf-8")));
-    let caller = jindou_service::HttpCaller::new(
+    let caller = jindou::service::HttpCaller::new(
         [far, document]
             .iter()
-            .map(|at| at.to_string().parse::<jindou_service::Allowed>().unwrap())
+            .map(|at| at.to_string().parse::<jindou::service::Allowed>().unwrap())
             .collect(),
     );
     let caller = std::sync::Arc::new(caller);

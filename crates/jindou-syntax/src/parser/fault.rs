@@ -3,6 +3,7 @@
 use super::{Halt, Parser};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Bad, Kind, Token};
+use crate::options::MOST_FAULTS;
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;
 
@@ -31,7 +32,7 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
         let range = self.source.range(range);
         // Those that are not reported are not worth a look at the text: a text may have a million of them.
-        if self.last_fault == Some(range.start) || self.faults.len() >= self.options.most_faults {
+        if self.last_fault == Some(range.start) || self.faults.len() >= MOST_FAULTS {
             return Diagnostic::unplaced(range, kind, message);
         }
         Diagnostic::new(self.source.original, range, kind, message)
@@ -39,7 +40,7 @@ impl<'t> Parser<'t, '_> {
 
     /// Writes a fault down, unless one at the same place was.
     pub(super) fn fault(&mut self, d: Diagnostic) {
-        if self.last_fault == Some(d.start) || self.faults.len() >= self.options.most_faults {
+        if self.last_fault == Some(d.start) || self.faults.len() >= MOST_FAULTS {
             return;
         }
         self.last_fault = Some(d.start);
@@ -49,7 +50,7 @@ impl<'t> Parser<'t, '_> {
     /// Writes a fault down that ends a rule.
     pub(super) fn halt(&mut self, d: Diagnostic) -> Halt {
         self.fault(d);
-        if self.faults.len() >= self.options.most_faults {
+        if self.faults.len() >= MOST_FAULTS {
             Halt::Stop
         } else {
             Halt::Fault

@@ -25,7 +25,7 @@ use crate::advice::Place;
 use crate::algebra::{BaseIri, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Kind, Lexer, Token};
-use crate::options::Options;
+use crate::options::{MOST_DEPTH, MOST_FAULTS, MOST_NESTING, Options};
 use crate::source::Source;
 use aggregates::Frame;
 use intern::Interned;
@@ -238,7 +238,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             None => self.lexer.next(),
         };
         self.tokens += 1;
-        if self.faults.len() >= self.options.most_faults {
+        if self.faults.len() >= MOST_FAULTS {
             return Err(Halt::Stop);
         }
         if self.tokens >= BETWEEN || limits::was_over() {
@@ -312,9 +312,9 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// Counts a level of nesting; [`Self::leave`] ends it.
     fn enter(&mut self) -> Parse<()> {
         self.nesting += 1;
-        if self.nesting > self.options.nesting {
+        if self.nesting > MOST_NESTING {
             let at = self.told_place(self.token);
-            let most = self.options.nesting;
+            let most = MOST_NESTING;
             return Err(self.stop(Error::limit(Resource::Form, format!(
                 "{at}: brackets and calls nest more than {most} levels deep; bind inner parts to variables, or split the query"
             ))));
@@ -328,9 +328,9 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// A part of the algebra, unless it is too deep.
     fn deep<T>(&mut self, it: T, depth: u32) -> Parse<Deep<T>> {
-        if depth > self.options.depth {
+        if depth > MOST_DEPTH {
             let at = self.told_place(self.token);
-            let most = self.options.depth;
+            let most = MOST_DEPTH;
             return Err(self.stop(Error::limit(Resource::Form, format!(
                 "{at}: more than {most} operators in a row; group them with brackets, or split the query"
             ))));

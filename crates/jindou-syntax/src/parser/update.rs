@@ -13,6 +13,7 @@ use crate::algebra::{
 };
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
+use crate::options::MOST_FAULTS;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -384,7 +385,7 @@ impl<'t> Parser<'t, '_> {
         let mut out = Vec::with_capacity(quads.len());
         for q in quads {
             out.extend(to(self, q));
-            if self.faults.len() >= self.options.most_faults {
+            if self.faults.len() >= MOST_FAULTS {
                 return Err(Halt::Stop);
             }
         }

@@ -48,8 +48,25 @@ pub(crate) struct Devices {
 
 #[cfg(feature = "gpu")]
 type Gpu = jindou_gpu::GpuExecutor;
+/// No device: the library was built without any.
 #[cfg(not(feature = "gpu"))]
-type Gpu = jindou_engine::CpuExecutor;
+enum Gpu {}
+
+#[cfg(not(feature = "gpu"))]
+impl Executor for Gpu {
+    fn name(&self) -> &'static str {
+        match *self {}
+    }
+
+    fn stream(
+        &self,
+        _task: &jindou_engine::Task<'_>,
+        _sink: &mut dyn jindou_engine::Sink,
+        _profile: &mut Vec<jindou_engine::StepProfile>,
+    ) -> Result<Vec<jindou_plan::Slot>> {
+        match *self {}
+    }
+}
 
 /// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
 type Found = std::result::Result<Option<Arc<Gpu>>, String>;

@@ -63,8 +63,6 @@ pub struct MergeStatus {
 pub struct MergePolicy {
     /// With this many edits; `None`: with a million, and at least a twentieth of all quads.
     pub edits: Option<u64>,
-    /// With a log of this many bytes: what opening the store reads.
-    pub log_bytes: u64,
     /// How.
     pub options: MergeOptions,
 }
@@ -74,7 +72,6 @@ impl Default for MergePolicy {
     fn default() -> Self {
         Self {
             edits: None,
-            log_bytes: 1 << 30,
             options: MergeOptions::default().with_threads(1),
         }
     }
@@ -83,7 +80,6 @@ impl Default for MergePolicy {
 impl MergePolicy {
     setters! {
         with_edits: edits = impl Into<Option<u64>>;
-        with_log_bytes: log_bytes = u64;
         with_options: options = MergeOptions;
     }
 }
@@ -92,6 +88,8 @@ impl MergePolicy {
 const EDITS: u64 = 1_000_000;
 /// One of this many quads.
 const SHARE: u64 = 20;
+/// Bytes of the log that are worth a merge: opening the store reads them.
+const LOG_BYTES: u64 = 1 << 30;
 /// How often a database looks whether it should merge.
 const LOOK: Duration = Duration::from_secs(1);
 /// Waits after merges that failed: doubled each time, up to the last.
@@ -232,7 +230,7 @@ impl Database {
             .max(1);
         let log = self.log_status().map_or(0, |s| s.bytes);
         snapshot.edit_count() >= edits
-            || (log >= policy.log_bytes.max(1) && snapshot.number() > snapshot.base().number())
+            || (log >= LOG_BYTES && snapshot.number() > snapshot.base().number())
     }
 
     /// Merges by itself, on a thread of its own, until the result is dropped; `each` is told what became of each merge.

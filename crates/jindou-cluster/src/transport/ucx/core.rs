@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 const CLOSE_WAIT: Duration = Duration::from_millis(2000);
 /// Time without any progress after which nothing is under way any more.
 const CLOSE_QUIET: Duration = Duration::from_millis(100);
+/// How long a caller drives progress itself before it sleeps, if it does not spin. Longer than a round trip over TCP, so that
+/// sleeping is the exception.
+const SPIN_BEFORE_SLEEP: Duration = Duration::from_micros(100);
 
 /// The worker and what its users share.
 pub(super) struct Core {
@@ -196,7 +199,7 @@ impl Core {
                 }
                 worker = self.worker();
             }
-            if !self.options.spin && now.since(began) > self.options.spin_before_sleep {
+            if !self.options.spin && now.since(began) > SPIN_BEFORE_SLEEP {
                 drop(worker);
                 self.spinning.fetch_sub(1, Ordering::Relaxed);
                 self.wake();

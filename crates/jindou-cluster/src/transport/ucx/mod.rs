@@ -101,9 +101,6 @@ pub struct UcxOptions {
     pub listen: String,
     /// Threads spin instead of sleeping: about 10 µs faster over TCP, for a core each.
     pub spin: bool,
-    /// How long a caller drives progress itself before it sleeps (without `spin`). Longer than a round trip
-    /// over TCP, so that sleeping is the exception.
-    pub spin_before_sleep: Duration,
     /// Where the fabric maps the peer's memory, read it with plain loads instead of calls of UCX. (Off to
     /// measure, and to test the other way.)
     pub direct: bool,
@@ -122,7 +119,6 @@ impl UcxOptions {
             devices: "lo".to_owned(),
             listen: "127.0.0.1:0".to_owned(),
             spin: false,
-            spin_before_sleep: Duration::from_micros(100),
             direct: true,
             heartbeat: Duration::from_millis(100),
             suspect_after: Duration::from_millis(500),

@@ -1,0 +1,159 @@
+//! Calls of heavy queries for help, and the threads that answer them.
+
+use super::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::{Main, WorkerPool};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls for help, the oldest first. A pool of threads answers them with [`Self::help`].
+#[derive(Default)]
+pub struct HelpCalls {
+    asked: Mutex<VecDeque<Arc<Help>>>,
+    /// Helpers that are wanted now.
+    wanted: AtomicUsize,
+}
+
+impl std::fmt::Debug for HelpCalls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HelpCalls")
+            .field("wanted", &self.wanted)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One call for help.
+struct Help {
+    /// Valid while `running > 0 || wanted > 0`: see [`Asked::drop`].
+    call: *const (dyn Fn() + Sync),
+    state: Mutex<PoolState>,
+    over: Condvar,
+}
+
+#[derive(Default)]
+struct PoolState {
+    wanted: usize,
+    running: usize,
+    /// No one may come any more.
+    withdrawn: bool,
+}
+
+// SAFETY: `call` points to something `Sync`, and is only called while its owner waits (see `Asked`); everything else is
+// `Send` and `Sync` by itself.
+unsafe impl Send for Help {}
+// SAFETY: as above.
+unsafe impl Sync for Help {}
+
+impl Help {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HelpCalls {
+    /// Whether a helper is wanted now: what threads without work look at first.
+    pub fn are_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Help>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a call for this many helpers in the queue, if it is not withdrawn.
+    fn ask(&self, help: &Arc<Help>, helpers: usize) {
+        let mut all = self.lock();
+        let mut state = help.lock();
+        if state.withdrawn {
+            return;
+        }
+        state.wanted += helpers;
+        drop(state);
+        if !all.iter().any(|h| Arc::ptr_eq(h, help)) {
+            all.push_back(Arc::clone(help));
+        }
+        self.wanted.fetch_add(helpers, Ordering::SeqCst);
+    }
+
+    /// Helps the query that has asked longest; false if none wants help. Where it gave way to others in the middle (`gave_way`
+    /// afterwards), the query still wants that help.
+    pub fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
+        let help = {
+            let mut asked = self.lock();
+            loop {
+                let Some(help) = asked.front() else {
+                    return false;
+                };
+                let mut state = help.lock();
+                if state.wanted > 0 {
+                    state.wanted -= 1;
+                    state.running += 1;
+                    self.wanted.fetch_sub(1, Ordering::Relaxed);
+                    drop(state);
+                    break Arc::clone(help);
+                }
+                drop(state);
+                asked.pop_front();
+            }
+        };
+        // SAFETY: `running` was raised under the lock while `wanted` was above zero, so the owner of the call has not
+        // returned, and waits in `Asked::drop` until `running` is zero again.
+        let call = unsafe { &*help.call };
+        // The engine catches panics of its own; none may pass here, or the owner would wait for ever.
+        let _ = catch_unwind(AssertUnwindSafe(call));
+        if gave_way() {
+            self.ask(&help, 1);
+        }
+        // The last of it: the owner may return and go as soon as it sees this.
+        let mut state = help.lock();
+        state.running -= 1;
+        drop(state);
+        help.over.notify_all();
+        true
+    }
+}
+
+/// Withdraws a call for help, and waits for those who came, however its scope is left.
+struct Asked<'h> {
+    calls: &'h HelpCalls,
+    help: Arc<Help>,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let mut state = self.help.lock();
+        self.calls.wanted.fetch_sub(state.wanted, Ordering::Relaxed);
+        (state.wanted, state.withdrawn) = (0, true);
+        while state.running > 0 {
+            state = self
+                .help
+                .over
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.calls.lock().retain(|h| !Arc::ptr_eq(h, &self.help));
+    }
+}
+
+impl WorkerPool for HelpCalls {
+    fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
+        let call: *const (dyn Fn() + Sync + '_) = help;
+        // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `Asked::drop`, which runs before
+        // this function returns or unwinds, waits until that is over for good.
+        let call: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(call) };
+        let asked = Asked {
+            calls: self,
+            help: Arc::new(Help {
+                call,
+                state: Mutex::default(),
+                over: Condvar::new(),
+            }),
+        };
+        main(&mut |helpers| {
+            if helpers > 0 {
+                self.ask(&asked.help, helpers);
+            }
+        });
+        drop(asked);
+    }
+}

@@ -1,0 +1,479 @@
+//! Decides which queries are let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How much work a query is expected to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Microseconds on one thread.
+    Light,
+    /// The others: cut into morsels and held to few workers.
+    Heavy,
+}
+
+/// Bounds.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Light queries that wait or run.
+    pub light: usize,
+    /// Heavy queries that wait or run.
+    pub heavy: usize,
+    /// Longest time that a light query is expected to wait when it is let in.
+    pub light_wait: Duration,
+    /// The same of a heavy one.
+    pub heavy_wait: Duration,
+    /// Threads that serve light queries: what waiting times are told from.
+    pub light_workers: usize,
+    /// Heavy queries that run at once.
+    pub heavy_workers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            light: 1 << 16,
+            heavy: 256,
+            light_wait: Duration::from_millis(10),
+            heavy_wait: Duration::from_secs(30),
+            light_workers: 1,
+            heavy_workers: 1,
+        }
+    }
+}
+
+/// Why a query was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The queue of its class is full.
+    Full,
+    /// The query would wait too long.
+    Slow,
+    /// Its client has its share of a queue that many want.
+    Share,
+}
+
+/// A query that was not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}; retry in {retry_after:?}", match .reason {
+    Reason::Full => "the queue is full",
+    Reason::Slow => "the query would wait too long",
+    Reason::Share => "this client already has its share of the queue",
+})]
+pub struct Refused {
+    /// Why.
+    pub reason: Reason,
+    /// When the queue is expected to be empty: a good time to come back.
+    pub retry_after: Duration,
+}
+
+/// Counts who is in, without locks.
+#[derive(Debug)]
+pub struct Admission {
+    limits: Limits,
+    /// `[Light, Heavy]`
+    classes: [ClassState; 2],
+    begin: Instant,
+    /// Number of the window that times are counted in.
+    window: AtomicU64,
+    /// Light workers that are at heavy queries.
+    away: AtomicUsize,
+}
+
+/// Padded to its own cache lines to avoid false sharing.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+#[derive(Debug, Default)]
+struct ClassState {
+    within: Apart<AtomicUsize>,
+    served: Apart<[Served; 2]>,
+    /// Mean time of its queries in nanoseconds, as far as is known; 0: not yet.
+    mean: Apart<AtomicU64>,
+    /// Clients that have queries in, or had in this window or the last.
+    present: Apart<AtomicUsize>,
+    /// Queries that are in, by a hash of their client, and whether that is among those present.
+    clients: Clients,
+}
+
+/// A counter a client. Two clients in some thousands have one together, and one share.
+#[derive(Debug)]
+struct Clients(Box<[AtomicU32]>);
+
+/// Counters of clients: a power of two.
+const SLOTS: usize = 4096;
+/// Alongside a client's count: it is among those present.
+const PRESENT: u32 = 1 << 31;
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self((0..SLOTS).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl Clients {
+    fn slot(&self, client: u64) -> &AtomicU32 {
+        let hash = client.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &self.0[(hash >> (64 - SLOTS.trailing_zeros())) as usize]
+    }
+
+    fn own(&self, client: u64) -> usize {
+        (self.slot(client).load(Ordering::Relaxed) & !PRESENT) as usize
+    }
+
+    /// Counts one more; true if the client was not among those present.
+    fn add(&self, client: u64) -> bool {
+        let slot = self.slot(client);
+        slot.fetch_add(1, Ordering::Relaxed) & PRESENT == 0
+            && slot.fetch_or(PRESENT, Ordering::Relaxed) & PRESENT == 0
+    }
+
+    fn remove(&self, client: u64) {
+        self.slot(client).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Forgets who has no queries in; how many those are. O(slots).
+    fn forget(&self) -> usize {
+        let gone = |slot: &&AtomicU32| {
+            slot.load(Ordering::Relaxed) == PRESENT
+                && slot
+                    .compare_exchange(PRESENT, 0, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+        };
+        self.0.iter().filter(gone).count()
+    }
+}
+
+/// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
+/// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
+#[derive(Debug, Default)]
+struct Served {
+    nanoseconds: AtomicU64,
+    queries: AtomicU64,
+}
+
+impl ClassState {
+    /// The mean again, of what both windows have.
+    fn told(&self) {
+        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+            let both = self.served.0.iter();
+            both.map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        if let Some(mean) = sum(|s| &s.nanoseconds).checked_div(sum(|s| &s.queries)) {
+            self.mean.0.store(mean.max(1), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A window's length in nanoseconds.
+const WINDOW: u64 = 100_000_000;
+/// Time in nanoseconds that a light and a heavy query are taken to need before any is known: without it, a burst right after
+/// the start would be let in whole.
+const GUESS: [u64; 2] = [100_000, 10_000_000];
+/// The clock is looked at once in this many queries.
+const LOOK: u64 = 8;
+
+/// Shares count from this part of the bound on: below, whoever comes may have all.
+const SHARED_FROM: f64 = 0.5;
+
+impl Admission {
+    /// With these bounds.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            classes: Default::default(),
+            begin: Instant::now(),
+            window: AtomicU64::new(0),
+            away: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes note that a worker which serves light queries goes to a heavy one, or comes back.
+    pub fn go_away(&self, goes: bool) {
+        if goes {
+            self.away.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.away.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none; a guess
+    /// before the first one is over.
+    fn mean(&self, class: Class) -> u64 {
+        match self.class(class).mean.0.load(Ordering::Relaxed) {
+            0 => GUESS[usize::from(class == Class::Heavy)],
+            n => n,
+        }
+    }
+
+    fn class(&self, class: Class) -> &ClassState {
+        &self.classes[usize::from(class == Class::Heavy)]
+    }
+
+    /// Queries of a class that are in.
+    #[must_use]
+    pub fn within(&self, class: Class) -> usize {
+        self.class(class).within.0.load(Ordering::Relaxed)
+    }
+
+    /// The time that all queries of a class that are in will take, as far as earlier ones tell.
+    #[must_use]
+    pub fn expected_wait(&self, class: Class) -> Duration {
+        let c = self.class(class);
+        let workers = match class {
+            Class::Light => {
+                let away = self.away.load(Ordering::Relaxed);
+                self.limits.light_workers.saturating_sub(away)
+            }
+            Class::Heavy => self.limits.heavy_workers,
+        };
+        let all = (c.within.0.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
+        Duration::from_nanos(all / workers.max(1) as u64)
+    }
+
+    /// Lets a client's query in or not. `client` is any number that is the client's own.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn enter(&self, class: Class, client: u64) -> Result<(), Refused> {
+        self.enter_within(class, client, Duration::MAX)
+    }
+
+    fn longest(&self, class: Class) -> Duration {
+        match class {
+            Class::Light => self.limits.light_wait,
+            Class::Heavy => self.limits.heavy_wait,
+        }
+    }
+
+    /// [`Self::enter`] of a query that can wait for `most` at the longest.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
+        let bound = match class {
+            Class::Light => self.limits.light,
+            Class::Heavy => self.limits.heavy,
+        };
+        let longest = self.longest(class).min(most);
+        let c = self.class(class);
+        let wait = self.expected_wait(class);
+        let refused = |reason| Refused {
+            reason,
+            retry_after: wait.max(Duration::from_millis(1)),
+        };
+        let within = c.within.0.load(Ordering::Relaxed);
+        if within >= bound {
+            return Err(refused(Reason::Full));
+        }
+        if wait > longest {
+            return Err(refused(Reason::Slow));
+        }
+        // What is left to share is the smaller of places and waiting time.
+        let busy = (within as f64 / bound as f64)
+            .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
+        if busy > SHARED_FROM {
+            let own = c.clients.own(client);
+            let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
+            if all > 1 && own * all > within + all {
+                return Err(refused(Reason::Share));
+            }
+        }
+        if c.clients.add(client) {
+            c.present.0.fetch_add(1, Ordering::Relaxed);
+        }
+        c.within.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The query is over; `served`: how long it computed.
+    pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
+        self.gone(class, client);
+        self.left(class, 1);
+        if let Some(served) = served {
+            self.served(class, served);
+        }
+    }
+
+    /// The client has one query less; [`Self::left`] is to follow.
+    pub fn gone(&self, class: Class, client: u64) {
+        self.class(class).clients.remove(client);
+    }
+
+    /// Takes note that a number of queries are over.
+    pub fn left(&self, class: Class, n: usize) {
+        self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// Notes how long a query computed.
+    pub fn served(&self, class: Class, time: Duration) {
+        self.served_many(class, time, 1);
+    }
+
+    /// Notes how long `n` queries computed together.
+    pub fn served_many(&self, class: Class, time: Duration, n: u64) {
+        let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
+        let c = self.class(class);
+        let window = self.window.load(Ordering::Relaxed);
+        let s = &c.served.0[(window % 2) as usize];
+        s.nanoseconds.fetch_add(new, Ordering::Relaxed);
+        let before = s.queries.fetch_add(n, Ordering::Relaxed);
+        // The first ones are looked at one by one: a guess is worse than any of them.
+        if before > LOOK && before / LOOK == (before + n) / LOOK {
+            return;
+        }
+        c.told();
+        let now = self.begin.elapsed().as_nanos() as u64 / WINDOW;
+        let turn = |n| {
+            self.window
+                .compare_exchange(window, n, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        };
+        if now > window && turn(window + 1) {
+            // The older window begins again; a class without queries in the newer one keeps what is known.
+            for c in &self.classes {
+                let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
+                if old.queries.load(Ordering::Relaxed) > 0 {
+                    new.nanoseconds.store(0, Ordering::Relaxed);
+                    new.queries.store(0, Ordering::Relaxed);
+                }
+                let gone = c.clients.forget();
+                c.present.0.fetch_sub(gone, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// [`Self::enter_within`], with a guard that leaves.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn admit_within(
+        self: &Arc<Self>,
+        class: Class,
+        client: u64,
+        most: Duration,
+    ) -> Result<Entered, Refused> {
+        self.enter_within(class, client, most)?;
+        Ok(Entered {
+            admission: Arc::clone(self),
+            class,
+            client,
+        })
+    }
+}
+
+/// A query that is in, until it is dropped.
+#[derive(Debug)]
+pub struct Entered {
+    admission: Arc<Admission>,
+    class: Class,
+    client: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.admission.leave(self.class, self.client, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            light: 100,
+            heavy: 2,
+            light_wait: Duration::from_millis(10),
+            heavy_wait: Duration::from_secs(1),
+            light_workers: 2,
+            heavy_workers: 1,
+        }
+    }
+
+    #[test]
+    fn classes_have_bounds_of_their_own() {
+        let a = Arc::new(Admission::new(limits()));
+        let one = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
+        let _two = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
+        let refused = a.admit_within(Class::Heavy, 2, Duration::MAX).unwrap_err();
+        assert_eq!(refused.reason, Reason::Full);
+        assert!(a.admit_within(Class::Light, 1, Duration::MAX).is_ok());
+        drop(one);
+        assert!(a.admit_within(Class::Heavy, 2, Duration::MAX).is_ok());
+    }
+
+    #[test]
+    fn who_would_wait_too_long_is_told_when_to_come_back() {
+        let a = Admission::new(limits());
+        a.enter(Class::Light, 1).unwrap();
+        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
+        for _ in 0..21 {
+            a.enter(Class::Light, 1).unwrap();
+        }
+        let refused = a.enter(Class::Light, 1).unwrap_err();
+        assert_eq!(refused.reason, Reason::Slow);
+        assert_eq!(refused.retry_after, Duration::from_micros(10_500));
+        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
+        assert!(a.enter(Class::Light, 1).is_ok());
+    }
+
+    #[test]
+    fn who_left_does_not_count_among_those_who_share() {
+        let a = Admission::new(limits());
+        for client in 0..1000 {
+            a.enter(Class::Light, client).unwrap();
+            a.leave(Class::Light, client, None);
+        }
+        // Windows end when queries do.
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        for _ in 0..60 {
+            a.enter(Class::Light, 7).unwrap();
+        }
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        // Two thousand at once, from several threads, and none of them counted twice or left behind.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let a = &a;
+                scope.spawn(move || {
+                    for n in 0..5000u64 {
+                        let client = 100 + (n * 7 + thread) % 500;
+                        if a.enter(Class::Light, client).is_ok() {
+                            a.leave(Class::Light, client, Some(Duration::from_nanos(10)));
+                        }
+                    }
+                });
+            }
+        });
+        std::thread::sleep(Duration::from_nanos(2 * WINDOW));
+        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        assert_eq!(a.within(Class::Light), 60);
+    }
+
+    #[test]
+    fn a_full_queue_is_shared() {
+        let a = Admission::new(limits());
+        for _ in 0..60 {
+            a.enter(Class::Light, 1).unwrap();
+        }
+        a.enter(Class::Light, 2).unwrap();
+        assert_eq!(
+            a.enter(Class::Light, 1).unwrap_err().reason,
+            Reason::Share,
+            "60 of 61 are more than half"
+        );
+        for _ in 0..29 {
+            a.enter(Class::Light, 2).unwrap();
+        }
+        assert_eq!(a.within(Class::Light), 90);
+        for _ in 0..60 {
+            a.leave(Class::Light, 1, None);
+        }
+        assert!(a.enter(Class::Light, 1).is_ok());
+    }
+}

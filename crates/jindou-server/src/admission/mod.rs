@@ -1,0 +1,303 @@
+//! Admission: the only way to the database for whatever parses, plans, explores or changes.
+//!
+//! [`Queries`] owns the database. A request gets it from its [`Admitted`] query alone, which is listed at `/admin/queries`, counts
+//! against the server's and its client's shares, has a time limit and a budget of memory, and is cancelled by DELETE, by
+//! shutdown, and, through its [`Watch`], by its client's leaving. What looks after the store needs no query and has [`Upkeep`].
+
+pub mod limits;
+
+use crate::live::{Cause, LiveQuery, Newcomer};
+use crate::problem::Problem;
+use crate::run::{Connection, client_of};
+use crate::shared::AppState;
+use jindou::complete::{Completer, Completion};
+use jindou::{
+    BackupReport, BackupTarget, CancelToken, Database, MergeOptions, MergeReport, Progress,
+    ReclusterOptions, ReclusterReport, Result, WORTH_TRIMMING,
+};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The queries that exist, and the database that they read. Bounded.
+pub(crate) struct Queries {
+    inner: Mutex<Inner>,
+    most: usize,
+    /// Of one client.
+    most_each: usize,
+    /// Told when the last one ends.
+    idle: Notify,
+    db: Database,
+    completer: Completer,
+}
+
+#[derive(Default)]
+struct Inner {
+    queries: BTreeMap<u64, Arc<LiveQuery>>,
+    /// How many of them each client has.
+    shares: FxHashMap<u64, usize>,
+    last: u64,
+}
+
+/// Why a query was not taken in.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(crate) enum Crowded {
+    #[error("this server already has {0} queries and updates, its maximum; try again")]
+    All(usize),
+    #[error(
+        "you already have {0} queries and updates here, the maximum for one client; read or cancel some of them"
+    )]
+    Share(usize),
+}
+
+/// A query's admission, and with it the database. Keeps the query in the list while it lives.
+pub(crate) struct Admitted {
+    all: Arc<Queries>,
+    pub(crate) query: Arc<LiveQuery>,
+}
+
+impl Admitted {
+    /// The database. Code that uses it for this query passes on the query's token, time and memory.
+    pub(crate) fn db(&self) -> &Database {
+        &self.all.db
+    }
+
+    /// Completes an unfinished text.
+    pub(crate) fn complete(&self, asked: &jindou::complete::Request<'_>) -> Result<Completion> {
+        self.all.completer.complete(asked)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut inner = self.all.lock();
+        inner.queries.remove(&self.query.id);
+        if let Some(n) = inner.shares.get_mut(&self.query.sharer) {
+            *n -= 1;
+            if *n == 0 {
+                inner.shares.remove(&self.query.sharer);
+            }
+        }
+        if inner.queries.is_empty() {
+            self.all.idle.notify_waiters();
+        }
+        drop(inner);
+        if self.query.memory.peak() >= WORTH_TRIMMING {
+            jindou::trim();
+        }
+    }
+}
+
+impl Queries {
+    /// At most this many at once, and this many of one client.
+    pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
+        Self {
+            inner: Mutex::default(),
+            most,
+            most_each,
+            idle: Notify::new(),
+            completer: Completer::new(db.clone()),
+            db,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a query in.
+    ///
+    /// # Errors
+    /// When there are too many, of all or of its client.
+    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Result<Admitted, Crowded> {
+        let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        if inner.queries.len() >= self.most {
+            return Err(Crowded::All(self.most));
+        }
+        let share = inner.shares.entry(sharer).or_default();
+        if *share >= self.most_each {
+            return Err(Crowded::Share(self.most_each));
+        }
+        *share += 1;
+        inner.last += 1;
+        let query = Arc::new(LiveQuery::new(inner.last, sharer, new));
+        inner.queries.insert(query.id, Arc::clone(&query));
+        Ok(Admitted {
+            all: Arc::clone(self),
+            query,
+        })
+    }
+
+    /// Oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<LiveQuery>> {
+        self.lock().queries.values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().queries.len()
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<LiveQuery>> {
+        self.lock().queries.get(&id).cloned()
+    }
+
+    /// Ends when there is none.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            if self.lock().queries.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+/// A request for admission.
+pub(crate) struct Asked<'a> {
+    /// The text that lists and logs show.
+    pub(crate) text: &'a str,
+    /// The request's own time limit.
+    pub(crate) timeout: Option<Duration>,
+    /// The most memory, if that is less than a query's.
+    pub(crate) memory: Option<u64>,
+}
+
+impl<'a> Asked<'a> {
+    /// With a query's memory.
+    pub(crate) fn new(text: &'a str, timeout: Option<Duration>) -> Self {
+        Self {
+            text,
+            timeout,
+            memory: None,
+        }
+    }
+}
+
+/// Admits a request's query with the server's limits.
+///
+/// # Errors
+/// 503 when too many queries exist, of all or of this client.
+pub(crate) fn admit(
+    shared: &AppState,
+    connection: &Connection,
+    asked: &Asked<'_>,
+) -> Result<Admitted, Problem> {
+    let options = &shared.options;
+    let memory = asked.memory.unwrap_or(u64::MAX).min(options.query_memory);
+    let newcomer = Newcomer {
+        text: asked.text.to_owned(),
+        client: connection.peer.to_string(),
+        owner: connection.caller.owner,
+        limit: asked
+            .timeout
+            .unwrap_or(options.timeout)
+            .min(options.max_timeout),
+        memory: shared.memory.part(memory),
+    };
+    shared.live.admit(newcomer).map_err(|crowded| {
+        shared.metrics.refused.inc();
+        Problem::busy(crowded.to_string())
+    })
+}
+
+/// Cancels a query whose request was dropped before its answer was there: its client left.
+pub(crate) struct Watch(Option<Arc<LiveQuery>>);
+
+impl Watch {
+    pub(crate) fn new(query: &Arc<LiveQuery>) -> Self {
+        Self(Some(Arc::clone(query)))
+    }
+
+    /// Ends the watch: the answer is there.
+    pub(crate) fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(query) = &self.0 {
+            query.cancel(Cause::ClientGone);
+        }
+    }
+}
+
+/// The database for those who look after it: nothing here reads a text of a client, plans or explores.
+pub(crate) struct Upkeep {
+    db: Database,
+}
+
+/// Numbers of the data that queries read.
+pub(crate) struct Numbers {
+    pub(crate) snapshot: u32,
+    pub(crate) edits: u64,
+    pub(crate) bytes: u64,
+    pub(crate) plans: u64,
+}
+
+impl Upkeep {
+    pub(crate) fn new(db: Database) -> Self {
+        Self { db }
+    }
+
+    pub(crate) fn numbers(&self) -> Numbers {
+        let snapshot = self.db.snapshot();
+        Numbers {
+            snapshot: snapshot.number(),
+            edits: snapshot.edit_count(),
+            bytes: snapshot.delta_bytes() as u64,
+            plans: self.db.cached_plans() as u64,
+        }
+    }
+
+    /// Why queries are not answered, if files are damaged.
+    pub(crate) fn check_trust(&self) -> Result<()> {
+        self.db.trust().check()
+    }
+
+    /// Why nothing can be written, if so.
+    pub(crate) fn is_writable(&self) -> Result<()> {
+        self.db.is_writable()
+    }
+
+    pub(crate) fn probe_log(&self) -> Result<()> {
+        self.db.probe_log()
+    }
+
+    pub(crate) fn log_status(&self) -> Option<jindou::LogStatus> {
+        self.db.log_status()
+    }
+
+    pub(crate) fn merge_status(&self) -> Option<jindou::MergeStatus> {
+        self.db.merge_status()
+    }
+
+    pub(crate) fn merge(&self, options: &MergeOptions, progress: &Progress) -> Result<MergeReport> {
+        self.db.merge(options, progress)
+    }
+
+    pub(crate) fn recluster(
+        &self,
+        options: &ReclusterOptions,
+        progress: &Progress,
+    ) -> Result<ReclusterReport> {
+        self.db.recluster(options, progress)
+    }
+
+    pub(crate) fn backup(
+        &self,
+        target: &BackupTarget,
+        cancel: &CancelToken,
+        progress: &Progress,
+    ) -> Result<BackupReport> {
+        self.db.backup(target, cancel, progress)
+    }
+}

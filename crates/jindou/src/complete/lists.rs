@@ -1,0 +1,74 @@
+//! The predicates and classes of a snapshot with their names, decoded once.
+
+use crate::{Database, Snapshot};
+use jindou_model::{PredicateId, VertexId, term};
+use jindou_store::{Graph, Identity};
+use rustc_hash::FxHashMap;
+
+/// A name and how often it occurs.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub iri: String,
+    pub count: u64,
+}
+
+/// The names of a snapshot, the most frequent first.
+pub(crate) struct Lists {
+    identity: Identity,
+    pub predicates: Vec<Counted>,
+    pub classes: Vec<Counted>,
+    pub graphs: Vec<String>,
+    /// IRI of each predicate by its dense id.
+    pub by_id: FxHashMap<u32, String>,
+    /// Whether a named graph has a quad.
+    pub has_named: bool,
+}
+
+/// Named graphs that are offered: more are no help, and decoding them takes time.
+const GRAPHS: usize = 1000;
+
+impl Lists {
+    /// O(predicates + classes + characteristic sets).
+    pub(crate) fn of(snapshot: &Snapshot, db: &Database) -> Self {
+        let summary = db.summary();
+        let counted = |list: Vec<(String, u64)>| {
+            let named = list.into_iter().filter(|c| c.1 > 0);
+            named.map(|(iri, count)| Counted { iri, count }).collect()
+        };
+        let by_id = (0..snapshot.predicate_count())
+            .filter_map(|p| {
+                let v = Graph::vertex_of(snapshot, PredicateId(p));
+                Some((p, iri(snapshot, v)?))
+            })
+            .collect();
+        let graphs = Graph::named_graphs(snapshot);
+        Self {
+            identity: Graph::identity(snapshot),
+            predicates: counted(summary.predicates),
+            classes: counted(summary.classes),
+            has_named: !graphs.is_empty(),
+            graphs: graphs
+                .iter()
+                .take(GRAPHS)
+                .filter_map(|g| iri(snapshot, VertexId(*g)))
+                .collect(),
+            by_id,
+        }
+    }
+
+    pub(crate) fn is_of(&self, snapshot: &Snapshot) -> bool {
+        self.identity == Graph::identity(snapshot)
+    }
+}
+
+/// The IRI of a vertex.
+fn iri(graph: &dyn Graph, v: VertexId) -> Option<String> {
+    let mut bytes = Vec::new();
+    if !graph.term(v, &mut bytes) {
+        return None;
+    }
+    match term::decode(&bytes) {
+        Some(oxrdf::Term::NamedNode(n)) => Some(n.into_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,227 @@
+//! Completion of a SPARQL query that is being written: what may stand at the cursor, the most frequent first.
+//!
+//! ```text
+//! text ──jindou_syntax::place──► slot, subject, patterns around ──► stars:  characteristic sets, exact
+//!                                                               └─► joins:  a running query, a sample
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `names` | prefixes: names to IRIs and back |
+//! | `lists` | predicates and classes of a snapshot, decoded once |
+//! | `star` | counts of what a subject with these predicates and classes has |
+//! | `sample` | subjects that the patterns so far find, within the time |
+//! | `data` | candidates from all of these |
+//! | `offer` | candidates and words of SPARQL, filtered by the word so far and ranked |
+
+mod data;
+mod lists;
+mod names;
+mod offer;
+mod sample;
+mod star;
+
+pub use jindou_syntax::place::Slot;
+
+use crate::{Database, Error, QueryOptions, Result};
+use jindou_model::sync;
+use jindou_syntax::place::place;
+use lists::Lists;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The longest text that is completed, both sides of the cursor together, in bytes.
+pub const LONGEST_TEXT: usize = 256 << 10;
+
+/// The time that the running query of a completion takes at most, unless told otherwise.
+pub const PATIENCE: Duration = Duration::from_millis(25);
+
+/// The query around the cursor, and limits.
+#[derive(Clone, Debug)]
+pub struct Request<'t> {
+    /// The text before the cursor.
+    pub before: &'t str,
+    /// The text after it; may be empty.
+    pub after: &'t str,
+    /// Most items.
+    pub limit: usize,
+    /// The most time that a running query may take, and counting what its subjects have after it; what was found by then counts.
+    pub patience: Duration,
+    /// The memory, default graph and dataset of that query, and prefixes that it need not declare.
+    pub options: QueryOptions,
+}
+
+impl<'t> Request<'t> {
+    /// A request with 50 items at most and the usual patience.
+    #[must_use]
+    pub fn new(before: &'t str, after: &'t str) -> Self {
+        Self {
+            before,
+            after,
+            limit: 50,
+            patience: PATIENCE,
+            options: QueryOptions::default(),
+        }
+    }
+}
+
+/// The sort of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A predicate.
+    Predicate,
+    /// A class, as the object of `rdf:type`.
+    Class,
+    /// Another IRI as an object.
+    Object,
+    /// A literal as an object.
+    Literal,
+    /// The IRI of a graph.
+    Graph,
+    /// A variable of the text.
+    Variable,
+    /// A word of SPARQL.
+    Keyword,
+    /// A function of SPARQL.
+    Function,
+    /// A prefix with its colon; at PREFIX with its IRI too.
+    Prefix,
+}
+
+impl Kind {
+    /// The name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Predicate => "predicate",
+            Self::Class => "class",
+            Self::Object => "object",
+            Self::Literal => "literal",
+            Self::Graph => "graph",
+            Self::Variable => "variable",
+            Self::Keyword => "keyword",
+            Self::Function => "function",
+            Self::Prefix => "prefix",
+        }
+    }
+}
+
+/// A text that may stand at the cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The text, as short as the prefixes allow.
+    pub text: String,
+    /// The kind of text.
+    pub kind: Kind,
+    /// The whole IRI.
+    pub iri: Option<String>,
+    /// Number of subjects that have it. If nothing is known about the subject: statements of a predicate, instances of a class.
+    pub count: Option<u64>,
+    /// A common prefix that it uses and that is not declared, and the prefix's IRI.
+    pub declare: Option<(String, String)>,
+}
+
+/// The meaning of items' counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// No counts.
+    Nothing,
+    /// Exact counts.
+    Exact,
+    /// Counts close to the exact ones.
+    Estimate,
+    /// Counts in the whole data, whichever graphs the query reads and whatever its patterns say: they rank, and tell nothing more.
+    Whole,
+    /// Counts among this many subjects that the patterns so far find.
+    Sample(usize),
+}
+
+/// The answer: texts that may stand at the cursor.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The kind of term that is due.
+    pub slot: Slot,
+    /// The offset in bytes where the word begins that an item replaces; it ends at the cursor.
+    pub from: usize,
+    /// Best first.
+    pub items: Vec<Item>,
+    /// The meaning of the items' counts.
+    pub counts: Counts,
+    /// Whether time ran out before the sample was complete.
+    pub partial: bool,
+}
+
+/// Completes queries over a database. Keeps the names of predicates and classes between calls.
+pub struct Completer {
+    db: Database,
+    lists: Mutex<Option<Arc<Lists>>>,
+}
+
+impl Completer {
+    /// Completion over this database.
+    #[must_use]
+    pub fn new(db: Database) -> Self {
+        Self {
+            db,
+            lists: Mutex::new(None),
+        }
+    }
+
+    /// Finds texts that may stand at the cursor. Never takes longer than twice the patience and some milliseconds: without an answer in time there
+    /// are the words of SPARQL, and predicates and classes of the whole data.
+    ///
+    /// # Errors
+    /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Store`] when the store's files are damaged.
+    pub fn complete(&self, request: &Request<'_>) -> Result<Completion> {
+        let length = request.before.len().saturating_add(request.after.len());
+        if length > LONGEST_TEXT {
+            return Err(Error::Query(format!(
+                "the text is {length} bytes long; completion takes at most {LONGEST_TEXT}"
+            )));
+        }
+        // Damaged files give wrong values, and a value out of range must end this call only.
+        let made = catch_unwind(AssertUnwindSafe(|| self.made(request)));
+        let snapshot = self.db.snapshot();
+        snapshot.base().check_files()?;
+        made.map_err(|_| {
+            Error::Internal(
+                "internal invariant violated while completing; run `jindou check` to look for damage in the store"
+                    .into(),
+            )
+        })
+    }
+
+    fn made(&self, request: &Request<'_>) -> Completion {
+        let begin = Instant::now();
+        let place = place(request.before, request.after);
+        let snapshot = self.db.snapshot();
+        let lists = self.lists(&snapshot);
+        let word = request.before.get(place.from..).unwrap_or_default();
+        let look = data::Look::new(&self.db, &snapshot, &lists, &place, request, begin);
+        let found = look.candidates(word);
+        offer::completion(&place, word, &look, found, request.limit)
+    }
+
+    /// The lists of this snapshot, made now if the last ones are another's.
+    fn lists(&self, snapshot: &crate::Snapshot) -> Arc<Lists> {
+        let known = sync::lock(&self.lists);
+        if let Some(lists) = known.as_ref()
+            && lists.is_of(snapshot)
+        {
+            return Arc::clone(lists);
+        }
+        // Others may make them too meanwhile: better than waiting for one.
+        drop(known);
+        let made = Arc::new(Lists::of(snapshot, &self.db));
+        let mut known = sync::lock(&self.lists);
+        *known = Some(Arc::clone(&made));
+        made
+    }
+}
+
+impl std::fmt::Debug for Completer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Completer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! Prefixes: names to IRIs, and IRIs to the shortest names.
+
+use jindou_plan::oxiri::Iri;
+use jindou_syntax::COMMON_PREFIXES;
+use jindou_syntax::place::Place;
+use oxrdf::NamedNode;
+use rustc_hash::FxHashMap;
+
+/// The prefixes of a text, which take precedence over those that a query need not declare.
+pub(crate) struct Names<'p> {
+    /// Prefixes that queries may use: those of the options, and the text's own.
+    declared: FxHashMap<&'p str, &'p str>,
+    /// Prefix of each namespace, and whether it is declared.
+    spaces: FxHashMap<&'p str, (&'p str, bool)>,
+    base: Option<Iri<&'p str>>,
+}
+
+impl<'p> Names<'p> {
+    /// `given`: prefixes that the query need not declare, in addition to the common ones.
+    pub(crate) fn of(place: &'p Place, given: &'p [(String, String)]) -> Self {
+        let declared: FxHashMap<&str, &str> = given
+            .iter()
+            .chain(&place.prefixes)
+            .map(|(name, iri)| (name.as_str(), iri.as_str()))
+            .collect();
+        let mut spaces = FxHashMap::default();
+        for (name, iri) in COMMON_PREFIXES {
+            if !declared.contains_key(name) {
+                // The first one of a namespace is its name.
+                spaces.entry(*iri).or_insert((*name, false));
+            }
+        }
+        for (name, iri) in &declared {
+            let shorter = |known: &(&str, bool)| !known.1 || known.0.len() > name.len();
+            let known = spaces.entry(*iri).or_insert((*name, true));
+            if shorter(known) {
+                *known = (*name, true);
+            }
+        }
+        let base = place.base.as_deref().and_then(|b| Iri::parse(b).ok());
+        Self {
+            declared,
+            spaces,
+            base,
+        }
+    }
+
+    /// The IRI of a prefix.
+    pub(crate) fn space(&self, prefix: &str) -> Option<&str> {
+        let common = || COMMON_PREFIXES.iter().find(|p| p.0 == prefix).map(|p| p.1);
+        self.declared.get(prefix).copied().or_else(common)
+    }
+
+    /// All prefixes with their IRIs, and whether they are declared: those that are come first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str, bool)> {
+        let own = self.declared.iter().map(|(name, iri)| (*name, *iri, true));
+        let common = COMMON_PREFIXES
+            .iter()
+            .filter(|(name, _)| !self.declared.contains_key(name))
+            .map(|(name, iri)| (*name, *iri, false));
+        own.chain(common)
+    }
+
+    /// The IRI that a term of the text stands for; `None` if it is none, or none is known.
+    pub(crate) fn iri(&self, term: &str) -> Option<String> {
+        if term == "a" {
+            return Some(oxrdf::vocab::rdf::TYPE.as_str().to_owned());
+        }
+        if let Some(inner) = term.strip_prefix('<') {
+            let text = inner.strip_suffix('>')?;
+            if let Ok(iri) = NamedNode::new(text) {
+                return Some(iri.into_string());
+            }
+            let resolved = self.base.as_ref()?.resolve(text).ok()?;
+            return Some(resolved.into_inner());
+        }
+        if term.starts_with(['?', '$', '"', '\'', '_']) {
+            return None;
+        }
+        let (prefix, local) = term.split_once(':')?;
+        let mut iri = self.space(prefix)?.to_owned();
+        let mut escaped = false;
+        for c in local.chars() {
+            escaped = c == '\\' && !escaped;
+            if !escaped {
+                iri.push(c);
+            }
+        }
+        Some(iri)
+    }
+
+    /// An IRI as a query writes it, and the prefix that has to be declared for it. `None` if no query can write it.
+    pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
+        // The longest namespace: cut after each place where one may end, from the back.
+        let ends = iri
+            .char_indices()
+            .rev()
+            .filter(|(_, c)| matches!(c, '#' | '/' | ':' | '_'));
+        let cuts = std::iter::once(iri.len()).chain(ends.map(|(at, c)| at + c.len_utf8()));
+        for cut in cuts {
+            let (space, local) = iri.split_at(cut);
+            if let Some(&(prefix, own)) = self.spaces.get(space)
+                && is_local(local)
+            {
+                let declare = (!own).then(|| (prefix.to_owned(), space.to_owned()));
+                return Some((format!("{prefix}:{local}"), declare));
+            }
+        }
+        let plain = |c: char| c > ' ' && !"<>\"{}|^`\\".contains(c);
+        iri.chars().all(plain).then(|| (format!("<{iri}>"), None))
+    }
+}
+
+/// True for what may follow the colon without an escape: less than SPARQL allows, and enough.
+fn is_local(local: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_alphabetic() && c > '\u{bf}';
+    let middle = |c: char| word(c) || c == '-' || c == '.';
+    local.chars().all(middle) && local.chars().next().is_none_or(word) && !local.ends_with(['.'])
+}

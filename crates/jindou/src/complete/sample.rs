@@ -1,0 +1,284 @@
+//! Subjects that the patterns so far find: a part of them, within the time.
+
+use super::Counts;
+use super::data::Look;
+use super::star::Star;
+use crate::results::{AnswerSink, Rows};
+use crate::{Error, Result, Snapshot};
+use jindou_model::{Direction, PredicateId, VertexId};
+use jindou_store::Graph;
+use jindou_syntax::place::Pattern;
+use oxrdf::Triple;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::Write as _;
+
+/// Subjects that a sample has at most.
+pub(crate) const SIZE: usize = 1000;
+/// Patterns that a query for a sample has at most: planning takes time.
+pub(crate) const MOST_PATTERNS: usize = 24;
+/// Edges of a predicate at most whose keys are listed to draw from: a list takes 4 bytes a key, and time.
+const MOST_LISTED: u64 = 2_000_000;
+/// Runs of ids that are looked through at most.
+const MOST_RUNS: usize = 200_000;
+
+/// Vertices, each once.
+#[derive(Default)]
+pub(crate) struct Sample {
+    pub ids: Vec<u32>,
+    /// Whether the sample has all vertices that the patterns find.
+    pub whole: bool,
+    /// Whether time ran out before the sample was complete.
+    pub partial: bool,
+}
+
+impl Sample {
+    /// Makes a sample of all vertices that the patterns find.
+    pub(crate) fn whole(ids: Vec<u32>) -> Self {
+        Self {
+            ids,
+            whole: true,
+            partial: false,
+        }
+    }
+
+    /// The meaning of counts among them.
+    pub(crate) fn counts(&self) -> Counts {
+        if self.whole {
+            Counts::Exact
+        } else {
+            Counts::Sample(self.ids.len())
+        }
+    }
+
+    /// The meaning of counts among the first `n` of them, and whether the time left something out.
+    pub(crate) fn counted(&self, n: usize) -> (Counts, bool) {
+        if n == self.ids.len() {
+            (self.counts(), self.partial)
+        } else {
+            (Counts::Sample(n), true)
+        }
+    }
+}
+
+/// Subjects that the patterns find.
+pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sample {
+    let select = format!("SELECT DISTINCT {subject}");
+    run(look, &select, about, "")
+}
+
+/// Ends of a path from the subjects that the patterns find, one for each way.
+pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
+    // Two names that no pattern has: those that are invented end in a digit or begin a label with `b`.
+    let subject = if subject.len() > 1 { subject } else { "?_from" };
+    let graph = look.place.graph.as_deref();
+    let step = group(&format!("{subject} {path} ?_to ."), graph);
+    run(look, "SELECT ?_to", about, &step)
+}
+
+fn group(pattern: &str, graph: Option<&str>) -> String {
+    match graph {
+        Some(g) => format!("GRAPH {g} {{ {pattern} }} "),
+        None => format!("{pattern} "),
+    }
+}
+
+fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample {
+    let limit = look.left();
+    if limit.is_zero() {
+        return Sample {
+            partial: true,
+            ..Sample::default()
+        };
+    }
+    let mut text = String::new();
+    let place = look.place;
+    if let Some(base) = &place.base {
+        let _ = write!(text, "BASE <{base}> ");
+    }
+    for (name, iri) in &place.prefixes {
+        let _ = write!(text, "PREFIX {name}: <{iri}> ");
+    }
+    text.push_str(select);
+    for (word, graphs) in ["FROM", "FROM NAMED"].iter().zip(&place.dataset) {
+        for graph in graphs {
+            let _ = write!(text, " {word} {graph}");
+        }
+    }
+    text.push_str(" WHERE { ");
+    for p in about {
+        let pattern = format!("{} {} {} .", p.subject, p.predicate, p.object);
+        text.push_str(&group(&pattern, p.graph.as_deref()));
+    }
+    let _ = write!(text, "{more}}} LIMIT {SIZE}");
+    let options = look.request.options.clone();
+    let options = options
+        .with_timeout(limit)
+        .with_threads(1)
+        .with_common_prefixes(true);
+    let mut taken = Taken {
+        snapshot: look.snapshot,
+        ids: Vec::new(),
+    };
+    // Plans of such queries would drive others' from the cache.
+    let ran = look.db.plan_uncached(&text, &options).and_then(|planned| {
+        let options = options.with_timeout(look.left());
+        look.db.run_planned(&planned, &options, &mut taken)
+    });
+    Sample {
+        whole: ran.is_ok() && taken.ids.len() < SIZE,
+        ids: taken.ids,
+        partial: matches!(
+            ran,
+            Err(Error::Timeout(_) | Error::Limit(_) | Error::Busy(_))
+        ),
+    }
+}
+
+/// The vertices of an answer's first column.
+struct Taken<'s> {
+    snapshot: &'s Snapshot,
+    ids: Vec<u32>,
+}
+
+impl AnswerSink for Taken<'_> {
+    fn solutions(&mut self, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        for r in 0..rows.rows {
+            if let Some(Some(term)) = rows.row(r).next()
+                && let Some(v) = self.snapshot.lookup(term)
+            {
+                self.ids.push(v.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn boolean(&mut self, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn triple(&mut self, _: &Triple) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Subjects of a star, evenly from all that there are: sets of predicates and classes are intervals of ids. For a snapshot without
+/// changes.
+pub(crate) fn of_star(snapshot: &Snapshot, star: &Star) -> Sample {
+    let sets = Graph::predicates(snapshot).sets();
+    if sets.runs.len() > MOST_RUNS {
+        return Sample::default();
+    }
+    let mut has: FxHashMap<u32, bool> = FxHashMap::default();
+    let ends = sets.runs.iter().skip(1).map(|r| r.start);
+    let ends = ends.chain([Graph::statistics(snapshot).vertices.saturating_add(1)]);
+    let mut runs: Vec<[u32; 2]> = Vec::new();
+    for (run, end) in sets.runs.iter().zip(ends) {
+        let mut test = || {
+            let list = sets.list(run.out_set);
+            let all = star.predicates.iter();
+            !list.is_empty() && { all }.all(|p| list.binary_search(p).is_ok())
+        };
+        if *has.entry(run.out_set).or_insert_with(&mut test) && end > run.start {
+            runs.push([run.start, end]);
+        }
+    }
+    for &class in &star.classes {
+        match Graph::class_intervals(snapshot, VertexId(class)) {
+            Some(intervals) => runs = both(&runs, intervals),
+            None => return Sample::default(),
+        }
+    }
+    evenly(&runs)
+}
+
+/// The intersection of two ascending lists of intervals.
+fn both(a: &[[u32; 2]], b: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    let mut out = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let common = [x[0].max(y[0]), x[1].min(y[1])];
+        if common[0] < common[1] {
+            out.push(common);
+        }
+        if x[1] < y[1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    out
+}
+
+/// Numbers from half-open intervals, the same distance apart.
+fn evenly(intervals: &[[u32; 2]]) -> Sample {
+    let length = |i: &[u32; 2]| u64::from(i[1].saturating_sub(i[0]));
+    let all: u64 = intervals.iter().map(length).sum();
+    let step = all.div_ceil(SIZE as u64).max(1);
+    let mut out = Vec::new();
+    let mut next = 0;
+    for interval in intervals {
+        let n = length(interval);
+        while next < n {
+            out.push(interval[0] + u32::try_from(next).unwrap_or(0));
+            next += step;
+        }
+        next -= n;
+    }
+    Sample {
+        ids: out,
+        whole: step == 1,
+        partial: false,
+    }
+}
+
+/// Subjects of a predicate (objects, from the other end), evenly from those in the store's segments and from all edits. None of a
+/// large predicate that lies in named graphs, too.
+pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction) -> Sample {
+    let edges = Graph::edges(look.snapshot, p, direction);
+    let mut seen = FxHashSet::default();
+    let mut keys = Vec::new();
+    let scope = look.graphs.scope();
+    let simple = edges
+        .plain(scope)
+        .or_else(|| edges.plain_but_dirty(scope).map(|s| s.0));
+    match simple.filter(|s| !s.is_empty()) {
+        Some(segment) => {
+            for range in evenly(&[[0, segment.key_count]]).ids {
+                segment.keys_into(range, range + 1, &mut keys);
+            }
+        }
+        // Nothing is better than late.
+        None if edges.default_edges() + edges.named_edges() > MOST_LISTED => {
+            return Sample {
+                partial: true,
+                ..Sample::default()
+            };
+        }
+        None => {
+            edges.candidate_keys(scope, &mut keys);
+            let step = keys.len().div_ceil(SIZE).max(1);
+            keys = keys.into_iter().step_by(step).collect();
+        }
+    }
+    keys.retain(|k| seen.insert(*k));
+    Sample {
+        ids: keys,
+        ..Sample::default()
+    }
+}

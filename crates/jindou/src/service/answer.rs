@@ -1,0 +1,448 @@
+//! SPARQL Query Results in XML, row by row as they come, on [`jindou_xml`]: an answer that is cut off is an error, and literals are what stands
+//! between their tags, comments and CDATA as XML has them.
+
+use super::labels;
+use super::wide::{MOST_VARIABLES, WideAnswer};
+use jindou_model::term;
+use jindou_xml::{Event, Options, Reader, Start};
+use oxrdf::{Literal, NamedNodeRef};
+use std::collections::HashMap;
+use std::io::Read;
+use thiserror::Error;
+
+/// Most bytes of a tag or comment.
+const MARKUP: usize = 1 << 20;
+/// Most attributes of a tag.
+const ATTRIBUTES: usize = 1000;
+/// Most triple terms within each other.
+const DEEPEST: usize = 64;
+/// Namespace of base directions.
+const ITS: &str = "http://www.w3.org/2005/11/its";
+
+/// Reason why an answer cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The answer is not well-formed, is cut off, or cannot be had.
+    #[error("{0}")]
+    Xml(jindou_xml::Error),
+    /// The answer is wider than the limits.
+    #[error("its answer {0}")]
+    Wide(WideAnswer),
+}
+
+type Result<T> = std::result::Result<T, AnswerError>;
+
+/// An answer's head, and its rows as they are asked for.
+pub struct XmlAnswer<'r> {
+    reader: Reader<'r>,
+    names: Vec<String>,
+    numbers: HashMap<String, usize>,
+    boolean: Option<bool>,
+    state: ReaderState,
+}
+
+/// State between two events.
+#[derive(Default)]
+struct ReaderState {
+    /// Open elements.
+    open: Vec<Element>,
+    /// Text before the label of each blank node.
+    own: String,
+    /// Text of the element that is read.
+    text: String,
+    /// Attributes of the literal that is read.
+    language: String,
+    datatype: String,
+    /// Open triple terms, by their parts.
+    triples: Vec<[Option<Vec<u8>>; 3]>,
+    /// Term that was read last.
+    term: Option<Vec<u8>>,
+    cells: Vec<Option<Vec<u8>>>,
+    column: usize,
+    variables: Vec<String>,
+    boolean: Option<bool>,
+    has_results: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Sparql,
+    Head,
+    Variable,
+    Results,
+    Boolean,
+    Result,
+    Binding,
+    Uri,
+    Blank,
+    Literal,
+    Triple,
+    Part(usize),
+    /// One that means nothing, with what is in it.
+    Other,
+}
+
+/// Outcome of an event.
+enum Step {
+    Nothing,
+    /// A row ended.
+    Row,
+    Wrong(String),
+    Wide(WideAnswer),
+}
+
+impl<'r> XmlAnswer<'r> {
+    /// Reads the head of an answer. Labels of blank nodes get `own` before them. The encoding that it came with counts more than what it declares.
+    ///
+    /// # Errors
+    /// If it is no such answer.
+    pub fn open(body: impl Read + 'r, own: &str, charset: Option<String>) -> Result<Self> {
+        let mut options = Options::default();
+        options.markup = MARKUP;
+        options.attributes = ATTRIBUTES;
+        options.encoding = charset;
+        let mut this = Self {
+            reader: Reader::new(body, options).map_err(AnswerError::Xml)?,
+            names: Vec::new(),
+            numbers: HashMap::new(),
+            boolean: None,
+            state: ReaderState {
+                own: own.to_owned(),
+                ..ReaderState::default()
+            },
+        };
+        while !this.state.has_results && this.step()?.is_some() {}
+        this.names = std::mem::take(&mut this.state.variables);
+        this.numbers = this.names.iter().cloned().zip(0..).collect();
+        if this.numbers.len() < this.names.len() {
+            return Err(this.wrong("its head names a variable twice, expected each once"));
+        }
+        this.state.cells = vec![None; this.names.len()];
+        this.boolean = this.state.boolean;
+        Ok(this)
+    }
+
+    /// The variables, in the order of the head.
+    #[must_use]
+    pub fn variables(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The verdict, if this is the answer to an ASK. It was read to its end.
+    #[must_use]
+    pub fn boolean(&self) -> Option<bool> {
+        self.boolean
+    }
+
+    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document ended as it must.
+    ///
+    /// # Errors
+    /// If the document is not well-formed, is cut off, or has a term that is not valid.
+    pub fn row(&mut self) -> Result<Option<&mut [Option<Vec<u8>>]>> {
+        self.state.cells.iter_mut().for_each(|cell| *cell = None);
+        loop {
+            match self.step()? {
+                None => return Ok(None),
+                Some(true) => return Ok(Some(&mut self.state.cells)),
+                Some(false) => {}
+            }
+        }
+    }
+
+    /// Reads an event: whether it ends a row. `None` at the document's end.
+    fn step(&mut self) -> Result<Option<bool>> {
+        let event = self.reader.next_event().map_err(AnswerError::Xml)?;
+        let state = &mut self.state;
+        let step = match event {
+            Event::Start(start) => state.start(&start, &self.numbers),
+            Event::End { .. } => state.end(),
+            Event::Text(text) => state.text(text),
+            Event::Eof => {
+                return match state.has_results {
+                    true => Ok(None),
+                    false => {
+                        Err(self.wrong("it has no results, expected `<results>` or `<boolean>`"))
+                    }
+                };
+            }
+            _ => Step::Nothing,
+        };
+        match step {
+            Step::Nothing => Ok(Some(false)),
+            Step::Row => Ok(Some(true)),
+            Step::Wrong(message) => Err(self.wrong(&message)),
+            Step::Wide(wide) => Err(AnswerError::Wide(wide)),
+        }
+    }
+
+    #[cold]
+    fn wrong(&self, message: &str) -> AnswerError {
+        AnswerError::Xml(self.reader.fault(message))
+    }
+}
+
+impl ReaderState {
+    fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> Step {
+        let name = start.name().local;
+        let inner = match (self.open.last(), name) {
+            (None, "sparql") => Element::Sparql,
+            (None, _) => {
+                return wrong(format!(
+                    "`{name}` is not a SPARQL result, expected `<sparql>`"
+                ));
+            }
+            (Some(Element::Other), _) => Element::Other,
+            (Some(Element::Sparql), "head") => Element::Head,
+            (Some(Element::Sparql), "results" | "boolean")
+                if self.has_results || self.boolean.is_some() =>
+            {
+                return wrong("it has two results, expected one");
+            }
+            (Some(Element::Sparql), "results") => Element::Results,
+            (Some(Element::Sparql), "boolean") => Element::Boolean,
+            (Some(Element::Head), "variable") => {
+                if self.has_results {
+                    return wrong("its head follows its results, expected it before them");
+                }
+                let Some(name) = attribute(start, "", "name") else {
+                    return wrong("a variable has no name, expected `name=\"…\"`");
+                };
+                if self.variables.len() >= MOST_VARIABLES {
+                    return Step::Wide(WideAnswer::Variables);
+                }
+                self.variables.push(name.to_owned());
+                Element::Variable
+            }
+            // Links and what else endpoints say of themselves.
+            (Some(Element::Head | Element::Variable), _) => Element::Other,
+            (Some(Element::Results), "result") => Element::Result,
+            (Some(Element::Result), "binding") => {
+                let Some(name) = attribute(start, "", "name") else {
+                    return wrong("a binding has no variable, expected `name=\"…\"`");
+                };
+                let Some(&column) = numbers.get(name) else {
+                    return wrong(format!(
+                        "the variable `{name}` is not in the head, expected one that is"
+                    ));
+                };
+                if self.cells.get(column).is_some_and(Option::is_some) {
+                    return wrong(format!("a row has two values for `{name}`, expected one"));
+                }
+                self.column = column;
+                Element::Binding
+            }
+            (Some(Element::Binding | Element::Part(_)), "uri" | "bnode" | "literal" | "triple") => {
+                if self.term.is_some() {
+                    return wrong("a second term in one place, expected the end of the first");
+                }
+                self.text.clear();
+                match name {
+                    "uri" => Element::Uri,
+                    "bnode" => Element::Blank,
+                    "literal" => {
+                        if let Err(message) = self.literal_attributes(start) {
+                            return wrong(message);
+                        }
+                        Element::Literal
+                    }
+                    _ => {
+                        if self.triples.len() >= DEEPEST {
+                            return Step::Wide(WideAnswer::Depth);
+                        }
+                        self.triples.push([None, None, None]);
+                        Element::Triple
+                    }
+                }
+            }
+            (Some(Element::Triple), "subject") => Element::Part(0),
+            (Some(Element::Triple), "predicate") => Element::Part(1),
+            (Some(Element::Triple), "object") => Element::Part(2),
+            (Some(outer), _) => {
+                return wrong(
+                    format!("`<{name}>` is not allowed in {outer:?}, expected a SPARQL result")
+                        .to_lowercase(),
+                );
+            }
+        };
+        if inner == Element::Results {
+            self.has_results = true;
+        }
+        if inner == Element::Boolean {
+            self.text.clear();
+        }
+        self.open.push(inner);
+        Step::Nothing
+    }
+
+    fn literal_attributes(&mut self, start: &Start<'_>) -> std::result::Result<(), String> {
+        let ReaderState {
+            language, datatype, ..
+        } = self;
+        language.clear();
+        datatype.clear();
+        if let Some(tag) = attribute(start, jindou_xml::XML, "lang")
+            && !tag.is_empty()
+        {
+            if Literal::new_language_tagged_literal("", tag).is_err() {
+                return Err(format!(
+                    "`{}` is not a valid language tag, expected one such as en",
+                    shortened(tag)
+                ));
+            }
+            language.push_str(tag);
+            match attribute(start, ITS, "dir") {
+                None => {}
+                Some(direction @ ("ltr" | "rtl")) => {
+                    language.push_str("--");
+                    language.push_str(direction);
+                }
+                Some(_) => {
+                    return Err(
+                        "a base direction is neither `ltr` nor `rtl`, expected one of them".into(),
+                    );
+                }
+            }
+        } else if let Some(iri) = attribute(start, "", "datatype") {
+            if NamedNodeRef::new(iri).is_err() {
+                return Err(format!(
+                    "`{}` is not a valid IRI of a datatype, expected an absolute one",
+                    shortened(iri)
+                ));
+            }
+            datatype.push_str(iri);
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Step {
+        match self.open.last() {
+            Some(Element::Uri | Element::Blank | Element::Literal | Element::Boolean) => {
+                self.text.push_str(text);
+                Step::Nothing
+            }
+            Some(Element::Other) => Step::Nothing,
+            _ if text.trim_ascii().is_empty() => Step::Nothing,
+            _ => wrong("text between elements, expected only white space"),
+        }
+    }
+
+    fn end(&mut self) -> Step {
+        let Some(element) = self.open.pop() else {
+            return Step::Nothing;
+        };
+        let mut bytes = Vec::new();
+        match element {
+            Element::Uri => {
+                let iri = self.text.trim_ascii();
+                if let Err(e) = NamedNodeRef::new(iri) {
+                    return wrong(format!(
+                        "`{}` is not a valid IRI ({e}), expected an absolute one",
+                        shortened(iri)
+                    ));
+                }
+                term::push_iri(iri, &mut bytes);
+                self.term = Some(bytes);
+            }
+            Element::Blank => {
+                let label = labels::allowed(self.text.trim_ascii());
+                if label.is_empty() {
+                    return wrong("a blank node has no label, expected one");
+                }
+                bytes.extend_from_slice(b"_:");
+                bytes.extend_from_slice(self.own.as_bytes());
+                bytes.extend_from_slice(label.as_bytes());
+                self.term = Some(bytes);
+            }
+            Element::Literal => {
+                match (self.language.as_str(), self.datatype.as_str()) {
+                    ("", "") => {
+                        bytes.push(term::STRING);
+                        bytes.extend_from_slice(self.text.as_bytes());
+                    }
+                    ("", datatype) => term::push_typed(&self.text, datatype, &mut bytes),
+                    (language, _) => term::push_lang(&self.text, language, &mut bytes),
+                }
+                self.term = Some(bytes);
+            }
+            Element::Part(part) => {
+                let Some(term) = self.term.take() else {
+                    return wrong("a part of a triple has no term, expected one");
+                };
+                let may_be = match part {
+                    0 => matches!(term.first(), Some(&(term::IRI | term::BLANK))),
+                    1 => term.first() == Some(&term::IRI),
+                    _ => true,
+                };
+                if !may_be {
+                    return wrong(
+                        "a triple's subject must be an IRI or a blank node, and its predicate an IRI",
+                    );
+                }
+                let slot = self.triples.last_mut().and_then(|t| t.get_mut(part));
+                if slot.is_some_and(|slot| slot.replace(term).is_some()) {
+                    return wrong("a part of a triple is given twice, expected it once");
+                }
+            }
+            Element::Triple => {
+                let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
+                    return wrong(
+                        "a part of a triple is missing, expected subject, predicate and object",
+                    );
+                };
+                bytes.push(term::TRIPLE);
+                for part in [s, p, o] {
+                    let Ok(length) = u32::try_from(part.len()) else {
+                        return Step::Wide(WideAnswer::Depth);
+                    };
+                    bytes.extend_from_slice(&length.to_le_bytes());
+                    bytes.extend_from_slice(&part);
+                }
+                self.term = Some(bytes);
+            }
+            Element::Binding => {
+                let Some(term) = self.term.take() else {
+                    return wrong("a binding has no term, expected one");
+                };
+                if let Some(cell) = self.cells.get_mut(self.column) {
+                    *cell = Some(term);
+                }
+            }
+            Element::Boolean => {
+                self.boolean = match self.text.trim_ascii() {
+                    "true" => Some(true),
+                    "false" => Some(false),
+                    _ => {
+                        return wrong(
+                            "a boolean is neither `true` nor `false`, expected one of them",
+                        );
+                    }
+                };
+            }
+            Element::Sparql => self.has_results |= self.boolean.is_some(),
+            Element::Result => return Step::Row,
+            Element::Head | Element::Variable | Element::Results | Element::Other => {}
+        }
+        Step::Nothing
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Step {
+    Step::Wrong(message.into())
+}
+
+fn attribute<'a>(start: &Start<'a>, namespace: &str, local: &str) -> Option<&'a str> {
+    let mut all = start.attributes();
+    all.find(|a| a.name.local == local && a.name.namespace == namespace)
+        .map(|a| a.value)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars()
+        .take(100)
+        .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

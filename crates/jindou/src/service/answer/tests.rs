@@ -1,0 +1,188 @@
+use super::*;
+use oxrdf::{BaseDirection, NamedNode, Term};
+
+fn document(head: &str, rows: &str) -> String {
+    format!(
+        "<?xml version='1.0'?><sparql xmlns='http://www.w3.org/2005/sparql-results#'><head>{head}</head><results>{rows}</results></sparql>"
+    )
+}
+
+fn one(term: &str) -> String {
+    document(
+        "<variable name='v'/>",
+        &format!("<result><binding name='v'>{term}</binding></result>"),
+    )
+}
+
+type Rows = Vec<Vec<Option<Term>>>;
+
+fn read(text: &[u8]) -> std::result::Result<(Vec<String>, Rows), String> {
+    let mut answer = XmlAnswer::open(text, "", None).map_err(|e| e.to_string())?;
+    let names = answer.variables().to_vec();
+    let mut rows = Vec::new();
+    while let Some(cells) = answer.row().map_err(|e| e.to_string())? {
+        let decoded = |cell: &Option<Vec<u8>>| cell.as_ref().map(|c| term::decode(c).unwrap());
+        rows.push(cells.iter().map(decoded).collect());
+    }
+    Ok((names, rows))
+}
+
+fn value(term: &str) -> std::result::Result<Term, String> {
+    let (_, mut rows) = read(one(term).as_bytes())?;
+    Ok(rows.pop().unwrap().pop().unwrap().unwrap())
+}
+
+#[test]
+fn terms_are_what_the_xml_says() {
+    let simple = |text: &str| Term::from(Literal::new_simple_literal(text));
+    let iri = |text: &str| NamedNode::new(text).unwrap();
+    for (xml, expected) in [
+        ("<literal> a </literal>", simple(" a ")),
+        ("<literal/>", simple("")),
+        ("<literal>x<!-- c -->y</literal>", simple("xy")),
+        (
+            "<literal>a&amp;<![CDATA[<b> &amp;]]>&#13;\r\n</literal>",
+            simple("a&<b> &amp;\r\n"),
+        ),
+        ("<literal xml:lang=''>a</literal>", simple("a")),
+        (
+            "<literal xml:lang='EN'>a</literal>",
+            Literal::new_language_tagged_literal("a", "en")
+                .unwrap()
+                .into(),
+        ),
+        (
+            "<literal xml:lang='ar' its:dir='rtl' its:version='2.0' xmlns:its='http://www.w3.org/2005/11/its'>a</literal>",
+            Literal::new_directional_language_tagged_literal("a", "ar", BaseDirection::Rtl)
+                .unwrap()
+                .into(),
+        ),
+        (
+            "<literal datatype='http://www.w3.org/2001/XMLSchema#integer'>1</literal>",
+            Literal::from(1).into(),
+        ),
+        ("<uri>\n http://e/a </uri>", iri("http://e/a").into()),
+        (
+            "<bnode> b0 </bnode>",
+            oxrdf::BlankNode::new("b0").unwrap().into(),
+        ),
+        (
+            "<bnode>nodeID://b1</bnode>",
+            oxrdf::BlankNode::new("nodeID.b1").unwrap().into(),
+        ),
+        (
+            "<triple><object><literal> o </literal></object><subject><bnode>s</bnode></subject><predicate><uri>http://e/p</uri></predicate></triple>",
+            oxrdf::Triple::new(
+                oxrdf::BlankNode::new("s").unwrap(),
+                iri("http://e/p"),
+                Literal::new_simple_literal(" o "),
+            )
+            .into(),
+        ),
+    ] {
+        assert_eq!(value(xml), Ok(expected), "{xml}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_with_its_place() {
+    for bad in [
+        one("<uri>not an iri</uri>"),
+        one("<literal xml:lang='a b'>x</literal>"),
+        one("<literal datatype='x y'>x</literal>"),
+        one("<bnode/>"),
+        one(""),
+        one("<uri>http://e/a</uri><uri>http://e/b</uri>"),
+        one("<literal>a<b/></literal>"),
+        one("<triple><subject><literal>s</literal></subject></triple>"),
+        one("<triple/>"),
+        one("text<literal/>"),
+        document(
+            "<variable name='v'/>",
+            "<result><binding name='w'><literal/></binding></result>",
+        ),
+        document(
+            "<variable name='v'/>",
+            &"<binding name='v'><literal/></binding>"
+                .repeat(2)
+                .replacen('<', "<result><", 1),
+        ),
+        document("<variable name='v'/><variable name='v'/>", ""),
+        document("<variable/>", ""),
+        "<sparql xmlns='http://www.w3.org/2005/sparql-results#'><head/></sparql>".into(),
+        "<html/>".into(),
+        String::new(),
+    ] {
+        let e = read(bad.as_bytes()).expect_err(&bad);
+        assert!(e.contains("line 1, column"), "{e}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
+    let row = |n: u32| {
+        format!("<result><binding name='v'><literal>{n} &lt;</literal></binding></result>\n")
+    };
+    let whole = document(
+        "<variable name='v'/><link href='x'/>",
+        &format!("{}{}", row(1), row(2)),
+    );
+    assert_eq!(read(whole.as_bytes()).unwrap().1.len(), 2);
+    for cut in 0..whole.len() {
+        assert!(read(&whole.as_bytes()[..cut]).is_err(), "{cut}");
+    }
+    let verdict = "<sparql xmlns='http://www.w3.org/2005/sparql-results#'><head/><boolean>true</boolean></sparql>";
+    assert_eq!(
+        XmlAnswer::open(verdict.as_bytes(), "", None)
+            .unwrap()
+            .boolean(),
+        Some(true)
+    );
+    for cut in 0..verdict.len() {
+        assert!(
+            XmlAnswer::open(&verdict.as_bytes()[..cut], "", None).is_err(),
+            "{cut}"
+        );
+    }
+}
+
+/// The same of the formats that another parser reads.
+#[test]
+fn json_and_tables_that_are_cut_off_are_errors() {
+    use crate::service::Labels;
+    use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
+    let json = r#"{"head":{"vars":["a","b"]},"results":{"bindings":[{"a":{"type":"literal","value":"x"},"b":{"type":"uri","value":"http://e/b"}},{"b":{"type":"bnode","value":"c"}}]}}"#;
+    let tsv = "?a\t?b\n\"x\"\t<http://e/b>\n12\t_:c\n";
+    for (format, whole) in [
+        (QueryResultsFormat::Json, json),
+        (QueryResultsFormat::Tsv, tsv),
+    ] {
+        let rows = |text: &str| -> std::result::Result<usize, String> {
+            let body = Labels::of(format, text.as_bytes());
+            let parser = QueryResultsParser::from_format(format)
+                .for_reader(body)
+                .map_err(|e| e.to_string())?;
+            let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
+                panic!("no rows")
+            };
+            let mut n = 0;
+            for row in solutions {
+                row.map_err(|e| e.to_string())?;
+                n += 1;
+            }
+            Ok(n)
+        };
+        assert_eq!(rows(whole), Ok(2));
+        for cut in 0..whole.len() {
+            // After a whole line, a table says nothing of what should follow.
+            if format == QueryResultsFormat::Tsv && cut > 0 && whole.as_bytes()[cut - 1] == b'\n' {
+                continue;
+            }
+            assert!(
+                rows(&whole[..cut]).is_err(),
+                "{format:?}, {:?}",
+                &whole[..cut]
+            );
+        }
+    }
+}

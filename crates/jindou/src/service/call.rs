@@ -1,0 +1,525 @@
+//! One call: the request, the answer as it comes.
+//!
+//! A thread of its own talks to the endpoint, so that the query's can look at its deadline and its cancellation while nothing
+//! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
+
+use super::allow::{AllowList, NotAllowed, Target};
+use super::answer::{AnswerError, XmlAnswer};
+use super::labels::Labels;
+use super::tls::tls_config;
+use super::wide::WideAnswer;
+use jindou_engine::{ServiceCaller, TakeRow};
+use jindou_model::{CancelToken, Error, Result, term};
+use jindou_parse::Format;
+use oxrdf::NamedOrBlankNode;
+use oxrdf::{BlankNode, Term, Triple};
+use sparesults::{
+    QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+use ureq::http::{Method, StatusCode, Uri, header};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+
+/// Bytes of the body handed on at once, and pieces that wait.
+const PIECE: usize = 64 << 10;
+const PIECES: usize = 4;
+/// How often a query that waits looks at its own limits.
+const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for a connection, and for the next bytes: a thread nothing waits for any more must not live for ever.
+const CONNECT: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(600);
+/// A limit that is none: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
+/// Most redirects.
+const HOPS: usize = 5;
+/// Most bytes that may come between two rows: the parser holds a row as a whole.
+const ROW: u64 = 64 << 20;
+const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
+
+/// Asks endpoints of an allow-list.
+#[derive(Clone, Debug)]
+pub struct HttpCaller {
+    list: Arc<AllowList>,
+    agent: ureq::Agent,
+}
+
+impl HttpCaller {
+    /// A caller of these endpoints. Certificates are checked against this machine's roots.
+    #[must_use]
+    pub fn new(list: AllowList) -> Self {
+        let list = Arc::new(list);
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect may lead off the list: each is looked at here.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .tls_config(tls_config())
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_read(Some(SILENCE))
+            .timeout_recv_response(None)
+            .user_agent(concat!("jindou/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let resolver = Inside {
+            list: Arc::clone(&list),
+            names: DefaultResolver::default(),
+        };
+        let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
+        Self { list, agent }
+    }
+}
+
+/// Looks names up, and keeps the addresses that may be asked: the connection goes to one of those, so that no second look
+/// can lead elsewhere.
+#[derive(Debug)]
+struct Inside {
+    list: Arc<AllowList>,
+    names: DefaultResolver,
+}
+
+impl Resolver for Inside {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
+        let other = |e: NotAllowed| ureq::Error::Other(Box::new(e));
+        let target = self.list.check(uri).map_err(other)?;
+        let found = self.names.resolve(uri, config, timeout)?;
+        let mut kept = self.empty();
+        let mut refused = None;
+        for at in found.iter() {
+            match self.list.check_address(&target, at) {
+                Ok(()) => kept.push(*at),
+                Err(e) => refused = Some(e),
+            }
+        }
+        match refused {
+            Some(e) if kept.is_empty() => Err(other(e)),
+            _ => Ok(kept),
+        }
+    }
+}
+
+/// Message from the talking thread: the media type first, then pieces of the body.
+pub(crate) enum ReplyPiece {
+    Head(String),
+    /// None at the end.
+    Bytes(Vec<u8>),
+    Failed(Failure),
+}
+
+/// Why an endpoint gave no answer.
+pub(crate) struct Failure {
+    pub message: String,
+    /// Whether it may be asked at all.
+    pub allowed: bool,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            allowed: true,
+        }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<NotAllowed> for Failure {
+    fn from(e: NotAllowed) -> Self {
+        Self {
+            message: e.to_string(),
+            allowed: false,
+        }
+    }
+}
+
+impl Failure {
+    fn of(self, endpoint: &str) -> Error {
+        Error::Service {
+            endpoint: endpoint.to_owned(),
+            message: self.message,
+            allowed: self.allowed,
+        }
+    }
+}
+
+impl ServiceCaller for HttpCaller {
+    fn call(
+        &self,
+        endpoint: &str,
+        query: &str,
+        variables: &[&str],
+        cancel: &CancelToken,
+        row: TakeRow<'_>,
+    ) -> Result<()> {
+        let failed = |failure: Failure| failure.of(endpoint);
+        let url: Uri = endpoint
+            .parse()
+            .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
+        self.list.check(&url).map_err(|e| failed(e.into()))?;
+        let ask = Ask::Query(query.to_owned());
+        let mut body = self.start(url, ask, cancel)?;
+        let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
+        // What the body's reader met says more than what the parser made of it.
+        let explain = |e: QueryResultsParseError| {
+            let why = why.take().unwrap_or_else(|| Why::Said(unread(&e).into()));
+            why.error(endpoint)
+        };
+        let (format, charset) = match body.next() {
+            Ok(Some(ReplyPiece::Head(media))) => {
+                let format = QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
+                    failed(format!("it answered with {media}, which is not a result format").into())
+                })?;
+                (format, Format::charset(&media))
+            }
+            Ok(Some(ReplyPiece::Failed(failure))) => return Err(failed(failure)),
+            Ok(_) => return Err(failed("the connection ended before an answer".into())),
+            Err(e) => return Err(e),
+        };
+        // Labels of blank nodes mean something in one answer only.
+        let own = BlankNode::default();
+        let named = |names: Vec<&str>| -> Vec<Option<usize>> {
+            let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
+            variables.iter().map(|v| named.get(v).copied()).collect()
+        };
+        let no_rows = || failed("it answered with true or false, not with rows".into());
+        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
+        if format == QueryResultsFormat::Xml {
+            let explain = |e: AnswerError| {
+                let why = why
+                    .take()
+                    .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
+                why.error(endpoint)
+            };
+            let own = format!("{}x", own.as_str());
+            let mut answer = XmlAnswer::open(body, &own, charset).map_err(explain)?;
+            if answer.boolean().is_some() {
+                return Err(no_rows());
+            }
+            let places = named(answer.variables().iter().map(String::as_str).collect());
+            while let Some(terms) = answer.row().map_err(explain)? {
+                since_row.set(0);
+                for (cell, place) in cells.iter_mut().zip(&places) {
+                    *cell = place.and_then(|place| terms.get_mut(place)?.take());
+                }
+                row(&cells)?;
+            }
+            return Ok(());
+        }
+        let parser = QueryResultsParser::from_format(format)
+            .for_reader(Labels::of(format, body))
+            .map_err(explain)?;
+        let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
+            return Err(no_rows());
+        };
+        let places = named(
+            solutions
+                .variables()
+                .iter()
+                .map(oxrdf::Variable::as_str)
+                .collect(),
+        );
+        for solution in solutions {
+            let solution = solution.map_err(explain)?;
+            since_row.set(0);
+            for (cell, place) in cells.iter_mut().zip(&places) {
+                *cell = place
+                    .and_then(|place| solution.get(place))
+                    .map(|t| term::encode(&apart(t.clone(), own.as_str())));
+            }
+            row(&cells)?;
+        }
+        Ok(())
+    }
+}
+
+/// The reason why an answer could not be read.
+fn unread(e: &QueryResultsParseError) -> String {
+    if let QueryResultsParseError::Io(e) = e
+        && let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>())
+    {
+        return format!("its answer {wide}");
+    }
+    e.to_string()
+}
+
+/// The same of an answer in XML.
+fn unreadable(e: &AnswerError) -> String {
+    match e {
+        AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
+            format!("its answer cannot be read, {fault}")
+        }
+        e => e.to_string(),
+    }
+}
+
+/// A term whose blank nodes are no others' than this answer's.
+fn apart(t: Term, own: &str) -> Term {
+    let blank = |b: &BlankNode| BlankNode::new_unchecked(format!("{own}x{}", b.as_str()));
+    match t {
+        Term::BlankNode(b) => blank(&b).into(),
+        Term::Triple(t) => {
+            let subject = match t.subject {
+                NamedOrBlankNode::BlankNode(b) => blank(&b).into(),
+                other => other,
+            };
+            Triple::new(subject, t.predicate, apart(t.object, own)).into()
+        }
+        other => other,
+    }
+}
+
+/// The content that is asked for.
+pub(crate) enum Ask {
+    /// The rows of a query.
+    Query(String),
+    /// A document, in one of these media types.
+    Document(&'static str),
+}
+
+impl HttpCaller {
+    /// The endpoints that may be asked.
+    pub(crate) fn list(&self) -> &AllowList {
+        &self.list
+    }
+
+    /// Has a thread of its own ask.
+    pub(crate) fn start<'c>(
+        &self,
+        url: Uri,
+        ask: Ask,
+        cancel: &'c CancelToken,
+    ) -> Result<Body<'c>> {
+        let (send, receive) = sync_channel(PIECES);
+        // The query says itself that its time is over; the thread only must not live much longer.
+        let left = cancel.left().filter(|left| *left < FOREVER);
+        let limit = left.map(|left| left + Duration::from_secs(1));
+        let caller = self.clone();
+        std::thread::Builder::new()
+            .name("service".into())
+            .spawn(move || {
+                if let Err(failure) = caller.talk(url, &ask, limit, &send) {
+                    // No one listens any more: nothing needs to know.
+                    let _ = send.send(ReplyPiece::Failed(failure));
+                }
+            })
+            .map_err(|e| {
+                Error::Internal(format!("cannot start a thread to call an endpoint: {e}"))
+            })?;
+        Ok(Body {
+            parts: receive,
+            cancel,
+            piece: vec![],
+            at: 0,
+            ended: false,
+            since_row: Rc::new(Cell::new(0)),
+            why: Rc::new(Cell::new(None)),
+        })
+    }
+
+    /// Asks, and sends on what comes, until it ends or nothing listens.
+    fn talk(
+        &self,
+        mut url: Uri,
+        ask: &Ask,
+        limit: Option<Duration>,
+        send: &SyncSender<ReplyPiece>,
+    ) -> std::result::Result<(), Failure> {
+        let accept = match ask {
+            Ask::Query(_) => ACCEPT,
+            Ask::Document(types) => types,
+        };
+        let mut method = match ask {
+            Ask::Query(_) => Method::POST,
+            Ask::Document(_) => Method::GET,
+        };
+        for _ in 0..=HOPS {
+            let answer = if let Ask::Query(query) = ask
+                && method == Method::POST
+            {
+                self.agent
+                    .post(&url)
+                    .config()
+                    .timeout_global(limit)
+                    .build()
+                    .header(header::ACCEPT, accept)
+                    .send_form([("query", query.as_str())])
+            } else {
+                self.agent
+                    .get(&url)
+                    .config()
+                    .timeout_global(limit)
+                    .build()
+                    .header(header::ACCEPT, accept)
+                    .call()
+            };
+            let mut answer = answer.map_err(|e| match e {
+                ureq::Error::Other(e) => match e.downcast::<NotAllowed>() {
+                    Ok(e) => Failure::from(*e),
+                    Err(e) => e.to_string().into(),
+                },
+                e => e.to_string().into(),
+            })?;
+            let text = |name| answer.headers().get(name).and_then(|v| v.to_str().ok());
+            match answer.status() {
+                StatusCode::MOVED_PERMANENTLY
+                | StatusCode::FOUND
+                | StatusCode::TEMPORARY_REDIRECT
+                | StatusCode::PERMANENT_REDIRECT
+                | StatusCode::SEE_OTHER => {
+                    let to = text(header::LOCATION)
+                        .ok_or("it redirects without naming a destination")?;
+                    let next = resolve(&url, to)
+                        .ok_or_else(|| format!("it redirects to {to}, which is not a URL"))?;
+                    self.list.check(&next).map_err(|e| Failure {
+                        message: format!("it redirects to {next}: {e}"),
+                        allowed: false,
+                    })?;
+                    if answer.status() == StatusCode::SEE_OTHER {
+                        method = Method::GET;
+                    }
+                    url = next;
+                }
+                status if status.is_success() => {
+                    let media = text(header::CONTENT_TYPE).unwrap_or("an unnamed media type");
+                    if send.send(ReplyPiece::Head(media.to_owned())).is_err() {
+                        return Ok(());
+                    }
+                    return pass_on(answer.body_mut().as_reader(), send);
+                }
+                status => {
+                    let mut said = Vec::new();
+                    // What it says about its failure is read as far as it comes.
+                    let _ = answer
+                        .body_mut()
+                        .as_reader()
+                        .take(400)
+                        .read_to_end(&mut said);
+                    let said = String::from_utf8_lossy(&said);
+                    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                    return Err(format!("it answered {status}: {said}").into());
+                }
+            }
+        }
+        Err(format!("it redirects more than {HOPS} times").into())
+    }
+}
+
+fn pass_on(mut from: impl Read, send: &SyncSender<ReplyPiece>) -> std::result::Result<(), Failure> {
+    loop {
+        let mut piece = vec![0; PIECE];
+        let n = from.read(&mut piece).map_err(|e| e.to_string())?;
+        piece.truncate(n);
+        let ended = n == 0;
+        if send.send(ReplyPiece::Bytes(piece)).is_err() || ended {
+            return Ok(());
+        }
+    }
+}
+
+/// A redirect's target: absolute, or a path on the same host.
+fn resolve(from: &Uri, to: &str) -> Option<Uri> {
+    let next: Uri = to.parse().ok()?;
+    if next.scheme().is_some() {
+        return Target::of(&next).is_ok().then_some(next);
+    }
+    if next.authority().is_some() || !to.starts_with('/') {
+        return None;
+    }
+    Uri::builder()
+        .scheme(from.scheme()?.clone())
+        .authority(from.authority()?.clone())
+        .path_and_query(next.path_and_query()?.clone())
+        .build()
+        .ok()
+}
+
+/// Why a body ended early.
+enum Why {
+    Own(Error),
+    Said(Failure),
+}
+
+impl Why {
+    fn error(self, endpoint: &str) -> Error {
+        match self {
+            Self::Own(e) => e,
+            Self::Said(failure) => failure.of(endpoint),
+        }
+    }
+}
+
+/// The body as it comes; reading ends with the query.
+pub(crate) struct Body<'c> {
+    parts: Receiver<ReplyPiece>,
+    cancel: &'c CancelToken,
+    piece: Vec<u8>,
+    at: usize,
+    ended: bool,
+    /// Bytes since the last row.
+    since_row: Rc<Cell<u64>>,
+    why: Rc<Cell<Option<Why>>>,
+}
+
+impl Body<'_> {
+    /// Waits for the next part. `None`: the talking thread is gone.
+    pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
+        loop {
+            self.cancel.check()?;
+            match self.parts.recv_timeout(LOOK) {
+                Ok(part) => return Ok(Some(part)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+
+    fn fail(&self, why: Why) -> io::Error {
+        self.why.set(Some(why));
+        io::Error::other("the answer ends early")
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.piece.len() && !self.ended {
+            match self.next() {
+                Ok(Some(ReplyPiece::Bytes(piece))) => {
+                    self.ended = piece.is_empty();
+                    (self.piece, self.at) = (piece, 0);
+                }
+                Ok(Some(ReplyPiece::Failed(failure))) => return Err(self.fail(Why::Said(failure))),
+                Ok(Some(ReplyPiece::Head(_)) | None) => {
+                    return Err(self.fail(Why::Said("the connection ended early".into())));
+                }
+                Err(e) => return Err(self.fail(Why::Own(e))),
+            }
+        }
+        let rest = self.piece.get(self.at..).unwrap_or(&[]);
+        let n = rest.len().min(out.len());
+        let seen = self.since_row.get() + n as u64;
+        if seen > ROW {
+            let long = format!("it sends a row of more than {} MiB", ROW >> 20);
+            return Err(self.fail(Why::Said(long.into())));
+        }
+        self.since_row.set(seen);
+        out[..n].copy_from_slice(&rest[..n]);
+        self.at += n;
+        Ok(n)
+    }
+}

@@ -1,0 +1,428 @@
+//! Offers against nested loops over the statements, in a loaded store (characteristic sets) and in memory (queries).
+
+use jindou::complete::{Completer, Completion, Counts, Request, Slot};
+use jindou::parse::Sources;
+use jindou::{Database, LoadOptions, Progress, UpdateOptions};
+use jindou_testing::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+const PROLOGUE: &str = "PREFIX e: <http://e/> SELECT * WHERE { ";
+const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+
+type Triple = (String, String, String);
+
+fn triples(rng: &mut Rng) -> BTreeSet<Triple> {
+    let name = |kind: &str, n: usize| format!("http://e/{kind}{n}");
+    let mut all = BTreeSet::new();
+    for s in 0..60 {
+        let subject = name("s", s);
+        for _ in 0..1 + rng.below(2) {
+            all.insert((subject.clone(), TYPE.to_owned(), name("c", rng.below(4))));
+        }
+        for _ in 0..rng.below(6) {
+            let object = if rng.chance(70) {
+                name("s", rng.below(60))
+            } else {
+                name("o", rng.below(5))
+            };
+            all.insert((subject.clone(), name("p", rng.below(5)), object));
+        }
+    }
+    all
+}
+
+fn text(all: &BTreeSet<Triple>) -> String {
+    all.iter()
+        .map(|(s, p, o)| format!("<{s}> <{p}> <{o}> .\n"))
+        .collect()
+}
+
+fn in_memory(all: &BTreeSet<Triple>) -> Database {
+    let db = Database::in_memory();
+    let update = format!("INSERT DATA {{ {} }}", text(all));
+    db.update(&update, &UpdateOptions::default()).unwrap();
+    db
+}
+
+fn loaded(all: &BTreeSet<Triple>, folder: &std::path::Path) -> Database {
+    let file = folder.join("data.nt");
+    std::fs::write(&file, text(all)).unwrap();
+    let source = Sources::builder().path(&file).build().unwrap();
+    let store = folder.join("store");
+    Database::load(
+        &store,
+        &source,
+        &LoadOptions::default(),
+        &Progress::default(),
+    )
+    .unwrap();
+    Database::open(&store).unwrap()
+}
+
+fn complete(completer: &Completer, before: &str) -> Completion {
+    let before = format!("{PROLOGUE}{before}");
+    let request = Request {
+        limit: 500,
+        patience: Duration::from_secs(20),
+        ..Request::new(&before, "")
+    };
+    completer.complete(&request).unwrap()
+}
+
+/// Counts of the IRIs that are offered.
+fn offered(c: &Completion) -> BTreeMap<String, u64> {
+    let counted = c
+        .items
+        .iter()
+        .filter_map(|i| Some((i.iri.clone()?, i.count?)));
+    counted.collect()
+}
+
+fn count(terms: impl Iterator<Item = String>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for term in terms {
+        *counts.entry(term).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Predicates of these subjects, by nested loops.
+fn predicates(all: &BTreeSet<Triple>, subjects: &BTreeSet<&String>) -> BTreeMap<String, u64> {
+    let pairs: BTreeSet<_> = all
+        .iter()
+        .filter(|t| subjects.contains(&t.0))
+        .map(|t| (&t.0, &t.1))
+        .collect();
+    count(pairs.into_iter().map(|p| p.1.clone()))
+}
+
+fn objects(
+    all: &BTreeSet<Triple>,
+    subjects: &BTreeSet<&String>,
+    predicate: &str,
+) -> BTreeMap<String, u64> {
+    let of = all
+        .iter()
+        .filter(|t| subjects.contains(&t.0) && t.1 == predicate);
+    count(of.map(|t| t.2.clone()))
+}
+
+fn having<'t>(all: &'t BTreeSet<Triple>, p: &str, o: Option<&str>) -> BTreeSet<&'t String> {
+    let of = all
+        .iter()
+        .filter(|t| t.1 == p && o.is_none_or(|o| t.2 == o));
+    of.map(|t| &t.0).collect()
+}
+
+#[test]
+fn counts_are_those_of_nested_loops() {
+    let mut rng = Rng::new(7);
+    for _ in 0..8 {
+        let all = triples(&mut rng);
+        let folder = tempfile::tempdir().unwrap();
+        for (db, is_loaded) in [
+            (loaded(&all, folder.path()), true),
+            (in_memory(&all), false),
+        ] {
+            let completer = Completer::new(db);
+            for class in 0..4 {
+                let iri = format!("http://e/c{class}");
+                let students = having(&all, TYPE, Some(&iri));
+                let found = complete(&completer, &format!("?x a e:c{class} . ?x "));
+                assert_eq!(
+                    offered(&found),
+                    predicates(&all, &students),
+                    "class {class}"
+                );
+                if is_loaded {
+                    assert_eq!(found.counts, Counts::Exact);
+                }
+                for p in 0..5 {
+                    let predicate = format!("http://e/p{p}");
+                    let found = complete(&completer, &format!("?x a e:c{class} . ?x e:p{p} "));
+                    let expected = objects(&all, &students, &predicate);
+                    if !expected.is_empty() {
+                        assert_eq!(offered(&found), expected, "class {class}, predicate {p}");
+                    }
+                    // Two members of a star.
+                    let both: BTreeSet<_> = students
+                        .intersection(&having(&all, &predicate, None))
+                        .copied()
+                        .collect();
+                    let found = complete(&completer, &format!("?x a e:c{class} ; e:p{p} ?y ; "));
+                    if !both.is_empty() {
+                        assert_eq!(
+                            offered(&found),
+                            predicates(&all, &both),
+                            "class {class} with {p}"
+                        );
+                        let found = complete(&completer, &format!("?x e:p{p} ?y ; a "));
+                        let members = having(&all, &predicate, None);
+                        assert_eq!(
+                            offered(&found),
+                            objects(&all, &members, TYPE),
+                            "classes of {p}"
+                        );
+                    }
+                    // A join: objects of p.
+                    let reached: BTreeSet<_> = all
+                        .iter()
+                        .filter(|t| t.1 == predicate && students.contains(&t.0))
+                        .map(|t| &t.2)
+                        .collect();
+                    let expected = predicates(&all, &reached);
+                    let found = complete(&completer, &format!("?y a e:c{class} ; e:p{p} ?x . ?x "));
+                    if !expected.is_empty() {
+                        assert_eq!(offered(&found), expected, "ends of {p}");
+                        // All of them are fewer than a sample has.
+                        assert_eq!(found.counts, Counts::Exact);
+                        let same = complete(&completer, &format!("?y a e:c{class} ; e:p{p}/"));
+                        assert_eq!(offered(&same), expected, "path over {p}");
+                    }
+                }
+            }
+            // Anything at all.
+            let found = complete(&completer, "?x ");
+            let statements = count(all.iter().map(|t| t.1.clone()));
+            assert_eq!(offered(&found), statements);
+            let found = complete(&completer, "?x e:p1 ");
+            assert_eq!(
+                offered(&found),
+                count(
+                    all.iter()
+                        .filter(|t| t.1 == "http://e/p1")
+                        .map(|t| t.2.clone())
+                )
+            );
+            // One subject, forwards and backwards.
+            let one = "http://e/s3".to_owned();
+            let found = complete(&completer, "e:s3 ");
+            assert_eq!(offered(&found), predicates(&all, &[&one].into()));
+            let into: BTreeSet<_> = all
+                .iter()
+                .filter(|t| t.2 == one)
+                .map(|t| (&t.0, &t.1))
+                .collect();
+            let expected: BTreeSet<String> = into.iter().map(|t| t.1.clone()).collect();
+            let found = complete(&completer, "e:s3 ^");
+            if !expected.is_empty() {
+                assert_eq!(
+                    offered(&found).into_keys().collect::<BTreeSet<_>>(),
+                    expected
+                );
+            }
+        }
+    }
+}
+
+/// Texts of the items.
+fn texts(c: &Completion) -> Vec<&str> {
+    c.items.iter().map(|i| i.text.as_str()).collect()
+}
+
+fn people() -> Completer {
+    let db = Database::in_memory();
+    let data = r#"PREFIX foaf: <http://xmlns.com/foaf/0.1/> PREFIX e: <http://e/>
+        INSERT DATA {
+            e:ann a foaf:Person ; foaf:name "Ann" ; foaf:knows e:bob , e:cy ; foaf:age 30 ; e:fooName "x"@en .
+            e:bob a foaf:Person ; foaf:name "Bob" ; foaf:knows e:cy .
+            e:cy a foaf:Agent ; foaf:name "Cy" .
+            GRAPH e:g { e:ann e:only e:there }
+        }"#;
+    db.update(data, &UpdateOptions::default()).unwrap();
+    Completer::new(db)
+}
+
+#[test]
+fn items_are_ranked_shortened_and_filtered() {
+    let people = people();
+    let of = |before: &str, limit| {
+        let request = Request {
+            limit,
+            patience: Duration::from_secs(20),
+            ..Request::new(before, "")
+        };
+        people.complete(&request).unwrap()
+    };
+    let c = of("SELECT * { ?x a foaf:Person . ?x ", 3);
+    // What was said already comes last, though all have it; common prefixes are declared where they are chosen.
+    assert_eq!(texts(&c), ["foaf:knows", "foaf:name", "<http://e/fooName>"]);
+    let foaf = ("foaf".to_owned(), "http://xmlns.com/foaf/0.1/".to_owned());
+    assert_eq!(c.items[0].declare, Some(foaf));
+    assert_eq!(c.items[0].count, Some(2));
+    let c = of(
+        "PREFIX e: <http://e/> SELECT * { ?x a foaf:Person . ?x na",
+        3,
+    );
+    // The beginning of a local name goes before its middle.
+    assert_eq!(texts(&c), ["foaf:name", "e:fooName"]);
+    assert_eq!(
+        c.from,
+        "PREFIX e: <http://e/> SELECT * { ?x a foaf:Person . ?x ".len()
+    );
+    assert_eq!(texts(&of("SELECT * { ?x foaf:kn", 1)), ["foaf:knows"]);
+    assert_eq!(
+        texts(&of("SELECT * { ?x <http://xmlns.com/foaf/0.1/kn", 1)),
+        ["foaf:knows"]
+    );
+    assert_eq!(
+        of("SELECT * { ?x a foaf:Person . ?x foaf:age ", 1).items[0].text,
+        "30"
+    );
+    assert_eq!(
+        of("PREFIX e: <http://e/> SELECT * { ?x e:fooName ", 1).items[0].text,
+        "\"x\"@en"
+    );
+    // Variables: after the first objects; at once where they are meant.
+    assert!(
+        texts(&of(
+            "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ",
+            10
+        ))
+        .contains(&"?friend")
+    );
+    assert_eq!(
+        texts(&of(
+            "SELECT ?who { ?who foaf:knows ?friend . ?other foaf:knows ?f",
+            10
+        )),
+        ["?friend"]
+    );
+    assert_eq!(texts(&of("SELECT * { ?who a ?c FILTER(?w", 10)), ["?who"]);
+    // What SELECT names and no pattern has yet comes first.
+    assert_eq!(
+        of("SELECT ?a ?b ?c { ?a foaf:knows ?o . ?o foaf:none ", 1).items[0].text,
+        "?b"
+    );
+    // Of an unknown subject its class is said first.
+    assert_eq!(of("SELECT * { ?x ", 1).items[0].text, "a");
+    // Graphs, words, prefixes.
+    assert!(texts(&of("SELECT * { GRAPH ", 10)).contains(&"<http://e/g>"));
+    assert_eq!(texts(&of("SELECT * { ?x a ?y . OPT", 10)), ["OPTIONAL"]);
+    assert_eq!(
+        texts(&of("SELECT * { ?x a ?y FILTER(STRST", 10)),
+        ["STRSTARTS"]
+    );
+    assert_eq!(
+        texts(&of("PREFIX foaf", 10)),
+        ["foaf: <http://xmlns.com/foaf/0.1/>"]
+    );
+    assert!(texts(&of("SELECT * { ?x skos", 10)).contains(&"skos:"));
+    // Graphs are apart.
+    assert!(!texts(&of("SELECT * { ?x a foaf:Person . ?x ", 50)).contains(&"<http://e/only>"));
+    assert_eq!(
+        texts(&of("SELECT * { GRAPH <http://e/g> { <http://e/ann> ", 50)),
+        ["<http://e/only>"]
+    );
+    assert_eq!(
+        texts(&of("SELECT * FROM <http://e/g> { <http://e/ann> ", 50)),
+        ["<http://e/only>"]
+    );
+    let unknown = of("SELECT * { GRAPH <http://e/unknown> { <http://e/ann> ", 50);
+    assert_eq!(unknown.counts, Counts::Whole);
+    let unknown = of("SELECT * FROM <http://e/unknown> { ?x ", 50);
+    assert_eq!(unknown.counts, Counts::Whole);
+    let unlike = of("SELECT * { ?x a foaf:Person ; <http://e/none> ?y . ?x ", 50);
+    assert_eq!(unlike.counts, Counts::Whole, "no subject has both");
+    // A query that chooses its graphs has no others.
+    assert_eq!(
+        texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)),
+        texts(&of("SELECT * FROM NAMED <http://e/unknown> { GRAPH ", 50))
+    );
+    let named =
+        texts(&of("SELECT * FROM NAMED <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
+    let other = texts(&of("SELECT * FROM <http://e/g> { GRAPH ", 50)).contains(&"<http://e/g>");
+    assert!(named && !other);
+    let hidden = of("SELECT * FROM <http://e/g> { GRAPH ?g { ?x ", 50);
+    assert_eq!(hidden.counts, Counts::Whole, "there is no graph to look at");
+    // Other endpoints' data is not known here.
+    let c = of("SELECT * { SERVICE <http://other/> { ?x ", 50);
+    assert_eq!((c.slot, c.items.len()), (Slot::Nothing, 0));
+}
+
+#[test]
+fn what_follows_the_cursor_counts() {
+    let people = people();
+    let request = Request {
+        patience: Duration::from_secs(20),
+        ..Request::new("SELECT * { ?x ", " . ?x foaf:age ?age . ?x foaf:name ?n }")
+    };
+    let c = people.complete(&request).unwrap();
+    // Only Ann has an age.
+    let counts: Vec<_> = c.items.iter().filter_map(|i| i.count).collect();
+    assert!(counts.iter().all(|n| *n == 1), "{c:?}");
+    assert_eq!(counts.len(), 5);
+}
+
+#[test]
+fn any_text_is_answered_in_time() {
+    let people = people();
+    let mut rng = Rng::new(3);
+    let parts = [
+        "?x ",
+        "?y ",
+        "a ",
+        "foaf:knows ",
+        "foaf:Person ",
+        ". ",
+        "; ",
+        ", ",
+        "{ ",
+        "} ",
+        "[ ",
+        "] ",
+        "( ",
+        ") ",
+        "/",
+        "^",
+        "|",
+        "*",
+        "+",
+        "GRAPH ",
+        "<http://e/g> ",
+        "SELECT ",
+        "* ",
+        "WHERE ",
+        "OPTIONAL ",
+        "\"s\"",
+        "@en ",
+        "^^",
+        "_:b ",
+        "12 ",
+        "FILTER",
+        "<<",
+        ">>",
+        "VALUES ",
+        "ü",
+        "é:é ",
+        "PREFIX x: ",
+        "<x> ",
+        "BASE ",
+        "\\",
+        "'",
+        "#",
+        "\n",
+        "!",
+        "?",
+        "$",
+        "FROM ",
+        "SERVICE ",
+    ];
+    for _ in 0..3_000 {
+        let mut text = String::from("SELECT * { ");
+        for _ in 0..rng.below(25) {
+            text.push_str(rng.one(&parts));
+        }
+        let begin = Instant::now();
+        let c = people.complete(&Request::new(&text, "")).unwrap();
+        assert!(text.is_char_boundary(c.from) && c.items.len() <= 50);
+        assert!(
+            begin.elapsed() < Duration::from_secs(2),
+            "{text}: {:?}",
+            begin.elapsed()
+        );
+    }
+    let long = " ".repeat(jindou::complete::LONGEST_TEXT + 1);
+    assert!(people.complete(&Request::new(&long, "")).is_err());
+}

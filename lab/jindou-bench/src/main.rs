@@ -1,0 +1,94 @@
+//! The program `jindou-bench`: measurements that check their answers, and comparisons with other engines. `jindou bench …` and
+//! `jindou peers …` start it.
+
+mod args;
+mod cluster;
+mod commits;
+mod complete;
+mod engines;
+mod files;
+mod light;
+mod live;
+mod lookup;
+mod lubm;
+mod measure;
+mod merge;
+mod mix;
+mod mixed;
+mod obliger;
+mod operators;
+mod papers;
+mod parallel;
+mod peers;
+mod set;
+mod stream;
+mod svg;
+mod ugly;
+mod updates;
+mod watdiv;
+
+use args::{Args, Bench, Command};
+use clap::Parser;
+use jindou::{Error, Result};
+use jindou_model::program::{end_with_the_reader, exit_status};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    end_with_the_reader();
+    match run(Args::parse().command) {
+        Ok(code) => code,
+        Err(Error::SinkClosed) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("jindou-bench: {e}");
+            ExitCode::from(exit_status(&e))
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Bench(bench) => measure_by(*bench),
+        Command::Peers(a) => engines::run(a),
+    }
+}
+
+fn measure_by(bench: Bench) -> Result<ExitCode> {
+    match bench {
+        Bench::Lubm(a) => lubm::run(&a),
+        Bench::Watdiv(a) => watdiv::run(&a),
+        Bench::Bsbm(a) => mix::bsbm(&a),
+        Bench::Sp2b(a) => mix::sp2b(&a),
+        Bench::Ugly(a) => ugly::run(&a),
+        Bench::Papers(a) => papers::run(&a),
+        Bench::Files(a) => files::run(&a),
+        Bench::Operators(a) => operators::run(&a),
+        Bench::Stream(a) => stream::run(&a),
+        Bench::Live(a) => live::run(&a),
+        Bench::Commits(a) => commits::run(&a),
+        Bench::Complete(a) => complete::run(&a),
+        Bench::Merge(a) => merge::run(&a),
+        Bench::Mixed(a) => mixed::run(&a),
+        Bench::Parallel(a) => parallel::run(&a),
+        Bench::Cluster(a) => cluster::run(&a),
+        Bench::ParallelWorker(a) => parallel::worker::run(&a),
+        Bench::Updates(a) => updates::run(&a),
+    }
+}
+
+/// The command `jindou`, which lies next to this program (in tests, in the folder above that of the tests).
+fn jindou_program() -> Result<PathBuf> {
+    let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
+    let name = format!("jindou{}", std::env::consts::EXE_SUFFIX);
+    own.ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(&name))
+        .find(|p| p.is_file())
+        .ok_or_else(|| {
+            Error::Store(format!(
+                "no command jindou next to {}: build or install both",
+                own.display()
+            ))
+        })
+}

@@ -1,0 +1,516 @@
+//! One run: clients in the process, workers of a scheduler, latencies from intended arrival to the last row.
+
+use super::arrivals::{Arrivals, Look, Next, Random, Sources};
+use super::classes::Class;
+use super::machine::{Neighbour, Reading, pin};
+use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of};
+use super::threads::{Sender, client};
+use crate::measure::{cpu_time, resident_memory};
+use crate::obliger::{
+    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
+};
+use jindou::{
+    Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
+};
+use jindou_model::sync::lock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A heavy query.
+pub struct Heavy {
+    pub name: String,
+    pub text: String,
+    pub planned: PlannedQuery,
+    /// Its share of the heavy queries; 0: all have their turns.
+    pub weight: f64,
+}
+
+/// The store, the queries that are asked, and their limits.
+pub struct Setup {
+    pub db: Database,
+    pub classes: Vec<Class>,
+    pub heavy: Vec<Heavy>,
+    /// Sums of the classes' weights, and of the heavy queries' if clients send those as well.
+    pub sums: Vec<f64>,
+    /// A light query that takes longer is moved.
+    pub light_limit: Duration,
+    /// A job that waits longer is dropped.
+    pub deadline: Option<Duration>,
+    /// Each worker keeps to a core of its own.
+    pub pinned: bool,
+}
+
+impl Setup {
+    /// A class and a start point, drawn by the classes' weights; or a heavy query, where clients send both.
+    pub fn draw(&self, random: &mut Random) -> Task {
+        let all = self.sums.last().copied().unwrap_or(0.0);
+        let x = random.unit() * all;
+        let at = self.sums.partition_point(|s| *s <= x);
+        let at = at.min(self.sums.len().saturating_sub(1));
+        match self.classes.get(at) {
+            Some(class) => Task::Light {
+                class: at as u16,
+                start: random.below(class.starts.len()) as u32,
+            },
+            None => Task::Heavy((at - self.classes.len()) as u16),
+        }
+    }
+
+    /// The heavy query that a client of such sends after this one.
+    pub fn after(&self, query: u16, random: &mut Random) -> Task {
+        let sum: f64 = self.heavy.iter().map(|h| h.weight).sum();
+        if sum <= 0.0 {
+            return Task::Heavy((query + 1) % self.heavy.len().max(1) as u16);
+        }
+        let mut x = random.unit() * sum;
+        let at = self.heavy.iter().position(|h| {
+            x -= h.weight;
+            x < 0.0
+        });
+        Task::Heavy(at.unwrap_or(0) as u16)
+    }
+
+    /// Names of light classes, then of heavy queries.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let light = self.classes.iter().map(|c| c.name.as_str());
+        light.chain(self.heavy.iter().map(|h| h.name.as_str()))
+    }
+}
+
+/// A query.
+#[derive(Clone, Copy, Debug)]
+pub enum Task {
+    Light { class: u16, start: u32 },
+    Heavy(u16),
+}
+
+impl Task {
+    pub fn weight(self) -> Weight {
+        match self {
+            Self::Light { .. } => Weight::Light,
+            Self::Heavy(_) => Weight::Heavy,
+        }
+    }
+}
+
+/// The plan of a measurement: how queries arrive, and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub arrivals: Arrivals,
+    /// Light queries are drawn by the workers, and not by threads of their own.
+    pub on_workers: bool,
+    /// Clients that send heavy queries, one after the other.
+    pub heavy_clients: usize,
+    pub warm_up: Duration,
+    pub duration: Duration,
+    /// After an open loop: this many queries a second for a while, to see how soon all is well again.
+    pub then: Option<f64>,
+    pub seed: u64,
+}
+
+/// How often is looked at how many queries are done.
+const WINDOW: Duration = Duration::from_millis(10);
+/// Heavy clients are numbered from here.
+const HEAVY: u64 = 1 << 32;
+
+/// On cache lines of its own.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The work of a scheduler: runs queries, and says what comes next.
+pub struct Emulator {
+    setup: Arc<Setup>,
+    stats: Box<[Apart<Mutex<Stats>>]>,
+    recording: AtomicBool,
+    /// From when to when it was.
+    recorded: OnceLock<(Instant, Instant)>,
+    /// When an overload ended.
+    over: OnceLock<Instant>,
+    /// A closed loop's queries are followed by others at once.
+    closed_loop: bool,
+    sources: Option<Sources>,
+    /// Where clients that are threads get their answers.
+    answers: Vec<mpsc::Sender<()>>,
+    /// For the few jobs that follow one that was dropped.
+    again: OnceLock<Submit<Task>>,
+    seed: u64,
+}
+
+/// A worker's own.
+pub struct Local {
+    worker: usize,
+    sessions: Vec<Session>,
+    random: Random,
+    look: Look,
+    light: QueryOptions,
+    heavy: QueryOptions,
+}
+
+impl Emulator {
+    fn stats(&self, worker: usize) -> MutexGuard<'_, Stats> {
+        lock(&self.stats[worker % self.stats.len()].0)
+    }
+
+    /// Counts an answer; gives its client's next query.
+    fn ended(&self, local: &mut Local, job: &Job<Task>, done: Result<u64>) -> Option<Job<Task>> {
+        let now = Instant::now();
+        let mut s = self.stats(local.worker);
+        let latency = now.saturating_duration_since(job.arrived);
+        match done {
+            Ok(rows) if self.recording.load(Ordering::Relaxed) => {
+                let at = match job.task {
+                    Task::Light { class, start } => {
+                        s.turn += 1;
+                        if s.turn.is_multiple_of(SAMPLE) && s.samples.len() < MOST_SAMPLES {
+                            s.samples.push((class, start, rows));
+                        }
+                        usize::from(class)
+                    }
+                    Task::Heavy(q) => self.setup.classes.len() + usize::from(q),
+                };
+                s.latencies[at].add(latency);
+            }
+            Ok(_) => {
+                if let Some(over) = self.over.get()
+                    && let Some(since) = job.arrived.checked_duration_since(*over)
+                    && let Some(step) = s.after.get_mut(step_of(since))
+                {
+                    step.add(latency);
+                }
+            }
+            Err(e) => s.error = Some(e),
+        }
+        drop(s);
+        self.next(job, &mut local.random, now)
+    }
+
+    /// The client's next query: a closed loop's, or a heavy client's.
+    fn next(&self, job: &Job<Task>, random: &mut Random, now: Instant) -> Option<Job<Task>> {
+        let task = if job.client >= HEAVY {
+            let Task::Heavy(query) = job.task else {
+                return None;
+            };
+            self.setup.after(query, random)
+        } else if let Some(client) = self.answers.get(job.client as usize) {
+            // It draws by itself; it is gone when the run ends.
+            let _ = client.send(());
+            return None;
+        } else if self.closed_loop {
+            self.setup.draw(random)
+        } else {
+            return None;
+        };
+        Some(self.job(task, job.client, job.home, now))
+    }
+
+    /// A query that comes at `now`.
+    pub fn job(&self, task: Task, client: u64, home: Option<usize>, now: Instant) -> Job<Task> {
+        Job {
+            task,
+            class: task.weight(),
+            client,
+            home,
+            arrived: now,
+            deadline: self.setup.deadline.map(|d| now + d),
+            moved: false,
+        }
+    }
+
+    /// Counts a query that was not let in.
+    pub fn count_refused(&self, worker: usize, arrived: Instant, why: Refused) {
+        let mut s = self.stats(worker);
+        if self.recording.load(Ordering::Relaxed) {
+            s.refused += 1;
+            s.retry = s.retry.max(why.retry_after);
+        } else if let Some(over) = self.over.get()
+            && let Some(since) = arrived.checked_duration_since(*over)
+            && let Some(step) = s.refused_after.get_mut(step_of(since))
+        {
+            *step += 1;
+        }
+    }
+
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+}
+
+impl Work for Emulator {
+    type Task = Task;
+    type Local = Local;
+
+    fn local(&self, worker: usize) -> Local {
+        if self.setup.pinned {
+            pin(worker);
+        }
+        let options = QueryOptions::default().with_threads(1);
+        let sessions = self.setup.classes.iter().map(|c| c.prepared.session());
+        Local {
+            worker,
+            sessions: sessions.collect(),
+            random: Random::new(self.seed + 1000 + worker as u64),
+            look: Look::new(Instant::now()),
+            light: options.clone().with_timeout(self.setup.light_limit),
+            heavy: options,
+        }
+    }
+
+    fn run(
+        &self,
+        job: Job<Task>,
+        local: &mut Local,
+        pool: &Arc<dyn WorkerPool>,
+        threads: usize,
+    ) -> Ran<Task> {
+        let light = job.class == Weight::Light;
+        if !light {
+            local.heavy.threads = Some(threads);
+            local.heavy.pool = Some(Arc::clone(pool));
+        }
+        let options = if light { &local.light } else { &local.heavy };
+        let mut again = light;
+        let ran = loop {
+            let ran = match job.task {
+                Task::Light { class, start } => {
+                    let start = &self.setup.classes[usize::from(class)].starts[start as usize];
+                    local.sessions[usize::from(class)].checksum(&[Value::Term(start)], options)
+                }
+                Task::Heavy(q) => {
+                    let planned = &self.setup.heavy[usize::from(q)].planned;
+                    self.setup.db.checksum(planned, options)
+                }
+            };
+            match ran {
+                // Not the query may have taken that long, but another process.
+                Err(Error::Timeout(_)) if again => again = false,
+                Err(Error::Timeout(_)) if light => return Ran::TooLong(job),
+                ran => break ran,
+            }
+        };
+        match self.ended(local, &job, ran.map(|c| c.rows)) {
+            Some(next) => Ran::Next(next),
+            None => Ran::Done,
+        }
+    }
+
+    fn dropped(&self, job: Job<Task>, why: Dropped) {
+        let mut s = self.stats(job.client as usize);
+        match why {
+            Dropped::Late => s.late += 1,
+            Dropped::Closed => {
+                s.unfinished += 1;
+                // Whoever still waits has waited so long: without them a queue that nothing serves would look well.
+                let span = self.recorded.get().copied();
+                if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
+                    && (from..to).contains(&job.arrived)
+                {
+                    s.latencies[usize::from(class)].add(to - job.arrived);
+                }
+            }
+            Dropped::Refused(_) => {}
+        }
+        drop(s);
+        if let Dropped::Refused(why) = why {
+            self.count_refused(job.client as usize, job.arrived, why);
+        }
+        if why != Dropped::Closed {
+            let now = Instant::now();
+            let seed = now.saturating_duration_since(job.arrived).as_nanos() as u64;
+            let next = self.next(&job, &mut Random::new(seed), now);
+            if let (Some(next), Some(submit)) = (next, self.again.get()) {
+                let _ = submit(next);
+            }
+        }
+    }
+
+    fn draw(&self, local: &mut Local, now: Instant) -> Drawn<Task> {
+        let Some(sources) = &self.sources else {
+            return Drawn::Never;
+        };
+        let draw = |random: &mut Random| self.setup.draw(random);
+        match sources.next(draw, local.worker, &mut local.look, now) {
+            Next::Now(a) => Drawn::Job(self.job(a.task, a.client, Some(a.home), a.at)),
+            Next::At(at) => Drawn::At(at),
+        }
+    }
+
+    fn refused(&self, local: &mut Local, job: Job<Task>, why: Refused) {
+        self.count_refused(local.worker, job.arrived, why);
+    }
+}
+
+/// Runs the clients against a scheduler with these options.
+pub fn run(
+    setup: &Arc<Setup>,
+    options: &Options,
+    plan: &Plan,
+    beside: Option<&Neighbour>,
+) -> Result<Outcome> {
+    let workers = options.workers.max(1);
+    let kinds = setup.names().count();
+    let begin = Instant::now();
+    let (mut threads, mut sender, mut sources, mut answers) = (vec![], None, None, vec![]);
+    match plan.arrivals {
+        Arrivals::Open { rate, clients } if plan.on_workers => {
+            sources = Some(Sources::new(rate, clients, workers, begin, plan.seed));
+        }
+        Arrivals::Open { rate, clients } => {
+            sender = Some(Sender::new(rate, clients, begin, plan.seed));
+        }
+        Arrivals::Closed { clients, .. } if !plan.on_workers => {
+            for _ in 0..clients {
+                let (answer, answered) = mpsc::channel();
+                answers.push(answer);
+                threads.push(answered);
+            }
+        }
+        Arrivals::Closed { .. } | Arrivals::None => {}
+    }
+    let emulator = Emulator {
+        setup: Arc::clone(setup),
+        stats: (0..workers)
+            .map(|_| Apart(Mutex::new(Stats::new(kinds))))
+            .collect(),
+        recording: AtomicBool::new(false),
+        recorded: OnceLock::new(),
+        over: OnceLock::new(),
+        closed_loop: matches!(plan.arrivals, Arrivals::Closed { .. }),
+        sources,
+        answers,
+        again: OnceLock::new(),
+        seed: plan.seed,
+    };
+    let mut scheduler = Scheduler::start(emulator, options.clone()).map_err(|e| {
+        Error::limit(
+            Resource::Threads,
+            format!("cannot start threads for {workers} workers: {e}"),
+        )
+    })?;
+    let _ = scheduler.work().again.set(scheduler.submitter());
+    let mut random = Random::new(plan.seed);
+    let submit = |task, client, home| {
+        let job = scheduler.work().job(task, client, home, Instant::now());
+        scheduler
+            .submit(job)
+            .map_err(|(r, _)| Error::limit(Resource::Other, r.to_string()))
+    };
+    for client in 0..plan.heavy_clients {
+        let first = Task::Heavy((client % setup.heavy.len().max(1)) as u16);
+        submit(first, HEAVY | client as u64, None)?;
+    }
+    if let Arrivals::Closed { clients, window } = plan.arrivals {
+        for n in 0..(clients * window) as u64 {
+            let client = n % clients as u64;
+            let home = plan.on_workers.then_some(client as usize);
+            submit(setup.draw(&mut random), client, home)?;
+        }
+    }
+    let mut out = Outcome::default();
+    let going = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for (n, answered) in threads.into_iter().enumerate() {
+            let (scheduler, going) = (&scheduler, &going);
+            let seed = plan.seed + 31 * n as u64;
+            scope.spawn(move || client(scheduler, n as u64, &answered, going, seed));
+        }
+        watch(setup, &scheduler, plan, beside, sender, &mut out);
+        going.store(false, Ordering::Relaxed);
+    });
+    out.counts = scheduler.counts();
+    scheduler.close();
+    for s in &scheduler.work().stats {
+        out.add(setup, std::mem::take(&mut *lock(&s.0)))?;
+    }
+    if plan.then.is_none() {
+        out.after.clear();
+    }
+    Ok(out)
+}
+
+/// Waits, or sends, until a run is over; says when it counts, and what the machine does meanwhile.
+fn watch(
+    setup: &Setup,
+    scheduler: &Scheduler<Emulator>,
+    plan: &Plan,
+    beside: Option<&Neighbour>,
+    mut sender: Option<Sender>,
+    out: &mut Outcome,
+) {
+    let work = scheduler.work();
+    let unsent = |sender: &Option<Sender>| {
+        let drawn = work.sources.as_ref().map_or(0, Sources::unsent);
+        drawn + sender.as_ref().map_or(0, |s| s.unsent)
+    };
+    let mut windows = vec![];
+    let until =
+        |sender: &mut Option<Sender>, end: Instant, most: &mut u64, windows: &mut Vec<f64>| {
+            let mut look = Instant::now();
+            loop {
+                let now = Instant::now();
+                if now >= end {
+                    return;
+                }
+                if now >= look {
+                    *most = (*most).max(resident_memory().0);
+                    look = now + Duration::from_secs(1);
+                }
+                let done = scheduler.counts().light;
+                match sender {
+                    Some(sender) => sender.send(setup, scheduler, end.min(look).min(now + WINDOW)),
+                    None => std::thread::sleep(end.saturating_duration_since(now).min(WINDOW)),
+                }
+                let done = scheduler.counts().light - done;
+                windows.push(done as f64 / now.elapsed().as_secs_f64());
+            }
+        };
+    let rounds = || beside.map_or(0, Neighbour::rounds);
+    until(
+        &mut sender,
+        Instant::now() + plan.warm_up,
+        &mut 0,
+        &mut windows,
+    );
+    windows.clear();
+    let (processor, reading, before) = (cpu_time(), Reading::now(), unsent(&sender));
+    out.memory = [resident_memory().0; 3];
+    let rounds_before = rounds();
+    let from = Instant::now();
+    work.recording.store(true, Ordering::Relaxed);
+    until(
+        &mut sender,
+        from + plan.duration,
+        &mut out.memory[2],
+        &mut windows,
+    );
+    windows.sort_by(f64::total_cmp);
+    out.best_tenth = windows.get(windows.len() * 9 / 10).copied().unwrap_or(0.0);
+    work.recording.store(false, Ordering::Relaxed);
+    let _ = work.recorded.set((from, Instant::now()));
+    out.seconds = from.elapsed().as_secs_f64();
+    out.processor = cpu_time().saturating_sub(processor).as_secs_f64();
+    out.taken = Reading::now().since(&reading);
+    out.memory[1] = resident_memory().0;
+    out.memory[2] = out.memory[2].max(out.memory[1]);
+    out.unsent = unsent(&sender) - before;
+    out.beside = beside.map(|_| (rounds() - rounds_before) as f64 / out.seconds);
+    if let Some(rate) = plan.then {
+        let over = Instant::now();
+        let _ = work.over.set(over);
+        if let Some(sources) = &work.sources {
+            sources.set_rate(rate, over);
+        }
+        if let Some(sender) = &mut sender {
+            sender.set_rate(rate, over);
+        }
+        until(
+            &mut sender,
+            over + STEP * STEPS as u32,
+            &mut 0,
+            &mut windows,
+        );
+        // What came last is answered as well.
+        std::thread::sleep(STEP);
+    }
+}

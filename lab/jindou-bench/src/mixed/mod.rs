@@ -1,0 +1,246 @@
+//! `jindou bench mixed`: many light queries at once, alone and alongside heavy ones (OSDI '16, §7.5; ATC '18, §6.6).
+
+mod alone;
+pub mod arrivals;
+mod classes;
+mod emulate;
+mod histogram;
+mod http;
+mod machine;
+mod outcome;
+mod plot;
+mod report;
+mod runs;
+mod threads;
+
+pub use machine::Beside;
+
+use crate::args::mixed::BenchMixed;
+use alone::{How, alone};
+use classes::{Class, Mix};
+use emulate::{Heavy, Setup};
+use jindou::{Database, Error, QueryOptions, Resource, Result};
+use jindou_workloads::queries::lubm;
+use outcome::Outcome;
+use report::{as_json, panel, print_stalls};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A run and what it is called.
+struct Named {
+    title: String,
+    outcome: Outcome,
+}
+
+pub fn run(a: &BenchMixed) -> Result<ExitCode> {
+    let db = Database::open(&a.store)?;
+    let mix = match &a.templates {
+        Some(dir) => classes::folder(dir, a.mix.as_deref())?,
+        None => Mix {
+            light: classes::lubm(),
+            heavy: vec![],
+        },
+    };
+    let mut setup = prepare(db, &mix, a)?;
+    setup.sums = sums(&setup, false);
+    for c in &setup.classes {
+        c.check(&setup.db, a.check)?;
+    }
+    let prepared = alone(&setup, How::Prepared, a.warm_up, a.seed)?;
+    let text = alone(&setup, How::Text, a.warm_up, a.seed)?;
+    if a.reciprocal {
+        // The papers' shares: by the reciprocal of the mean latency.
+        for (class, mean) in setup.classes.iter_mut().zip(&prepared.means) {
+            class.weight = 1.0 / mean.max(1e-9);
+        }
+        for heavy in &mut setup.heavy {
+            heavy.weight = 1.0 / heavy_mean(&setup.db, heavy)?.as_secs_f64().max(1e-9);
+        }
+    }
+    setup.sums = sums(&setup, a.freely);
+    let setup = Arc::new(setup);
+    let quads = Database::info(&a.store)?.quads;
+    if setup.classes.is_empty() {
+        println!("{quads} triples");
+    } else {
+        println!(
+            "{quads} triples; one thread without a scheduler: {:.0} prepared queries/s ({:.0} a second of processor time), {:.0} ({:.0}) as text",
+            prepared.rate, prepared.of_processor, text.rate, text.of_processor
+        );
+    }
+    for (c, (p, t)) in setup
+        .classes
+        .iter()
+        .zip(prepared.means.iter().zip(&text.means))
+    {
+        println!(
+            "  {:<4} weight {:>6.1} {:>8} start points {:>9.2} µs prepared {:>9.2} µs as text",
+            c.name,
+            100.0 * c.weight / setup.sums.last().unwrap_or(&1.0),
+            c.starts.len(),
+            p * 1e6,
+            t * 1e6
+        );
+    }
+    if let Some(time) = a.stalls {
+        let threads = a.workers.iter().copied().max().unwrap_or(1);
+        print_stalls(&machine::stalls(threads, time), machine::arithmetic());
+    }
+    let runs = if a.http {
+        runs::over_http(a, &setup)?
+    } else {
+        runs::all(a, &setup)?
+    };
+    let wanted = |r: &&Named| a.plot.as_ref().is_none_or(|text| r.title.contains(text));
+    let panels: Vec<plot::Panel<'_>> = runs
+        .iter()
+        .filter(wanted)
+        .map(|r| panel(&setup, r))
+        .collect();
+    write(a.svg.as_deref(), || plot::svg(&panels))?;
+    write(a.csv.as_deref(), || plot::csv(&panels))?;
+    write(a.json.as_deref(), || {
+        let runs: Vec<_> = runs.iter().map(|r| as_json(&setup, r)).collect();
+        let document = json!({
+            "prepared_alone": prepared.rate, "text_alone": text.rate,
+            "prepared_alone_processor": prepared.of_processor, "text_alone_processor": text.of_processor, "runs": runs,
+        });
+        format!("{document:#}\n")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
+    match path {
+        Some(path) => std::fs::write(path, text()).map_err(|e| Error::io(path, e)),
+        None => Ok(()),
+    }
+}
+
+/// Sums of the weights of all that clients of light queries may send.
+fn sums(setup: &Setup, freely: bool) -> Vec<f64> {
+    let heavy = setup.heavy.iter().map(|h| h.weight).filter(|_| freely);
+    let all = setup.classes.iter().map(|c| c.weight).chain(heavy);
+    all.scan(0.0, |sum, weight| {
+        *sum += weight;
+        Some(*sum)
+    })
+    .collect()
+}
+
+/// The mean time of a few runs on one thread.
+fn heavy_mean(db: &Database, heavy: &Heavy) -> Result<Duration> {
+    let options = QueryOptions::default().with_threads(1);
+    db.checksum(&heavy.planned, &options)?;
+    let begin = std::time::Instant::now();
+    for _ in 0..5 {
+        db.checksum(&heavy.planned, &options)?;
+    }
+    Ok(begin.elapsed() / 5)
+}
+
+fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
+    let classes = mix
+        .light
+        .iter()
+        .map(|t| Class::new(&db, t, a.starts))
+        .collect::<Result<Vec<_>>>()?;
+    let options = QueryOptions::default();
+    let mut heavy = vec![];
+    let named = a.heavy.iter().map(|name| (name, 0.0));
+    for (name, weight) in named.chain(mix.heavy.iter().map(|(name, w)| (name, *w))) {
+        let (name, text) = match lubm::query(name) {
+            Some(q) => (name.clone(), q.text.to_owned()),
+            None => {
+                let path = Path::new(name);
+                let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+                let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned());
+                (stem.unwrap_or_else(|| name.clone()), text)
+            }
+        };
+        heavy.push(Heavy {
+            name,
+            planned: db.plan(&text, &options)?,
+            text,
+            weight,
+        });
+    }
+    if classes.is_empty() && heavy.is_empty() {
+        return Err(Error::limit(
+            Resource::Other,
+            "nothing to run: the mix has no queries",
+        ));
+    }
+    Ok(Setup {
+        sums: vec![],
+        db,
+        classes,
+        heavy,
+        light_limit: a.light_limit,
+        deadline: a.deadline,
+        pinned: a.pin,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Args;
+    use clap::Parser;
+    use jindou::{Database, LoadOptions, Progress};
+    use jindou_workloads::lubm::Lubm;
+    use std::path::Path;
+
+    fn run(store: &Path, more: &str) {
+        let store = store.to_string_lossy().into_owned();
+        let fixed = ["jindou-bench", "mixed", "--store", &store];
+        let short = "--warm-up 30ms --duration 150ms --starts 100 --check 5";
+        let words = short.split_whitespace().chain(more.split_whitespace());
+        let args = Args::try_parse_from(fixed.into_iter().chain(words)).expect("arguments");
+        let code = crate::run(args.command).expect("answers that are right");
+        assert_eq!(
+            format!("{code:?}"),
+            format!("{:?}", std::process::ExitCode::SUCCESS)
+        );
+    }
+
+    /// Answers are compared with plain execution inside, before and during each run.
+    #[test]
+    fn every_way_to_ask_the_mix_gets_its_answers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = folder.path().join("store");
+        let options = LoadOptions::default().with_threads(2);
+        Database::load(&store, &Lubm::new(1, 0), &options, &Progress::default()).expect("a load");
+        run(
+            &store,
+            "--heavy L1,L7 --scheduling oblige,private,stealing,shared,isolation --mt-threshold 1,2",
+        );
+        let svg = folder.path().join("cdf.svg");
+        run(
+            &store,
+            &format!("--rates 0.5x,10x --reciprocal --svg {}", svg.display()),
+        );
+        assert!(
+            std::fs::read_to_string(svg)
+                .expect("a plot")
+                .ends_with("</svg>\n")
+        );
+        run(&store, "--http --batch 20 --pipeline 4 --clients 2");
+        run(&store, "--http --batch 20 --rates 3x --clients 40");
+        run(
+            &store,
+            "--http --heavy L1,L7 --heavy-clients 2 --clients 2 --rates 0.5x",
+        );
+        run(&store, "--clients-on threads --rates 0.5x --heavy L1");
+        run(
+            &store,
+            "--heavy L1 --beside alu,stream,light,heavy --stalls 20ms --pin",
+        );
+        run(
+            &store,
+            "--heavy L2 --reciprocal --freely --mt-threshold 1,2",
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! The results of a run.
+
+use super::emulate::Setup;
+use super::histogram::Histogram;
+use super::machine::Taken;
+use crate::obliger::Counts;
+use jindou::{Error, QueryOptions, Result};
+use std::time::Duration;
+
+/// How long is looked at what comes after an overload, and in which steps.
+pub const AFTER: Duration = Duration::from_secs(2);
+pub const STEP: Duration = Duration::from_millis(100);
+pub const STEPS: usize = (AFTER.as_millis() / STEP.as_millis()) as usize;
+
+/// The step of the time after an overload.
+pub fn step_of(since: Duration) -> usize {
+    (since.as_nanos() / STEP.as_nanos()) as usize
+}
+
+/// One query in this many is compared with plain execution after the run.
+pub const SAMPLE: u64 = 512;
+pub const MOST_SAMPLES: usize = 256;
+
+/// One worker's figures of a run.
+#[derive(Default)]
+pub struct Stats {
+    pub latencies: Vec<Histogram>,
+    /// By steps of the time after.
+    pub after: Vec<Histogram>,
+    pub late: u64,
+    /// Queries that were not let in while it counted.
+    pub refused: u64,
+    /// The same by steps of the time after.
+    pub refused_after: Vec<u64>,
+    /// The longest time that a client was told to stay away.
+    pub retry: Duration,
+    /// Queries that a client of an open loop did not manage to send.
+    pub unsent: u64,
+    /// Jobs that were let in and are neither run nor answered.
+    pub unfinished: u64,
+    /// Some queries' rows, to be compared: class, start point, rows.
+    pub samples: Vec<(u16, u32, u64)>,
+    pub error: Option<Error>,
+    pub turn: u64,
+}
+
+impl Stats {
+    /// For this many kinds of queries.
+    pub fn new(kinds: usize) -> Self {
+        Self {
+            latencies: vec![Histogram::default(); kinds],
+            after: vec![Histogram::default(); STEPS],
+            refused_after: vec![0; STEPS],
+            ..Self::default()
+        }
+    }
+}
+
+/// The results of a run.
+#[derive(Default)]
+pub struct Outcome {
+    pub seconds: f64,
+    /// By class: light ones, then heavy ones.
+    pub latencies: Vec<Histogram>,
+    pub light: Histogram,
+    pub heavy: Histogram,
+    pub refused: u64,
+    /// The longest time that a refused client was told to stay away.
+    pub retry: Duration,
+    /// Queries that the clients of an open loop did not manage to send.
+    pub unsent: u64,
+    /// Of each step after an open loop: latencies, and queries that were refused.
+    pub after: Vec<(Histogram, u64)>,
+    pub late: u64,
+    pub unfinished: u64,
+    pub counts: Counts,
+    /// Processor time of all threads, clients included, in seconds.
+    pub processor: f64,
+    /// Light queries a second that a tenth of all stretches of 10 ms exceed: the rate while nothing takes the cores.
+    pub best_tenth: f64,
+    /// Interference from other processes and the host meanwhile.
+    pub taken: Taken,
+    /// Own memory at the begin and at the end, and the most of those looked at between, in bytes.
+    pub memory: [u64; 3],
+    /// Rounds a second of a neighbour.
+    pub beside: Option<f64>,
+    pub checked: usize,
+}
+
+impl Outcome {
+    pub fn light_rate(&self) -> f64 {
+        self.light.count() as f64 / self.seconds
+    }
+
+    pub fn heavy_rate(&self) -> f64 {
+        self.heavy.count() as f64 / self.seconds
+    }
+
+    /// When, after an overload, refusals end and 99 of a hundred queries take less than `limit`, for good.
+    pub fn recovered(&self, limit: Duration) -> Option<Duration> {
+        let bad = |s: &(Histogram, u64)| s.1 > 0 || s.0.quantile(0.99) > limit;
+        let steps = self.after.iter().rposition(bad).map_or(0, |at| at + 1);
+        (steps < self.after.len()).then(|| STEP * steps as u32)
+    }
+
+    /// Adds what one worker or client saw; compares its samples with plain execution.
+    pub fn add(&mut self, setup: &Setup, s: Stats) -> Result<()> {
+        if let Some(e) = s.error {
+            return Err(e);
+        }
+        let kinds = setup.names().count();
+        self.latencies.resize(kinds, Histogram::default());
+        self.after.resize(STEPS, (Histogram::default(), 0));
+        for (i, (all, own)) in self.latencies.iter_mut().zip(&s.latencies).enumerate() {
+            all.merge(own);
+            if i < setup.classes.len() {
+                self.light.merge(own);
+            } else {
+                self.heavy.merge(own);
+            }
+        }
+        let after = s.after.iter().zip(&s.refused_after);
+        for (all, (own, refused)) in self.after.iter_mut().zip(after) {
+            all.0.merge(own);
+            all.1 += refused;
+        }
+        self.late += s.late;
+        self.refused += s.refused;
+        self.retry = self.retry.max(s.retry);
+        self.unsent += s.unsent;
+        self.unfinished += s.unfinished;
+        let options = QueryOptions::default().with_threads(1);
+        for (class, start, rows) in s.samples {
+            let text = setup.classes[usize::from(class)].text(start as usize);
+            let plan = setup.db.plan_uncached(&text, &options)?;
+            let plain = setup.db.checksum(&plan, &options)?;
+            if plain.rows != rows {
+                return Err(Error::Internal(format!(
+                    "{rows} rows under load, {} alone: {text}",
+                    plain.rows
+                )));
+            }
+            self.checked += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! The runs that are made, and their order.
+
+use super::arrivals::Arrivals;
+use super::emulate::{self, Plan, Setup};
+use super::machine::{Beside, Neighbour};
+use super::outcome::Outcome;
+use super::report::{header, print, print_ratios};
+use super::{Named, http};
+use crate::args::mixed::{BenchMixed, ClientsOn, Rate, Scheduling};
+use crate::obliger::{Limits, Options};
+use jindou::Result;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: bool) -> Options {
+    let limits = Limits {
+        light: a.queue,
+        heavy: 256,
+        // In a closed loop the clients bound what waits.
+        light_wait: if open { a.max_wait } else { Duration::MAX },
+        heavy_wait: Duration::MAX,
+        light_workers: workers,
+        heavy_workers: threads,
+    };
+    Options {
+        workers,
+        policy: s.policy(),
+        stuck_after: a.stuck_after,
+        spin: a.spin,
+        heavy_threads: threads,
+        heavy_workers: threads,
+        isolate: s.isolates(),
+        limits,
+    }
+}
+
+/// Makes runs and keeps what they gave.
+struct Runs<'a> {
+    args: &'a BenchMixed,
+    setup: &'a Arc<Setup>,
+    done: Vec<Named>,
+}
+
+impl Runs<'_> {
+    fn plan(&self, arrivals: Arrivals, heavy_clients: usize) -> Plan {
+        Plan {
+            arrivals,
+            on_workers: self.args.clients_on == ClientsOn::Workers,
+            heavy_clients,
+            then: None,
+            warm_up: self.args.warm_up,
+            duration: self.args.duration,
+            seed: self.args.seed,
+        }
+    }
+
+    fn closed(&self) -> Arrivals {
+        Arrivals::Closed {
+            clients: self.args.clients,
+            window: self.args.window,
+        }
+    }
+
+    fn open(&self, rate: f64) -> Arrivals {
+        Arrivals::Open {
+            rate,
+            clients: self.args.clients,
+        }
+    }
+
+    /// Makes a run; its place among those that are done.
+    fn go(&mut self, title: String, o: &Options, p: &Plan) -> Result<usize> {
+        let outcome = emulate::run(self.setup, o, p, None)?;
+        Ok(self.keep(title, outcome))
+    }
+
+    fn keep(&mut self, title: String, outcome: Outcome) -> usize {
+        print(&title, self.setup, &outcome);
+        self.done.push(Named { title, outcome });
+        self.done.len() - 1
+    }
+
+    fn of(&self, runs: &[usize]) -> Vec<&Outcome> {
+        runs.iter().map(|n| &self.done[*n].outcome).collect()
+    }
+
+    /// One worker's light queries with nothing alongside it; the same with another thread at something, without a scheduler.
+    fn one_worker(&mut self, what: Option<Beside>) -> Result<usize> {
+        let o = options(self.args, Scheduling::Oblige, 1, 1, false);
+        let p = self.plan(self.closed(), 0);
+        let Some(what) = what else {
+            return self.go("1 worker, light alone".into(), &o, &p);
+        };
+        let core = self.args.pin.then_some(1);
+        let neighbour = Neighbour::start(what, self.setup, core, self.args.seed)?;
+        let outcome = emulate::run(self.setup, &o, &p, Some(&neighbour))?;
+        neighbour.end()?;
+        Ok(self.keep(format!("1 worker, light beside {what}"), outcome))
+    }
+
+    /// Open loops after a peak.
+    fn open_loops(&mut self, workers: usize, peak: f64) -> Result<()> {
+        for rate in &self.args.rates {
+            let (per_second, name) = match rate {
+                Rate::Absolute(n) => (*n, format!("{n:.0}/s")),
+                Rate::OfPeak(x) => (peak * x, format!("{x} × peak")),
+            };
+            for s in &self.args.scheduling {
+                let o = options(self.args, *s, workers, 1, true);
+                let mut p = self.plan(self.open(per_second), 0);
+                // After an overload, half of what can be done.
+                p.then = (per_second > peak && peak > 0.0).then_some(peak / 2.0);
+                self.go(format!("{workers} workers, {s}, open loop {name}"), &o, &p)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Light queries alongside heavy ones, each time after one worker's alone.
+    fn beside_heavy(&mut self, workers: usize, threads: usize, clients: usize) -> Result<()> {
+        let a = self.args;
+        let title = format!("{workers} workers, heavy alone on {threads}");
+        let o = options(a, a.scheduling[0], workers, threads, false);
+        let heavy = self.go(title, &o, &self.plan(Arrivals::None, clients))?;
+        if a.heavy_only {
+            return Ok(());
+        }
+        // With one worker, or where heavy queries may have all, there is no core to compare with.
+        let fair = workers > threads;
+        let (mut alone, mut bare) = (vec![], vec![]);
+        let mut beside = vec![vec![]; a.scheduling.len()];
+        for _ in 0..a.rounds.max(1) {
+            if fair {
+                alone.push(self.one_worker(None)?);
+                bare.push(self.one_worker(Some(Beside::Heavy))?);
+            }
+            for (s, beside) in a.scheduling.iter().zip(&mut beside) {
+                let title = format!("{workers} workers, {s}, light beside heavy on {threads}");
+                let o = options(a, *s, workers, threads, false);
+                beside.push(self.go(title, &o, &self.plan(self.closed(), clients))?);
+            }
+        }
+        for (s, beside) in a.scheduling.iter().zip(&beside).filter(|_| fair) {
+            let title = format!("{workers} workers, {s}");
+            let (beside, heavy) = (self.of(beside), &self.done[heavy].outcome);
+            let than = "one core alone";
+            print_ratios(&title, than, &self.of(&alone), &beside, Some(heavy));
+            let than = "one core beside a bare loop of the heavy queries";
+            print_ratios(&title, than, &self.of(&bare), &beside, None);
+        }
+        for rate in &a.rates {
+            let Rate::Absolute(n) = rate else { continue };
+            for s in &a.scheduling {
+                let title =
+                    format!("{workers} workers, {s}, open loop {n:.0}/s beside heavy on {threads}");
+                let o = options(a, *s, workers, threads, true);
+                self.go(title, &o, &self.plan(self.open(*n), clients))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures the cost to one worker of other work on another core, without a scheduler in between.
+    fn beside_loops(&mut self) -> Result<()> {
+        let kinds = &self.args.beside;
+        let mut rounds = vec![(vec![], vec![]); kinds.len()];
+        for _ in 0..self.args.rounds.max(1) {
+            let alone = self.one_worker(None)?;
+            for (what, round) in kinds.iter().zip(&mut rounds) {
+                round.0.push(alone);
+                round.1.push(self.one_worker(Some(*what))?);
+            }
+        }
+        for (what, (alone, beside)) in kinds.iter().zip(&rounds) {
+            let title = format!("1 worker beside {what}");
+            let (alone, beside) = (self.of(alone), self.of(beside));
+            print_ratios(&title, "one core alone", &alone, &beside, None);
+        }
+        Ok(())
+    }
+}
+
+/// The runs in the process.
+pub fn all(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
+    header(setup);
+    let mut runs = Runs {
+        args: a,
+        setup,
+        done: vec![],
+    };
+    let heavy = if setup.heavy.is_empty() || a.freely {
+        0
+    } else {
+        a.heavy_clients
+    };
+    if !a.beside.is_empty() {
+        runs.beside_loops()?;
+    }
+    for &workers in &a.workers {
+        if !a.only_heavy && !a.heavy_only {
+            let mut peak: f64 = 0.0;
+            for s in &a.scheduling {
+                for &threads in a
+                    .mt_threshold
+                    .iter()
+                    .take(if a.freely { usize::MAX } else { 1 })
+                {
+                    // Without heavy queries it makes no difference.
+                    let threads = threads.min(workers);
+                    let o = options(a, *s, workers, threads, false);
+                    let title = match a.freely {
+                        true => format!("{workers} workers, {s}, light and heavy on {threads}"),
+                        false => format!("{workers} workers, {s}, light alone"),
+                    };
+                    let at = runs.go(title, &o, &runs.plan(runs.closed(), 0))?;
+                    peak = peak.max(runs.done[at].outcome.light_rate());
+                }
+            }
+            runs.open_loops(workers, peak)?;
+        }
+        if heavy > 0 {
+            for &threads in &a.mt_threshold {
+                runs.beside_heavy(workers, threads.min(workers), heavy)?;
+            }
+        }
+    }
+    Ok(runs.done)
+}
+
+/// The light mix over HTTP, alone and alongside heavy queries: each query a request; then in batches, or pipelined, if that was
+/// asked for.
+pub fn over_http(a: &BenchMixed, setup: &Arc<Setup>) -> Result<Vec<Named>> {
+    let mut ways = vec![("one a request".to_owned(), 1, 1)];
+    if a.pipeline > 1 {
+        ways.push((format!("{} pipelined", a.pipeline), 1, a.pipeline));
+    }
+    if a.batch > 1 {
+        ways.push((format!("{} a batch", a.batch), a.batch, 1));
+    }
+    header(setup);
+    let mut runs = vec![];
+    for (name, batch, pipeline) in ways {
+        let travel = http::Travel { batch, pipeline };
+        let mut go = |title: String, arrivals, heavy_clients| -> Result<f64> {
+            let options = jindou_server::ServerOptions::default()
+                .with_port(0)
+                .with_slow_query(None)
+                .with_light_wait(match arrivals {
+                    Arrivals::Open { .. } => a.max_wait,
+                    _ => jindou_server::ServerOptions::default().light_wait,
+                });
+            let plan = Plan {
+                arrivals,
+                on_workers: false,
+                heavy_clients,
+                then: None,
+                warm_up: a.warm_up,
+                duration: a.duration,
+                seed: a.seed,
+            };
+            let outcome = http::run(setup, options, travel, &plan)?;
+            let rate = outcome.light_rate();
+            print(&title, setup, &outcome);
+            runs.push(Named { title, outcome });
+            Ok(rate)
+        };
+        let clients = a.clients;
+        let closed = Arrivals::Closed { clients, window: 1 };
+        let mut peak = 0.0;
+        let alone = (!a.only_heavy).then_some(0);
+        let beside = (!setup.heavy.is_empty()).then_some(a.heavy_clients);
+        for heavy in alone.into_iter().chain(beside) {
+            let title = match heavy {
+                0 => format!("HTTP, {clients} clients, {name}"),
+                n => format!("HTTP, {clients} clients, {name}, beside heavy queries of {n}"),
+            };
+            // Open loops are parts of what one alone reached, where it was measured.
+            let reached = go(title.clone(), closed, heavy)?;
+            if peak == 0.0 {
+                peak = reached;
+            }
+            for rate in &a.rates {
+                let rate = match rate {
+                    Rate::Absolute(n) => *n,
+                    Rate::OfPeak(x) => peak * x,
+                };
+                let title = format!("{title}, open loop {rate:.0}/s");
+                go(title, Arrivals::Open { rate, clients }, heavy)?;
+            }
+        }
+    }
+    Ok(runs)
+}
