@@ -1,9 +1,9 @@
 //! "Is this id in these intervals": the exact test for classes and key sets.
 
+use jindou_graph::Graph;
+use jindou_graph::segment::{Dirty, EdgeView, Scope};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_plan::TouchedBy;
-use jindou_store::Graph;
-use jindou_store::segment::{Dirty, EdgeView, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

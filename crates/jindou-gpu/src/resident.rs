@@ -18,9 +18,9 @@ use crate::buffer::{DeviceBuffer, Packer};
 use crate::device::Device;
 use crate::pages::{Described, PagedSegment};
 use crate::params;
+use jindou_graph::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use jindou_model::sync;
 use jindou_model::{Error, Result};
-use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 

@@ -5,7 +5,7 @@ use jindou_gpu::params::{self, Operand, TILE};
 use jindou_gpu::reference::{Checker, Random};
 use jindou_gpu::shim::{Counts, Shim, ShimOptions, planted_bugs};
 use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
-use jindou_store::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
+use jindou_graph::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
+use jindou_graph::Graph;
+use jindou_graph::segment::{EdgeView, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Scope};
 
 /// Segments up to this many bytes stay in a core's cache.
 const CACHED_BYTES: f64 = 2e6;
@@ -160,9 +160,9 @@ pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
     }
     let predicates = snapshot.predicates_of(c, d);
     let counted = predicates.iter().take(COUNTED);
-    if snapshot.is_sharded() {
+    if let Some(sharded) = snapshot.as_sharded() {
         let key = |&p: &u32| (jindou_model::PredicateId(p), d, c);
-        snapshot.fetch_degrees(&mut counted.clone().map(key));
+        sharded.fetch_degrees(counted.clone().map(key));
     }
     let sum: u64 = counted
         .map(|&p| {

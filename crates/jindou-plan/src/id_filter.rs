@@ -5,9 +5,9 @@
 //! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
+use jindou_graph::Graph;
+use jindou_graph::segment::{EdgeView, Patch, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Patch, Scope};
 use std::borrow::Cow;
 
 /// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where they say so.

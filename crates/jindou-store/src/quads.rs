@@ -1,7 +1,7 @@
 //! All quads that a snapshot sees, as a source that can be loaded again: the way to renumber a store.
 
 use crate::Snapshot;
-use crate::segment::{EdgeView, Scope};
+use jindou_graph::segment::{EdgeView, Scope};
 use jindou_model::sync;
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,

@@ -2,12 +2,12 @@
 
 use super::{Anchor, Plumb};
 use crate::batch::View;
-use jindou_model::{Direction, PredicateId, Result};
-use jindou_plan::{EdgeList, GraphRef, Operand};
-use jindou_store::segment::{
+use jindou_graph::segment::{
     EdgeView, KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch,
 };
-use jindou_store::shard::EVERYTHING;
+use jindou_graph::shard::EVERYTHING;
+use jindou_model::{Direction, PredicateId, Result};
+use jindou_plan::{EdgeList, GraphRef, Operand};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -7,10 +7,10 @@ use super::source::graph_keys;
 use super::{Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
+use jindou_graph::Graph;
+use jindou_graph::segment::{EdgeView, Scope, Segment};
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Scope, Segment};
 use std::borrow::Cow;
 use std::ops::Range;
 

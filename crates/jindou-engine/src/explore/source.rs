@@ -4,10 +4,10 @@
 use super::Plumb;
 use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
+use jindou_graph::Graph;
+use jindou_graph::segment::{EdgeView, KeyFinder, Scope, Segment};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, KeyFinder, Scope, Segment};
 
 enum Form<'a> {
     /// One row without columns.

@@ -1,8 +1,8 @@
 //! Views of the edges of predicates that rows choose.
 
+use jindou_graph::Graph;
+use jindou_graph::segment::EdgeView;
 use jindou_model::{Direction, PredicateId};
-use jindou_store::Graph;
-use jindou_store::segment::EdgeView;
 
 /// Predicates that are kept; those whose numbers differ by a multiple of it displace each other.
 const KEPT: usize = 32;

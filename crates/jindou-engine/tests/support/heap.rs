@@ -1,11 +1,11 @@
 //! A graph that no file and no load made: quads in ordinary memory, terms behind a source that is asked in batches, ids that
 //! mean nothing, no value ranks. What planner and engine answer over it, they answer over whatever keeps to `Graph`.
 
+use jindou_graph::segment::{EdgeView, Packing, Segment, SegmentArrays, SegmentBuilder};
+use jindou_graph::sets::{CharacteristicSets, SetRun};
+use jindou_graph::statistics::{PlannerSet, PredicateStatistics, Statistics};
+use jindou_graph::{Graph, Identity, ObjectTerms, Predicates, TermSource, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId, term};
-use jindou_store::segment::{EdgeView, Packing, Segment, SegmentArrays, SegmentBuilder};
-use jindou_store::sets::{CharacteristicSets, SetRun};
-use jindou_store::statistics::{PlannerSet, PredicateStatistics, Statistics};
-use jindou_store::{Graph, Identity, ObjectTerms, Predicates, TermSource, Vocabulary};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -245,7 +245,7 @@ impl Graph for HeapGraph {
         let Some(both) = self.segments.get(p.0 as usize) else {
             return EdgeView::new(
                 Segment::EMPTY,
-                jindou_store::segment::NamedSegment::EMPTY,
+                jindou_graph::segment::NamedSegment::EMPTY,
                 None,
             );
         };

@@ -5,10 +5,10 @@ use crate::{median, say, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
 use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
-use jindou_model::Result;
-use jindou_store::segment::{
+use jindou_graph::segment::{
     EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
 };
+use jindou_model::Result;
 use serde_json::json;
 use std::sync::Arc;
 

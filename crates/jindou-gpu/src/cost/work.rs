@@ -3,12 +3,12 @@
 use crate::compile;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
+use jindou_graph::Graph;
+use jindou_graph::segment::{KeyFinder, Scope};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
     ApplyKind, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
 };
-use jindou_store::Graph;
-use jindou_store::segment::{KeyFinder, Scope};
 use rustc_hash::FxHashMap;
 
 /// A segment, whatever its version: predicate and direction.

@@ -6,8 +6,8 @@ use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::params::{self, ListRange, Operand, TILE};
 use crate::resident::ResidentSegment;
+use jindou_graph::segment::Scope;
 use jindou_model::Result;
-use jindou_store::segment::Scope;
 
 /// A row's candidates in the order of its driving list, before any test.
 pub(super) type Outputs = Vec<(usize, u32)>;

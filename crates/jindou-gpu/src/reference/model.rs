@@ -2,10 +2,10 @@
 
 use super::search_bytes;
 use crate::random::Random;
-use jindou_model::Result;
-use jindou_store::segment::{
+use jindou_graph::segment::{
     EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
 };
+use jindou_model::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How keys lie.

@@ -7,8 +7,8 @@ use crate::buffer::DeviceBuffer;
 use crate::checksum::checksum;
 use crate::params::{self, Columns, Compact, MAX_COLUMNS, Operand};
 use crate::resident::ResidentSegment;
+use jindou_graph::segment::{KeyFinder, Scope};
 use jindou_model::Result;
-use jindou_store::segment::{KeyFinder, Scope};
 
 /// Columns on the device that a kernel carries to new ones.
 pub(super) struct Carried {

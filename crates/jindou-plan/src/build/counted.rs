@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::operator;
+use jindou_graph::segment::{EdgeView, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
-use jindou_store::segment::{EdgeView, Scope};
 use oxrdf::Literal;
 
 /// Most rows that are made while planning.

@@ -5,8 +5,8 @@
 
 use super::*;
 use crate::parameters::is_parameter;
+use jindou_graph::segment::{EdgeView, Scope};
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::{EdgeView, Scope};
 use rustc_hash::FxHashSet;
 
 /// Nodes to walk from.
@@ -247,10 +247,11 @@ impl Builder<'_> {
         let mut fetched = 0;
         while let Some(&v) = order.get(at) {
             // All that were found so far in one round.
-            if at >= fetched && self.snapshot.is_sharded() {
+            if at >= fetched
+                && let Some(sharded) = self.snapshot.as_sharded()
+            {
                 let each = |&(p, way): &Label| order[at..].iter().map(move |&v| (p, way, v));
-                let mut of = labels.iter().flat_map(each);
-                self.snapshot.fetch_degrees(&mut of);
+                sharded.fetch_degrees(labels.iter().flat_map(each));
                 fetched = order.len();
             }
             at += 1;

@@ -6,10 +6,10 @@ use super::{
     SegmentRecord,
 };
 use crate::Base;
-use crate::segment::Rows;
 use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
+use jindou_graph::segment::Rows;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
 use std::path::Path;
@@ -404,8 +404,9 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
     let predicates = base.statistics().predicates.len() as u32;
     let count = sets.offsets.len().saturating_sub(1) as u32;
     let starts_ascend = sets.runs.windows(2).all(|w| w[0].start < w[1].start);
-    let numbers =
-        |r: &crate::sets::SetRun| r.out_set < count && r.in_set < count && r.start <= vertices;
+    let numbers = |r: &jindou_graph::sets::SetRun| {
+        r.out_set < count && r.in_set < count && r.start <= vertices
+    };
     if !starts_ascend || !sets.runs.iter().all(numbers) {
         report.add(INDEX, None, "runs of characteristic sets are not in order");
     }

@@ -3,10 +3,10 @@
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
-use crate::segment::{EdgeView, Rows, Scope};
-use crate::sets::SetRun;
-use crate::shard::Blocks;
-use crate::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_graph::segment::{EdgeView, Rows, Scope};
+use jindou_graph::sets::SetRun;
+use jindou_graph::shard::Blocks;
+use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result};
@@ -34,8 +34,8 @@ impl Written {
                 let views = (0..self.parts.len()).map(|shard| self.view(shard, p, direction));
                 views.fold([0, 0], |sum, view| {
                     [
-                        sum[0] + view.default.edge_count(),
-                        sum[1] + view.named.edge_count(),
+                        sum[0] + view.default().edge_count(),
+                        sum[1] + view.named().edge_count(),
                     ]
                 })
             });

@@ -6,8 +6,9 @@ use super::read::on_threads;
 use super::segments::Edge;
 use super::{Load, LoadOptions, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
-use crate::shard::{BLOCKS, Blocks, CLUSTER, Cluster, Placement, Sharding, shard_folder};
+use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
 use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
+use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Result, private};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -62,11 +63,11 @@ impl Load<'_> {
             Placement::Range => self.weights(sharding.shift(terms), ids, edges)?,
             Placement::Hash => Vec::new(),
         };
-        let blocks = Blocks::new(sharding, terms, lens, &weights, everywhere);
+        let blocks = sharding.place(terms, lens, &weights, everywhere)?;
         let folders = folders(self.dir, Some(&blocks));
         for (shard, folder) in (0..).zip(&folders) {
             private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
-            create(folder, BLOCKS, |f| blocks.write(shard, f))?;
+            create(folder, BLOCKS, |f| write_blocks(&blocks, shard, f))?;
         }
         self.write_terms(&blocks, ids, &folders)?;
         Ok(blocks)

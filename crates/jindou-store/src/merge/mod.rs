@@ -19,8 +19,8 @@ use crate::directory::{
     write_state, write_statistics,
 };
 use crate::load::memory::need_room;
-use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
+use jindou_graph::segment::{Packing, fold_behind};
 use jindou_log::Files;
 use jindou_model::sync;
 use jindou_model::{
@@ -343,8 +343,8 @@ impl Written<'_> {
             for d in [Direction::Out, Direction::In] {
                 let view = snapshot.edges(PredicateId(p), d);
                 let edited = view.patch.map_or(0, |p| p.len() as u64);
-                let own = u64::from(view.default.key_count) + edited;
-                keys = keys.max(own.max(u64::from(view.named.key_count) + edited));
+                let own = u64::from(view.default().key_count) + edited;
+                keys = keys.max(own.max(u64::from(view.named().key_count) + edited));
                 edges += view.default_edges() + view.named_edges();
             }
         }

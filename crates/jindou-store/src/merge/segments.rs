@@ -3,10 +3,10 @@
 
 use super::output::{Out, Pace};
 use crate::directory::{Lists, MergedFile, SegmentFileWriter};
-use crate::segment::{
+use crate::snapshot::Snapshot;
+use jindou_graph::segment::{
     BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
 };
-use crate::snapshot::Snapshot;
 use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId};
 use std::io::{Error, ErrorKind, Result};
 
@@ -134,7 +134,7 @@ impl<'f, 'p> Rows<'f, 'p> {
     }
 
     fn named(mut self, view: &EdgeView<'_>, p: u32, packing: &Packing) -> Result<u64> {
-        let (v, g) = (packing.vertex_bits, packing.graph_bits());
+        let (v, g) = (packing.vertex_bits(), packing.graph_bits());
         let mut entries = BitWriter::default();
         named_lists(view, &mut |key, list| {
             if list.is_empty() {
@@ -227,7 +227,7 @@ type OnDefault<'f> = &'f mut dyn FnMut(u32, &[u32]) -> Result<()>;
 
 /// Calls `f` with every key of the default graph and its neighbours, ascending; some keys have none.
 fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
-    let segment: Segment<'_> = view.default;
+    let segment: Segment<'_> = view.default();
     let patch = view.patch.filter(|p| p.has_default());
     let touched = patch.map(|p| p.keys()).unwrap_or_default();
     let mut scratch = Vec::new();
@@ -247,7 +247,7 @@ type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
 
 /// The same of named graphs: (neighbour, graph).
 fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
-    let segment: NamedSegment<'_> = view.named;
+    let segment: NamedSegment<'_> = view.named();
     let patch = view.patch.filter(|p| p.has_named());
     let touched = patch.map(|p| p.keys()).unwrap_or_default();
     let mut list = Vec::new();

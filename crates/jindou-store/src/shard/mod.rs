@@ -1,36 +1,31 @@
-//! A store cut into shards: which shard has what ([`Blocks`]), how others' data is asked for ([`Far`]), and how one shard with
-//! the answers of the others is explored as a whole store ([`Session`]).
+//! The format of a store that is cut into shards: its manifest ([`Cluster`]), how a load gives ids to shards ([`Sharding`]), and each shard's
+//! own data ([`OwnData`]).
 //!
 //! A shard is a store directory. Keys of its segments are those of the vertices that it owns, neighbours are ids of the whole store.
 //! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
 
-mod answer;
-mod blocks;
+mod blocks_file;
 mod cluster;
-mod far;
-mod kept;
-mod lay;
 mod open;
+mod own;
+mod placement;
 mod ranges;
-mod request;
-mod session;
-pub mod wire;
 
-pub use answer::answer;
-pub use blocks::{BLOCKS, Blocks, MAX_SHARDS, MAX_SHIFT, Place, Placement, Sharding};
+pub use blocks_file::BLOCKS;
+pub(crate) use blocks_file::write as write_blocks;
 pub use cluster::{CLUSTER, Cluster, shard_folder};
-pub(crate) use far::{FarEdges, Owner};
-pub use lay::MOST_LAID;
-pub use open::{Near, open_shard, open_shards};
-pub use request::{EVERYTHING, Far, Graphs, Posts, Reply, Request};
-pub use session::{Session, Traffic};
+pub use open::{open_shard, open_shards};
+pub use own::{OwnData, PAGE};
+pub use placement::{Placement, Sharding};
 
+use jindou_graph::shard::Blocks;
 use jindou_model::NO_VERTEX;
+use std::sync::Arc;
 
 /// A base's knowledge of being one of several shards.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    pub blocks: Blocks,
+    pub blocks: Arc<Blocks>,
     /// Its own number.
     pub number: u32,
     /// Terms that it has and does not own, by id: numbered after its own in the dictionary.
@@ -46,7 +41,7 @@ impl Shard {
             foreign: blocks.foreign(number),
             first_key: blocks.first_key(number),
             own_terms: blocks.terms_of(number),
-            blocks,
+            blocks: Arc::new(blocks),
         }
     }
 

@@ -2,9 +2,9 @@
 //! other graph is touched.
 
 use super::transaction::Transaction;
+use jindou_graph::segment::{EdgeView, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
-use jindou_store::segment::{EdgeView, Scope};
 use jindou_store::{ChangeTerm, Snapshot};
 
 /// Changes between looks at the clock and the budget.
