@@ -89,11 +89,11 @@ impl SegmentCache {
         };
         let key = SegmentKey {
             arrays: whose,
-            patched: view.patch.map(|_| scope == Scope::Union),
+            patched: view.patch().map(|_| scope == Scope::Union),
         };
         let version = Version {
             generation,
-            snapshot: view.patch.map_or(0, |_| identity.version),
+            snapshot: view.patch().map_or(0, |_| identity.version),
         };
         if let Some((v, s)) = locked(&self.held).get(&key)
             && *v == version

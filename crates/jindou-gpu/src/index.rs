@@ -167,7 +167,7 @@ impl Catalog {
         for (term, p) in sorted {
             let p = PredicateId(p);
             let view = snapshot.edges(p, direction);
-            if alone(&view, scope)?.is_empty() && view.patch.is_none() {
+            if alone(&view, scope)?.is_empty() && view.patch().is_none() {
                 continue;
             }
             let s = cache.get(device, snapshot, p, direction, scope)?;

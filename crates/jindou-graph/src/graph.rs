@@ -1,13 +1,13 @@
 //! The boundary between a graph and those who explore it: all that planner and executors ask of one.
 //!
 //! They know [`Graph`] and the views that it hands out, not where the data is. A method is called once a query, a step or a
-//! batch, never once a row: what loops over rows need are the concrete views, [`EdgeView`], [`Predicates`] and
+//! batch, never once a row: what loops over rows need are the concrete views, [`Edges`], [`Predicates`] and
 //! [`Vocabulary`], whose calls are static.
 
-use crate::segment::{EdgeView, Patch};
+use crate::segment::Patch;
 use crate::shard::Sharded;
 use crate::statistics::{PredicateStatistics, Statistics};
-use crate::{Predicates, Vocabulary};
+use crate::{Edges, Predicates, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub trait Graph: Send + Sync {
     fn vertex_of(&self, p: PredicateId) -> VertexId;
 
     /// The edges of a predicate in one direction, in all graphs; none for an unknown number.
-    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_>;
+    fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_>;
 
     /// A number that changes with a predicate's segments: with the epoch, predicate and direction it names their content for
     /// good. Patches over them are named by the version.
@@ -69,7 +69,7 @@ pub trait Graph: Send + Sync {
 
     /// True if a predicate has edges or lacks some that its segments do not say.
     fn is_predicate_patched(&self, p: PredicateId) -> bool {
-        let patch = self.edges(p, Direction::Out).patch;
+        let patch = self.edges(p, Direction::Out).patch();
         patch.is_some_and(|p: &Patch| !p.is_empty())
     }
 

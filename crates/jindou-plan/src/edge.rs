@@ -4,8 +4,9 @@
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
+use jindou_graph::Edges;
 use jindou_graph::Graph;
-use jindou_graph::segment::{EdgeView, Scope};
+use jindou_graph::segment::Scope;
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 
 /// Segments up to this many bytes stay in a core's cache.
@@ -38,7 +39,7 @@ pub(crate) struct EdgeInfo {
 impl EdgeInfo {
     pub(crate) fn new(
         edge: &Edge,
-        views: [EdgeView<'_>; 2],
+        views: [Edges<'_>; 2],
         scope: Scope<'_>,
         longest: [u32; 2],
         graphs: f64,
@@ -69,7 +70,7 @@ impl EdgeInfo {
             let segment = v
                 .plain(scope)
                 .or_else(|| v.plain_but_dirty(scope).map(|x| x.0));
-            let more_keys = v.patch.map_or(0.0, |p| f64::from(p.more_keys()));
+            let more_keys = v.patch().map_or(0.0, |p| f64::from(p.more_keys()));
             let node = if d == 0 { edge.subject } else { edge.object };
             let list = match node {
                 // Of a parameter nothing is known: as long a list as the mean one.

@@ -7,6 +7,7 @@ use jindou_dictionary::index::OpenIndexes;
 use jindou_graph::ObjectTerms;
 use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_graph::segment::{NamedSegment, Segment};
+use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::Statistics;
 use jindou_model::sync;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
@@ -106,7 +107,7 @@ impl Base {
             for &v in &some {
                 let v = match &self.shard {
                     Some(shard) => {
-                        let id = shard.blocks.global(shard.number, v);
+                        let id = shard.blocks.global(shard.number, LocalKey(v));
                         shard.term_number(id).unwrap_or(0)
                     }
                     None => v,

@@ -3,9 +3,9 @@
 use crate::base::Base;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
 use jindou_graph::segment::{EdgeView, Patch, Scope};
-use jindou_graph::shard::{OtherShards, Sharded};
+use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
-use jindou_graph::{ObjectTerms, Predicates, Vocabulary};
+use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -216,14 +216,24 @@ impl Snapshot {
 
     /// The edges of a predicate in one direction.
     #[must_use]
-    pub fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+    pub fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
+        match &self.sharded {
+            None => Edges::Here(self.edges_here(p, direction)),
+            Some(sharded) => {
+                let d = direction as usize;
+                let default = self.base.default_segment(p.0, d);
+                let named = self.base.named_segment(p.0, d);
+                Edges::Sharded(ShardEdges::new((default, named), sharded, (p, direction)))
+            }
+        }
+    }
+
+    /// The same of a store that is not cut, as those that can be changed are.
+    pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
         let default = self.base.default_segment(p.0, d);
         let named = self.base.named_segment(p.0, d);
-        match &self.sharded {
-            None => EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p)),
-            Some(sharded) => EdgeView::sharded(default, named, sharded, (p, direction)),
-        }
+        EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))
     }
 
     pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {

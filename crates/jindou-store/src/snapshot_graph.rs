@@ -1,10 +1,9 @@
 //! The graph of a store directory.
 
 use crate::snapshot::Snapshot;
-use jindou_graph::segment::EdgeView;
 use jindou_graph::shard::Sharded;
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
-use jindou_graph::{Graph, Identity, ObjectTerms, Predicates, Vocabulary};
+use jindou_graph::{Edges, Graph, Identity, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ impl Graph for Snapshot {
         Self::vertex_of(self, p)
     }
 
-    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+    fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
         Self::edges(self, p, direction)
     }
 

@@ -183,12 +183,12 @@ pub fn read_all(dir: &Path) {
     let (mut keys, mut scratch, mut found) = (vec![], vec![], vec![]);
     for p in 0..snapshot.predicate_count() {
         for direction in [Direction::Out, Direction::In] {
-            let view = snapshot.edges(PredicateId(p), direction);
+            let view = snapshot.edges_here(PredicateId(p), direction);
             keys.clear();
             view.candidate_keys(Scope::Union, &mut keys);
             keys.truncate(300);
             keys.extend([0, 1, 77, u32::MAX]);
-            view.default().finder.find_many(&keys, &mut found);
+            view.default.finder.find_many(&keys, &mut found);
             for &key in &keys {
                 view.read(key, Scope::Union, &mut scratch);
                 view.read(key, Scope::AnyNamed, &mut scratch);

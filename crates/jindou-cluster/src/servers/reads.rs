@@ -210,7 +210,7 @@ impl Reads {
         let store = self.stores.get(&shard)?;
         let own = |&key: &u32| {
             let place = blocks.place(key).filter(|p| p.shard == shard)?;
-            Some(place.local)
+            Some(place.local.0)
         };
         let keys: Vec<u32> = keys.iter().map(own).collect::<Option<_>>()?;
         let patience = cancel.left().map_or(SILENCE, |left| left.min(SILENCE));

@@ -2,7 +2,8 @@
 
 use super::{Reply, Request};
 use jindou_graph::ObjectTerms;
-use jindou_graph::segment::{EdgeView, NO_KEY, Scope, Segment, prefetch};
+use jindou_graph::segment::{NO_KEY, Scope, prefetch};
+use jindou_graph::shard::{LocalKey, OwnEdges, OwnLists};
 use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_store::Base;
 use jindou_store::shard::OwnData;
@@ -31,18 +32,18 @@ struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    fn view(&self, predicate: u32, direction: Direction) -> EdgeView<'_> {
+    fn view(&self, predicate: u32, direction: Direction) -> OwnEdges<'_> {
         self.own.edges(PredicateId(predicate), direction)
     }
 
-    fn key(&self, id: u32) -> Result<u32> {
+    fn key(&self, id: u32) -> Result<LocalKey> {
         self.own.key(id).ok_or_else(|| Error::Shard {
             shard: self.own.number(),
             message: format!("it was asked for id {id}, which it does not own"),
         })
     }
 
-    fn keys(&self, ids: &[u32]) -> Result<Vec<u32>> {
+    fn keys(&self, ids: &[u32]) -> Result<Vec<LocalKey>> {
         ids.iter().map(|&id| self.key(id)).collect()
     }
 
@@ -209,14 +210,14 @@ fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
 }
 
 fn lists(
-    view: &EdgeView<'_>,
-    keys: &[u32],
+    view: &OwnEdges<'_>,
+    keys: &[LocalKey],
     (scope, within): (Scope<'_>, [u32; 2]),
     merged: bool,
     most: u32,
 ) -> Reply {
-    if let Some(segment) = view.plain(scope).filter(|_| merged) {
-        return plain_lists(segment, keys, within, most as usize);
+    if let Some(lists) = view.plain(scope).filter(|_| merged) {
+        return plain_lists(lists, keys, within, most as usize);
     }
     let mut ends = Vec::with_capacity(keys.len());
     let (mut neighbours, mut graphs, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
@@ -258,12 +259,12 @@ const LOOKED_AT: usize = 16;
 const LONG: usize = 4;
 
 /// Merged lists out of one segment, as runs if the first ones are long. If the others are not, they take twice the bytes of their ids.
-fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize) -> Reply {
+fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: usize) -> Reply {
     let mut numbers = Vec::new();
-    segment.finder.find_many(keys, &mut numbers);
+    lists.find_many(keys, &mut numbers);
     let list = |number: u32| {
-        let (a, b) = segment.range(number);
-        let list = segment.neighbours.get(a..b).unwrap_or(&[]);
+        let (a, b) = lists.range(number);
+        let list = lists.neighbours().get(a..b).unwrap_or(&[]);
         list.get(inside(list, within)).unwrap_or(&[])
     };
     let (mut ids, mut found) = (0, 0);
@@ -276,7 +277,7 @@ fn plain_lists(segment: Segment<'_>, keys: &[u32], within: [u32; 2], most: usize
     let (mut ends, mut neighbours) = (Vec::with_capacity(keys.len()), Vec::new());
     let (mut sent, mut all) = (0, Vec::new());
     for (at, &number) in numbers.iter().enumerate() {
-        fetch_ahead(segment, &numbers, at);
+        fetch_ahead(lists, &numbers, at);
         let list = list(number);
         // The first one is whole however long it is, and nothing else is longer than was asked for: whoever asked relies on that.
         if at > 0 && !list.is_empty() && sent + list.len() > most {
@@ -328,18 +329,18 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
 
 /// Fetches what the keys after the one at `at` will read: where their lists begin, and the places of a list where searches look first.
 #[inline]
-fn fetch_ahead(segment: Segment<'_>, numbers: &[u32], at: usize) {
+fn fetch_ahead(lists: OwnLists<'_>, numbers: &[u32], at: usize) {
     const OFFSETS: usize = 16;
     const LISTS: usize = 8;
     const PLACES: usize = 8;
     let known = |ahead: usize| numbers.get(at + ahead).copied().filter(|&n| n != NO_KEY);
-    if let (Some(offsets), Some(number)) = (segment.offsets, known(OFFSETS)) {
+    if let (Some(offsets), Some(number)) = (lists.offsets(), known(OFFSETS)) {
         prefetch(offsets, number as usize);
     }
     if let Some(number) = known(LISTS) {
-        let (a, b) = segment.range(number);
+        let (a, b) = lists.range(number);
         for place in 0..=PLACES {
-            prefetch(segment.neighbours, a + b.saturating_sub(a) * place / PLACES);
+            prefetch(lists.neighbours(), a + b.saturating_sub(a) * place / PLACES);
         }
     }
 }

@@ -251,7 +251,7 @@ impl Pager {
         scope: Scope<'_>,
     ) -> Result<Arc<PagedSegment>> {
         let view = snapshot.edges(predicate, direction);
-        if view.patch.is_some() {
+        if view.patch().is_some() {
             return Err(Error::Unsupported(
                 "updated segments larger than the GPU's memory".into(),
             ));

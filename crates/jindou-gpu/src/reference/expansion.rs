@@ -290,7 +290,7 @@ impl Checker {
                 p.segments[i] = segments[i].params;
                 p.ranges[i].neighbours = segments[i].params.neighbours;
                 if fixed && i + 1 == count {
-                    let (start, length) = segments[i].range_of(&m.view().default(), anchors[i][0]);
+                    let (start, length) = segments[i].range_of(&m.segment(), anchors[i][0]);
                     (p.ranges[i].start, p.ranges[i].length) = (start, length);
                     continue;
                 }

@@ -131,7 +131,7 @@ impl Checker {
                 let want = &keys[begin..end];
                 let out = self.room(want.len() as u64)?;
                 let (mut first_block, mut blocks, mut units) = (0, 0, want.len() as u64);
-                if let KeyFinder::Bitmap { blocks: b, .. } = m.view().default().finder {
+                if let KeyFinder::Bitmap { blocks: b, .. } = m.segment().finder {
                     first_block = b.partition_point(|x| x.rank as usize <= begin) as u32 - 1;
                     blocks = b.partition_point(|x| (x.rank as usize) < end) as u32 - first_block;
                     units = u64::from(blocks) * 8;

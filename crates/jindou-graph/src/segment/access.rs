@@ -1,9 +1,8 @@
-//! Making views, and what can be had of one without reading lists: its segments, where they are all there is, and counts of all shards.
+//! Making views, and counts and keys of one without reading lists.
 
 use super::view::{EdgeView, Scope};
 use super::{NamedSegment, Patch, Segment};
-use crate::shard::{FarEdges, Sharded};
-use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_model::DEFAULT_GRAPH;
 
 impl<'a> EdgeView<'a> {
     /// Edges of the default graph, edges of named graphs with a graph column, and changes over both.
@@ -14,108 +13,38 @@ impl<'a> EdgeView<'a> {
             default,
             named,
             patch,
-            far: None,
         }
     }
 
-    /// A shard's edges of a predicate in one direction, under its own keys, and the way to the others'.
-    #[must_use]
-    pub fn sharded(
-        default: Segment<'a>,
-        named: NamedSegment<'a>,
-        sharded: &'a Sharded,
-        (predicate, direction): (PredicateId, Direction),
-    ) -> Self {
-        let far = FarEdges {
-            sharded,
-            predicate: predicate.0,
-            direction,
-        };
-        Self {
-            default,
-            named,
-            patch: None,
-            far: Some(far),
-        }
-    }
-
-    /// Edges of the default graph, for readers that know segments. Empty where there are shards: in builds with the feature
-    /// `guard`, which tests have, that is a panic, since the caller ignores that keys may be on other shards.
-    #[inline]
-    #[must_use]
-    pub fn default(&self) -> Segment<'a> {
-        match self.far {
-            None => self.default,
-            Some(_) => {
-                taken_for_ids();
-                Segment::EMPTY
-            }
-        }
-    }
-
-    /// Edges of named graphs, with a graph column; as [`Self::default`].
-    #[inline]
-    #[must_use]
-    pub fn named(&self) -> NamedSegment<'a> {
-        match self.far {
-            None => self.named,
-            Some(_) => {
-                taken_for_ids();
-                NamedSegment::EMPTY
-            }
-        }
-    }
-
-    /// Keys of the default graph's segment and of the named graphs', on all shards, without those that a patch brought. O(1).
+    /// Keys of the default graph's segment and of the named graphs', without those that a patch brought. O(1).
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
-        match self.far {
-            None => [self.default.key_count, self.named.key_count],
-            Some(far) => far.key_counts(),
-        }
+        [self.default.key_count, self.named.key_count]
     }
 
     /// Appends some key, as far along the keys as `share` (0 to 1) says: of the default graph's segment, or of the named graphs' if
-    /// that has none. Of a store in shards one of this shard, or none.
+    /// that has none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         let count = match self.default.key_count {
             0 => self.named.key_count,
             n => n,
         };
         let at = (share * f64::from(count)) as u32;
-        let from = out.len();
         if self.default.key_count > 0 {
             self.default.keys_into(at, at.saturating_add(1), out);
         } else {
             self.named.keys_into(at, at.saturating_add(1), out);
-        }
-        if let Some(far) = self.far {
-            far.to_ids(&mut out[from..]);
         }
     }
 
     /// True if no named graph has an edge in a segment.
     #[must_use]
     pub fn has_no_named(&self) -> bool {
-        match self.far {
-            None => self.named.is_empty(),
-            Some(far) => far.edges()[1] == 0,
-        }
-    }
-
-    /// Edges of all shards that the scope may see.
-    pub(super) fn far_edges(far: FarEdges<'_>, scope: Scope<'_>) -> u64 {
-        let [default, named] = far.edges();
-        let default = if scope.sees(DEFAULT_GRAPH) {
-            default
-        } else {
-            0
-        };
-        default + if scope.sees_named() { named } else { 0 }
+        self.named.is_empty()
     }
 
     /// Appends the keys here that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch, less those that have none.
-    pub fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub(crate) fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.candidate_keys(scope, out);
         // Where graphs are not chosen, every candidate has an edge.
@@ -134,7 +63,7 @@ impl<'a> EdgeView<'a> {
 
     /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key after one of
     /// which it is false. O(log keys + keys of the page), but where named graphs are chosen: those keys are read that the page passes.
-    pub fn keys_page(
+    pub(crate) fn keys_page(
         &self,
         scope: Scope<'_>,
         is_before: impl Fn(u32) -> bool,
@@ -204,11 +133,4 @@ fn first_number(
         }
     }
     from
-}
-
-/// A reader asked a shard's view for a segment.
-#[cold]
-fn taken_for_ids() {
-    #[cfg(feature = "guard")]
-    panic!("a reader takes a shard's keys for ids");
 }

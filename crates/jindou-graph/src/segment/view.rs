@@ -1,10 +1,9 @@
-//! The edges of one predicate in one direction as a query sees them: the default graph's segment, the
+//! The edges of one predicate in one direction where all are here: the default graph's segment, the
 //! named graphs' segment and the patch as one, for one choice of graphs.
 
 use super::merged_lists::{Found, MergedLists};
 use super::sorted::{Merged, merge_distinct, merge_runs};
 use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
-use crate::shard::{FarEdges, Owner};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
@@ -37,7 +36,7 @@ impl Scope<'_> {
         }
     }
 
-    pub(super) fn sees_named(&self) -> bool {
+    pub(crate) fn sees_named(&self) -> bool {
         match *self {
             Self::Default => false,
             Self::Set(gs) => gs.iter().any(|&g| g != DEFAULT_GRAPH),
@@ -46,18 +45,15 @@ impl Scope<'_> {
     }
 }
 
-/// The edges of one predicate in one direction as a query sees them.
-///
-/// Where a store is cut into shards, only some of the edges are here, under keys that are not ids. Then no segment is handed out
-/// ([`Self::plain`], [`Self::default`] and [`Self::named`] have none), and the methods that take ids ask the other shards.
+/// The edges of one predicate in one direction, all of which are here: two segments and a patch over them.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
-    pub(crate) default: Segment<'a>,
-    pub(crate) named: NamedSegment<'a>,
+    /// Edges of the default graph.
+    pub default: Segment<'a>,
+    /// Edges of named graphs, with a graph column.
+    pub named: NamedSegment<'a>,
     /// Changes by updates, as the reader's snapshot has them.
     pub patch: Option<&'a Patch>,
-    /// The other shards' edges: then keys of the two segments are the shard's own, and there is no patch.
-    pub(crate) far: Option<FarEdges<'a>>,
 }
 
 impl<'a> EdgeView<'a> {
@@ -66,9 +62,6 @@ impl<'a> EdgeView<'a> {
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
-        if let Some(far) = self.far {
-            return (Self::far_edges(far, scope) == 0).then_some(Segment::EMPTY);
-        }
         if let Some(p) = self.patch
             && ((p.has_default() && scope.sees(DEFAULT_GRAPH))
                 || (p.has_named() && scope.sees_named()))
@@ -108,18 +101,6 @@ impl<'a> EdgeView<'a> {
     where
         'a: 'b,
     {
-        if let Some(far) = self.far {
-            return match far.owner(key) {
-                Owner::Own(key) => self.local().read(key, scope, scratch),
-                Owner::Far(of) => {
-                    scratch.clear();
-                    scratch.extend(far.list(of, scope).iter().map(|e| e.0));
-                    scratch.dedup();
-                    scratch
-                }
-                Owner::Nobody => &[],
-            };
-        }
         let d = if scope.sees(DEFAULT_GRAPH) {
             self.default.neighbours_of(key)
         } else {
@@ -291,18 +272,6 @@ impl<'a> EdgeView<'a> {
 
     /// Calls `f` with every (neighbour, graph) of `key` that `scope` sees, sorted.
     pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
-        if let Some(far) = self.far {
-            match far.owner(key) {
-                Owner::Own(key) => self.local().for_each_here(key, scope, f),
-                Owner::Far(of) => far.list(of, scope).iter().for_each(|e| f(e.0, e.1)),
-                Owner::Nobody => {}
-            }
-            return;
-        }
-        self.for_each_here(key, scope, f);
-    }
-
-    fn for_each_here(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
         let sees_default = scope.sees(DEFAULT_GRAPH);
         let base = if sees_default {
             self.default.neighbours_of(key)
@@ -351,13 +320,6 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         looked: &mut u64,
     ) -> bool {
-        if let Some(far) = self.far {
-            return match far.owner(key) {
-                Owner::Own(key) => self.local().contains(key, neighbour, scope),
-                Owner::Far(of) => far.contains(of, neighbour, scope),
-                Owner::Nobody => false,
-            };
-        }
         let touched = self.touched(key);
         if scope.sees(DEFAULT_GRAPH) {
             let there = match touched.map(|p| (p, p.derived().find(key))) {
@@ -409,14 +371,6 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         mut f: impl FnMut(u32),
     ) {
-        if self.far.is_some() {
-            self.for_each(key, scope, |n, g| {
-                if n == neighbour {
-                    f(g);
-                }
-            });
-            return;
-        }
         if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, Scope::Default) {
             f(DEFAULT_GRAPH);
         }
@@ -428,17 +382,8 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Every vertex that may be a key here in `scope`: ascending, each once, appended to `out`. A superset
-    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells. Exact where the store is cut into shards.
+    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells.
     pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
-        if let Some(far) = self.far {
-            let start = out.len();
-            self.local().keys_with_edges(scope, out);
-            far.to_ids(&mut out[start..]);
-            far.far_keys(scope, out);
-            // One ascending run a shard.
-            out[start..].sort();
-            return;
-        }
         if let Some(s) = self.plain(scope) {
             s.keys_into(0, s.key_count, out);
             return;
@@ -470,9 +415,6 @@ impl<'a> EdgeView<'a> {
     /// Edges in the default graph, patch included. O(1).
     #[must_use]
     pub fn default_edges(&self) -> u64 {
-        if let Some(far) = self.far {
-            return far.edges()[0];
-        }
         let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
         (self.default.edge_count() + added).saturating_sub(removed)
     }
@@ -480,9 +422,6 @@ impl<'a> EdgeView<'a> {
     /// Edges in named graphs, patch included; an edge counts once for each graph. O(1).
     #[must_use]
     pub fn named_edges(&self) -> u64 {
-        if let Some(far) = self.far {
-            return far.edges()[1];
-        }
         let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);
         (self.named.edge_count() + added).saturating_sub(removed)
     }
@@ -501,13 +440,6 @@ impl<'a> EdgeView<'a> {
     /// Edges of a key in the default graph. O(log edits), without reading the list.
     #[must_use]
     pub fn default_degree(&self, key: u32) -> u64 {
-        if let Some(far) = self.far {
-            return match far.owner(key) {
-                Owner::Own(key) => self.local().default_degree(key),
-                Owner::Far(of) => far.degrees(of)[0],
-                Owner::Nobody => 0,
-            };
-        }
         let base = self.default.neighbours_of(key).len() as u64;
         match self.touched(key) {
             Some(p) => {
@@ -521,15 +453,6 @@ impl<'a> EdgeView<'a> {
     /// Edges of a key in named graphs, an edge once for each graph. O(log edits), without reading the list.
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
-        if let Some(far) = self.far {
-            return match far.owner(key) {
-                Owner::Own(key) => self.local().named_degree(key),
-                // Mostly there is nothing to ask for.
-                Owner::Far(_) if far.edges()[1] == 0 => 0,
-                Owner::Far(of) => far.degrees(of)[1],
-                Owner::Nobody => 0,
-            };
-        }
         let range = self.named.range(self.named.finder.find(key));
         let base = range.end.saturating_sub(range.start);
         match self.touched(key) {

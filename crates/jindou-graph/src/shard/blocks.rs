@@ -17,8 +17,25 @@ pub struct Place {
     /// The shard that owns the id.
     pub shard: u32,
     /// The key there.
-    pub local: u32,
+    pub local: LocalKey,
 }
+
+/// A key of one shard's segments, which is not an id: see the head of this file. 0 is none.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    bytemuck::Pod,
+    bytemuck::Zeroable,
+)]
+#[repr(transparent)]
+pub struct LocalKey(pub u32);
 
 /// The table, the same on every shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +145,7 @@ impl Blocks {
         }
         Some(Place {
             shard: u32::from(*self.owners.get(block)?),
-            local: self.ranks.get(block)? << self.shift | v & ((1 << self.shift) - 1),
+            local: LocalKey(self.ranks.get(block)? << self.shift | v & ((1 << self.shift) - 1)),
         })
     }
 
@@ -182,7 +199,8 @@ impl Blocks {
     /// The id of a shard's key; [`NO_VERTEX`] where it has none.
     #[inline]
     #[must_use]
-    pub fn global(&self, shard: u32, local: u32) -> u32 {
+    pub fn global(&self, shard: u32, local: LocalKey) -> u32 {
+        let local = local.0;
         let blocks = self
             .owned
             .get(shard as usize)
@@ -195,21 +213,14 @@ impl Blocks {
         }
     }
 
-    /// Makes ids of a shard's keys, in place: ascending ones stay ascending.
-    pub fn to_global(&self, shard: u32, keys: &mut [u32]) {
-        for k in keys {
-            *k = self.global(shard, *k);
-        }
-    }
-
     /// The first key of a shard: its dictionary numbers the terms that it owns by `key - first_key + 1`, since its blocks are
     /// full but for block 0, which lacks id 0, and the last one.
     #[must_use]
-    pub fn first_key(&self, shard: u32) -> u32 {
-        match self.owners.first() {
+    pub fn first_key(&self, shard: u32) -> LocalKey {
+        LocalKey(match self.owners.first() {
             Some(&owner) if u32::from(owner) == shard => 1,
             _ => 1 << self.shift,
-        }
+        })
     }
 
     /// Number of ids that a shard owns.

@@ -1,30 +1,47 @@
-//! The edges of one predicate in one direction on all shards: what [`EdgeView`](crate::segment::EdgeView) asks where it has a shard's keys only.
+//! The edges of one predicate in one direction on all shards, of which this one has some.
 
-use super::{FarKey, List, Sharded};
-use crate::segment::Scope;
-use jindou_model::{Direction, PredicateId};
+use super::{FarKey, LocalKey, OwnEdges, Sharded};
+use crate::segment::{NamedSegment, Scope, Segment};
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 
 /// Where a key's edges are.
 pub(crate) enum Owner {
     /// In this shard, under this key.
-    Own(u32),
+    Own(LocalKey),
     /// On another shard.
     Far(FarKey),
     /// Nowhere: no vertex of the load.
     Nobody,
 }
 
-/// The edges of one predicate in one direction, of which the other shards have some.
+/// The edges of one predicate in one direction on all shards: the shard's own, and the way to the others'. Keys are ids.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FarEdges<'a> {
-    pub sharded: &'a Sharded,
-    pub predicate: u32,
-    pub direction: Direction,
+pub struct ShardEdges<'a> {
+    pub(super) own: OwnEdges<'a>,
+    pub(super) sharded: &'a Sharded,
+    predicate: u32,
+    direction: Direction,
 }
 
-impl FarEdges<'_> {
+impl<'a> ShardEdges<'a> {
+    /// The edges of a predicate in one direction, of which the shard has those of two segments, under its own keys.
+    #[must_use]
+    pub fn new(
+        (default, named): (Segment<'a>, NamedSegment<'a>),
+        sharded: &'a Sharded,
+        (predicate, direction): (PredicateId, Direction),
+    ) -> Self {
+        let owner = (sharded.number(), sharded.blocks());
+        Self {
+            own: OwnEdges::new(default, named, owner),
+            sharded,
+            predicate: predicate.0,
+            direction,
+        }
+    }
+
     #[inline]
-    pub fn owner(&self, v: u32) -> Owner {
+    pub(super) fn owner(&self, v: u32) -> Owner {
         match self.sharded.blocks().place(v) {
             Some(p) if p.shard == self.sharded.number() => Owner::Own(p.local),
             Some(p) => Owner::Far(FarKey {
@@ -37,50 +54,106 @@ impl FarEdges<'_> {
         }
     }
 
-    /// Makes ids of keys that the shard has.
-    pub fn to_ids(self, keys: &mut [u32]) {
-        self.sharded.blocks().to_global(self.sharded.number(), keys);
+    /// True if no shard has an edge that the scope may see.
+    #[must_use]
+    pub fn is_empty(&self, scope: Scope<'_>) -> bool {
+        let [default, named] = self.edge_counts();
+        (default == 0 || !scope.sees(DEFAULT_GRAPH)) && (named == 0 || !scope.sees_named())
     }
 
-    /// Fetches what [`Self::list`] will be asked for, in one round.
-    pub fn fetch<'s>(self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
+    /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or asked for alone. Nothing if that fails.
+    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        match self.owner(key) {
+            Owner::Own(key) => self.own.read(key, scope, scratch),
+            Owner::Far(of) => {
+                scratch.clear();
+                let list = self.sharded.others().list(of, scope);
+                scratch.extend(list.iter().map(|e| e.0));
+                scratch.dedup();
+                scratch
+            }
+            Owner::Nobody => &[],
+        }
+    }
+
+    /// As [`EdgeView::for_each`](crate::segment::EdgeView::for_each).
+    pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
+        match self.owner(key) {
+            Owner::Own(key) => self.own.for_each(key, scope, f),
+            Owner::Far(of) => {
+                let list = self.sharded.others().list(of, scope);
+                list.iter().for_each(|e| f(e.0, e.1));
+            }
+            Owner::Nobody => {}
+        }
+    }
+
+    /// True if an edge is seen.
+    #[must_use]
+    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+        match self.owner(key) {
+            Owner::Own(key) => self.own.contains(key, neighbour, scope),
+            Owner::Far(of) => self.sharded.others().contains(of, neighbour, scope),
+            Owner::Nobody => false,
+        }
+    }
+
+    /// Every vertex that is a key on some shard in `scope`: ascending, each once, appended to `out`.
+    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        let start = out.len();
+        self.own.keys_with_edges(scope, out);
+        let p = PredicateId(self.predicate);
+        self.sharded
+            .others()
+            .far_keys(p, self.direction, scope, out);
+        // One ascending run a shard.
+        out[start..].sort();
+    }
+
+    /// Appends some key of this shard, or none: see [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
+    pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
+        self.own.some_key(share, out);
+    }
+
+    /// Edges of a key in the default graph and in named ones: counted before, or asked for.
+    #[must_use]
+    pub fn degrees(&self, key: u32) -> [u64; 2] {
+        match self.owner(key) {
+            Owner::Own(key) => [self.own.default_degree(key), self.own.named_degree(key)],
+            Owner::Far(of) => self.sharded.others().degrees(of),
+            Owner::Nobody => [0, 0],
+        }
+    }
+
+    /// Edges of a key in named graphs; mostly there is nothing to ask for.
+    #[must_use]
+    pub fn named_degree(&self, key: u32) -> u64 {
+        match self.edge_counts() {
+            [_, 0] => 0,
+            _ => self.degrees(key)[1],
+        }
+    }
+
+    /// Fetches what reading keys will ask for, in one round: before the loop over a batch.
+    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch(keys.map(|(key, scope)| (of.0, of.1, key, scope)));
     }
 
-    /// The (neighbour, graph) of a key of another shard, sorted.
-    pub fn list(self, of: FarKey, scope: Scope<'_>) -> List {
-        self.sharded.others().list(of, scope)
-    }
-
-    /// Whether an edge of a key of another shard is there.
-    pub fn contains(self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool {
-        self.sharded.others().contains(of, neighbour, scope)
-    }
-
-    /// Edges of a key of another shard, in the default graph and in named ones.
-    pub fn degrees(self, of: FarKey) -> [u64; 2] {
-        self.sharded.others().degrees(of)
-    }
-
     /// Fetches what [`Self::degrees`] will be asked for, in one round.
-    pub fn fetch_degrees(self, keys: &[u32]) {
+    pub fn fetch_degrees(&self, keys: &[u32]) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch_degrees(keys.iter().map(|&key| (of.0, of.1, key)));
     }
 
-    /// Appends the keys of all other shards that have an edge.
-    pub fn far_keys(self, scope: Scope<'_>, out: &mut Vec<u32>) {
-        let p = PredicateId(self.predicate);
-        self.sharded
-            .others()
-            .far_keys(p, self.direction, scope, out);
-    }
-
     /// Edges of the predicate on all shards: of the default graph, of named graphs.
-    pub fn edges(self) -> [u64; 2] {
+    #[must_use]
+    pub fn edge_counts(&self) -> [u64; 2] {
         let known = &self.sharded.others().statistics().predicates;
         let known = known.get(self.predicate as usize);
         known.map_or([0, 0], |s| [s.edges, s.named_edges])
@@ -88,7 +161,8 @@ impl FarEdges<'_> {
 
     /// Keys on all shards: of the default graph's segments, of the named graphs', where the other has none. A bound from above for
     /// a predicate that has edges of both.
-    pub fn key_counts(self) -> [u32; 2] {
+    #[must_use]
+    pub fn key_counts(&self) -> [u32; 2] {
         let known = &self.sharded.others().statistics().predicates;
         let Some(s) = known.get(self.predicate as usize) else {
             return [0, 0];

@@ -1,8 +1,8 @@
 //! A batch's neighbour lists in two arrays: the segment's own, and after it those that other shards sent.
 
-use super::FarKey;
 use super::edges::Owner;
-use crate::segment::{EdgeView, NO_KEY, Scope};
+use super::{FarKey, LocalKey, ShardEdges};
+use crate::segment::{NO_KEY, Scope};
 use rustc_hash::FxHashMap;
 
 /// Neighbours that are laid for a batch at most; the lists of further rows are read one by one.
@@ -11,31 +11,8 @@ pub const MOST_LAID: usize = 1 << 20;
 /// The range of a row whose list is not laid.
 const NOT_LAID: [u32; 2] = [1, 0];
 
-impl<'a> EdgeView<'a> {
-    /// True if other shards have some of the edges, so that reading a key may cost a round trip.
-    #[inline]
-    #[must_use]
-    pub fn is_sharded(&self) -> bool {
-        self.far.is_some()
-    }
-
-    /// Fetches what [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will be asked for, in one round: before the loop over a
-    /// batch. Nothing to do where no other shard has edges.
-    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
-        if let Some(far) = self.far {
-            far.fetch(keys);
-        }
-    }
-
-    /// Fetches what [`Self::default_degree`] and [`Self::named_degree`] will be asked for, in one round. Nothing to do where no other shard
-    /// has edges.
-    pub fn fetch_degrees(&self, keys: &[u32]) {
-        if let Some(far) = self.far {
-            far.fetch_degrees(keys);
-        }
-    }
-
-    /// Finds the lists of a batch, for views that are [sharded](Self::is_sharded): one range an id, in the array that is returned or,
+impl<'a> ShardEdges<'a> {
+    /// Finds the lists of a batch: one range an id, in the array that is returned or,
     /// counted on from its end, in `more`. `[1, 0]` for lists for which there was no room: [`Self::read`] has them. Of other shards'
     /// lists, neighbours that are not in the half-open interval `within` may be missing.
     pub fn lay(
@@ -47,12 +24,8 @@ impl<'a> EdgeView<'a> {
     ) -> &'a [u32] {
         ranges.clear();
         more.clear();
-        let Some(far) = self.far else {
-            return &[];
-        };
-        let local = self.local();
-        let plain = local.plain(scope);
-        let array = plain.map_or(&[][..], |s| s.neighbours);
+        let plain = self.own.plain(scope);
+        let array = plain.map_or(&[][..], |s| s.neighbours());
         let end = array.len();
         if end + 2 * MOST_LAID > u32::MAX as usize {
             ranges.resize(ids.len(), NOT_LAID);
@@ -70,7 +43,7 @@ impl<'a> EdgeView<'a> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let mut own = Vec::with_capacity(ids.len());
         for (row, &v) in ids.iter().enumerate() {
-            own.push(match far.owner(v) {
+            own.push(match self.owner(v) {
                 Owner::Own(key) => key,
                 Owner::Far(of) => {
                     let next = keys.len();
@@ -79,16 +52,16 @@ impl<'a> EdgeView<'a> {
                         keys.push(of);
                     }
                     rows.push((row, at));
-                    0
+                    LocalKey(0)
                 }
-                Owner::Nobody => 0,
+                Owner::Nobody => LocalKey(0),
             });
         }
         match plain {
             Some(s) => {
                 // No key is 0.
                 let mut numbers = Vec::new();
-                s.finder.find_many(&own, &mut numbers);
+                s.find_many(&own, &mut numbers);
                 ranges.extend(numbers.iter().map(|&k| match k {
                     NO_KEY => [0, 0],
                     k => {
@@ -99,11 +72,11 @@ impl<'a> EdgeView<'a> {
             }
             None => {
                 for &key in &own {
-                    if key == 0 {
+                    if key == LocalKey(0) {
                         ranges.push([0, 0]);
                         continue;
                     }
-                    let list = local.read(key, scope, &mut scratch);
+                    let list = self.own.read(key, scope, &mut scratch);
                     if more.len() + list.len() > MOST_LAID {
                         ranges.push(NOT_LAID);
                         continue;
@@ -115,7 +88,7 @@ impl<'a> EdgeView<'a> {
             }
         }
         if !keys.is_empty() {
-            let others = far.sharded.others();
+            let others = self.sharded.others();
             let places = others.lay(&keys, (scope, within), more);
             let mut left = Vec::new();
             for (row, at) in rows {
@@ -128,7 +101,7 @@ impl<'a> EdgeView<'a> {
                 };
             }
             // They are read one by one, but not asked for so.
-            far.fetch(left.into_iter());
+            self.fetch(left.into_iter());
         }
         array
     }
@@ -140,17 +113,11 @@ impl<'a> EdgeView<'a> {
         scope: Scope<'_>,
         there: &mut Vec<bool>,
     ) {
-        let Some(far) = self.far else {
-            there.clear();
-            there.extend(edges.map(|(key, n)| self.contains(key, n, scope)));
-            return;
-        };
-        let local = self.local();
         there.clear();
         let mut others = Vec::new();
         for (i, (key, neighbour)) in edges.enumerate() {
-            there.push(match far.owner(key) {
-                Owner::Own(key) => local.contains(key, neighbour, scope),
+            there.push(match self.owner(key) {
+                Owner::Own(key) => self.own.contains(key, neighbour, scope),
                 Owner::Far(of) => {
                     others.push((of, neighbour, i));
                     false
@@ -158,12 +125,6 @@ impl<'a> EdgeView<'a> {
                 Owner::Nobody => false,
             });
         }
-        far.sharded.others().contains_many(&others, scope, there);
-    }
-
-    /// The edges of the shard itself, under its own keys.
-    #[inline]
-    pub(crate) fn local(&self) -> Self {
-        Self { far: None, ..*self }
+        self.sharded.others().contains_many(&others, scope, there);
     }
 }

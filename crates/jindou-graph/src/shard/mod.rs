@@ -5,7 +5,7 @@
 //! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
 //!
 //! ```text
-//! planner, executors ──► Sharded, EdgeView ──► OtherShards   requests of one query for lists, numbers of edges, terms
+//! planner, executors ──► Sharded, ShardEdges ─► OtherShards   requests of one query for lists, numbers of edges, terms
 //! fork-join ───────────► Far::post ──────────► Posts::take   messages to the part of another shard that runs queries
 //! ```
 //!
@@ -20,12 +20,14 @@ mod edges;
 mod far;
 mod lay;
 mod others;
+mod own;
 
-pub use blocks::{Blocks, MAX_SHARDS, MAX_SHIFT, Place};
-pub(crate) use edges::{FarEdges, Owner};
+pub use blocks::{Blocks, LocalKey, MAX_SHARDS, MAX_SHIFT, Place};
+pub use edges::ShardEdges;
 pub use far::{Far, Posts};
 pub use lay::MOST_LAID;
 pub use others::{FarKey, List, OtherShards, Sharded, Traffic};
+pub use own::{OwnEdges, OwnLists};
 
 /// An interval that all ids are in.
 pub const EVERYTHING: [u32; 2] = [0, u32::MAX];

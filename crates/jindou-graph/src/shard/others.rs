@@ -210,7 +210,7 @@ impl Sharded {
         })
     }
 
-    /// Fetches the lists of several predicates that [`EdgeView::read`](crate::segment::EdgeView::read) and its like will be asked for, in one
+    /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and its like will be asked for, in one
     /// round: before the loop over a batch.
     pub fn fetch<'s>(&self, lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>) {
         let far: Vec<_> = lists
@@ -219,8 +219,8 @@ impl Sharded {
         self.others.fetch(&far);
     }
 
-    /// Fetches the numbers of edges that [`EdgeView::default_degree`](crate::segment::EdgeView::default_degree) and
-    /// [`EdgeView::named_degree`](crate::segment::EdgeView::named_degree) will be asked for, in one round.
+    /// Fetches the numbers of edges that [`Edges::default_degree`](crate::Edges::default_degree) and
+    /// [`Edges::named_degree`](crate::Edges::named_degree) will be asked for, in one round.
     pub fn fetch_degrees(&self, of: impl Iterator<Item = (PredicateId, Direction, u32)>) {
         let far: Vec<_> = of
             .filter_map(|(p, d, key)| self.far_key(p.0, d, key))

@@ -5,7 +5,8 @@
 
 use super::*;
 use crate::parameters::is_parameter;
-use jindou_graph::segment::{EdgeView, Scope};
+use jindou_graph::Edges;
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashSet;
 
@@ -240,7 +241,7 @@ impl Builder<'_> {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
         let mut scratch = vec![];
-        let views: Vec<EdgeView<'_>> = labels
+        let views: Vec<Edges<'_>> = labels
             .iter()
             .map(|&(p, way)| self.snapshot.edges(p, way))
             .collect();
@@ -276,7 +277,7 @@ impl Builder<'_> {
     }
 }
 
-fn degree(view: EdgeView<'_>, scope: Scope<'_>, v: u32) -> u64 {
+fn degree(view: Edges<'_>, scope: Scope<'_>, v: u32) -> u64 {
     let default = if matches!(scope, Scope::Default | Scope::Union) {
         view.default_degree(v)
     } else {

@@ -98,8 +98,8 @@ impl Snapshot {
                     .dropped
                     .extend(dropped.iter().map(|e| [e[0], e[2], p]));
             }
-            let view = self.edges(PredicateId(p), direction);
-            let base_edges = view.default().edge_count() + view.named().edge_count();
+            let view = self.edges_here(PredicateId(p), direction);
+            let base_edges = view.default.edge_count() + view.named.edge_count();
             let (plus, minus) = patch.default_counts();
             let (named_plus, named_minus) = patch.named_counts();
             let edges = (base_edges + plus + named_plus).saturating_sub(minus + named_minus);

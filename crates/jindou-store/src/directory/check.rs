@@ -10,6 +10,7 @@ use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
 use jindou_graph::segment::Rows;
+use jindou_graph::shard::LocalKey;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
 use std::path::Path;
@@ -350,7 +351,7 @@ pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckRep
     let finder = segment.finder();
     let whole = segment.for_each_key(|k, key| {
         let id = match &base.shard {
-            Some(shard) => shard.blocks.global(shard.number, key),
+            Some(shard) => shard.blocks.global(shard.number, LocalKey(key)),
             None => key,
         };
         if key <= last_key || !is_known(base, id) || finder.find(key) != k {

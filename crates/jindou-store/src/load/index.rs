@@ -5,7 +5,7 @@ use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
 use jindou_graph::segment::{EdgeView, Rows, Scope};
 use jindou_graph::sets::SetRun;
-use jindou_graph::shard::Blocks;
+use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
@@ -34,8 +34,8 @@ impl Written {
                 let views = (0..self.parts.len()).map(|shard| self.view(shard, p, direction));
                 views.fold([0, 0], |sum, view| {
                     [
-                        sum[0] + view.default().edge_count(),
-                        sum[1] + view.named().edge_count(),
+                        sum[0] + view.default.edge_count(),
+                        sum[1] + view.named.edge_count(),
                     ]
                 })
             });
@@ -62,7 +62,7 @@ impl Written {
     /// The id of a shard's key.
     fn id(&self, shard: usize, key: u32) -> u32 {
         match &self.blocks {
-            Some(blocks) => blocks.global(shard as u32, key),
+            Some(blocks) => blocks.global(shard as u32, LocalKey(key)),
             None => key,
         }
     }

@@ -151,7 +151,7 @@ impl Split for Blocks {
     fn place(&self, key: u32) -> (usize, u32) {
         // Every id that a load gives out has a place.
         let place = Self::place(self, key);
-        place.map_or((0, 0), |p| (p.shard as usize, p.local))
+        place.map_or((0, 0), |p| (p.shard as usize, p.local.0))
     }
 }
 

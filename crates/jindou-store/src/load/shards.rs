@@ -141,11 +141,13 @@ impl Load<'_> {
         std::fs::remove_file(&whole).map_err(|e| Error::io(whole, e))?;
         let room = |&terms: &u32| Vec::with_capacity(terms as usize);
         let mut numbers: Vec<Vec<u32>> = parts.iter().map(room).collect();
-        let first: Vec<u32> = (0..blocks.shards()).map(|s| blocks.first_key(s)).collect();
+        let first: Vec<u32> = (0..blocks.shards())
+            .map(|s| blocks.first_key(s).0)
+            .collect();
         for &id in ids {
             if let Some(place) = blocks.place(id) {
                 let shard = place.shard as usize;
-                numbers[shard].push(place.local - first[shard] + 1);
+                numbers[shard].push(place.local.0 - first[shard] + 1);
             }
             for other in others.get(&id).into_iter().flatten() {
                 numbers[other.0 as usize].push(other.1);

@@ -28,7 +28,7 @@ impl Base {
     /// True if the vertex has an edge of the predicate, in any graph.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);
-        view.default().finder.find(v) != NO_KEY || view.named().finder.find(v) != NO_KEY
+        view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
     }
 }
 

@@ -51,7 +51,7 @@ impl Job<'_> {
         let mut file = SegmentFileWriter::merged(out, predicates, self.packing, Some(&merged))?;
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
-            let view = self.snapshot.edges(PredicateId(p), self.direction);
+            let view = self.snapshot.edges_here(PredicateId(p), self.direction);
             let rows = Rows::begin(&mut file, self.fold)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,
@@ -227,7 +227,7 @@ type OnDefault<'f> = &'f mut dyn FnMut(u32, &[u32]) -> Result<()>;
 
 /// Calls `f` with every key of the default graph and its neighbours, ascending; some keys have none.
 fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
-    let segment: Segment<'_> = view.default();
+    let segment: Segment<'_> = view.default;
     let patch = view.patch.filter(|p| p.has_default());
     let touched = patch.map(|p| p.keys()).unwrap_or_default();
     let mut scratch = Vec::new();
@@ -247,7 +247,7 @@ type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
 
 /// The same of named graphs: (neighbour, graph).
 fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
-    let segment: NamedSegment<'_> = view.named();
+    let segment: NamedSegment<'_> = view.named;
     let patch = view.patch.filter(|p| p.has_named());
     let touched = patch.map(|p| p.keys()).unwrap_or_default();
     let mut list = Vec::new();

@@ -18,7 +18,7 @@ pub use open::{open_shard, open_shards};
 pub use own::{OwnData, PAGE};
 pub use placement::{Placement, Sharding};
 
-use jindou_graph::shard::Blocks;
+use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_model::NO_VERTEX;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Shard {
     pub number: u32,
     /// Terms that it has and does not own, by id: numbered after its own in the dictionary.
     pub foreign: Vec<u32>,
-    first_key: u32,
+    first_key: LocalKey,
     own_terms: u32,
 }
 
@@ -49,7 +49,7 @@ impl Shard {
     pub fn term_number(&self, id: u32) -> Option<u32> {
         let place = self.blocks.place(id)?;
         if place.shard == self.number {
-            return Some(place.local.wrapping_sub(self.first_key).wrapping_add(1));
+            return Some(place.local.0.wrapping_sub(self.first_key.0).wrapping_add(1));
         }
         let at = self.foreign.binary_search(&id).ok()?;
         self.own_terms.checked_add(at as u32 + 1)
@@ -60,12 +60,15 @@ impl Shard {
         match number.checked_sub(self.own_terms + 1) {
             Some(at) => self.foreign.get(at as usize).copied().unwrap_or(NO_VERTEX),
             None if number == 0 => NO_VERTEX,
-            None => self.blocks.global(self.number, number - 1 + self.first_key),
+            None => {
+                let key = LocalKey(number - 1 + self.first_key.0);
+                self.blocks.global(self.number, key)
+            }
         }
     }
 
     /// The key of a vertex that the shard owns.
-    pub fn key(&self, id: u32) -> Option<u32> {
+    pub fn key(&self, id: u32) -> Option<LocalKey> {
         let place = self.blocks.place(id)?;
         (place.shard == self.number).then_some(place.local)
     }

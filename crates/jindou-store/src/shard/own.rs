@@ -2,9 +2,9 @@
 
 use super::Shard;
 use crate::base::Base;
-use jindou_graph::segment::{EdgeView, Scope};
+use jindou_graph::segment::Scope;
 use jindou_graph::sets::CharacteristicSets;
-use jindou_graph::shard::Blocks;
+use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::sync::Arc;
 
@@ -42,18 +42,18 @@ impl<'a> OwnData<'a> {
 
     /// The edges of a predicate, under the shard's own keys.
     #[must_use]
-    pub fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'a> {
+    pub fn edges(&self, p: PredicateId, direction: Direction) -> OwnEdges<'a> {
         let d = direction as usize;
-        EdgeView::new(
+        OwnEdges::new(
             self.base.default_segment(p.0, d),
             self.base.named_segment(p.0, d),
-            None,
+            (self.shard.number, &self.shard.blocks),
         )
     }
 
     /// The key of an id that the shard owns.
     #[must_use]
-    pub fn key(&self, id: u32) -> Option<u32> {
+    pub fn key(&self, id: u32) -> Option<LocalKey> {
         self.shard.key(id)
     }
 
@@ -94,19 +94,13 @@ impl<'a> OwnData<'a> {
         [from, most]: [u32; 2],
         out: &mut Vec<u32>,
     ) -> bool {
-        let (blocks, number) = (&self.shard.blocks, self.shard.number);
         let most = most.clamp(1, PAGE) as usize;
         let start = out.len();
         // One more says whether there is another page.
-        self.edges(p, direction).keys_page(
-            scope,
-            |key| blocks.global(number, key) < from,
-            most + 1,
-            out,
-        );
+        self.edges(p, direction)
+            .keys_page(scope, from, most + 1, out);
         let more = out.len() - start > most;
         out.truncate(start + most);
-        blocks.to_global(number, &mut out[start..]);
         more
     }
 
@@ -119,7 +113,7 @@ impl<'a> OwnData<'a> {
         }
         let named = self.base.named_segment(predicate, Direction::Out as usize);
         let small = self.base.index.small_graph_subjects(graph).iter().copied();
-        out.extend(small.filter(|&s| self.shard.key(s).is_some_and(|key| named.has(key, graph))));
+        out.extend(small.filter(|&s| self.shard.key(s).is_some_and(|key| named.has(key.0, graph))));
     }
 
     /// The predicates of the shard's subjects in one graph, ascending.
@@ -132,7 +126,7 @@ impl<'a> OwnData<'a> {
                 continue;
             };
             for &p in self.base.index.sets().out_predicates(s) {
-                if !out.contains(&p) && self.base.named_segment(p, 0).has(key, graph) {
+                if !out.contains(&p) && self.base.named_segment(p, 0).has(key.0, graph) {
                     out.push(p);
                 }
             }

@@ -143,7 +143,7 @@ mod tests {
     use super::super::blocks_file;
     use super::*;
     use crate::directory::Bytes;
-    use jindou_graph::shard::Place;
+    use jindou_graph::shard::{LocalKey, Place};
     use proptest::prelude::*;
     use std::io::Cursor;
 
@@ -161,7 +161,7 @@ mod tests {
                 .with_placement(if hash { Placement::Hash } else { Placement::Range });
             let everywhere = (1..=vertices).step_by(7).collect();
             let b = sharding.place(vertices, lens.iter().copied(), &[], everywhere).unwrap();
-            let mut last = vec![0; shards as usize];
+            let mut last = vec![LocalKey(0); shards as usize];
             let mut owned = vec![0; shards as usize];
             for v in 1..=vertices {
                 let Place { shard, local } = b.place(v).unwrap();
@@ -169,16 +169,16 @@ mod tests {
                 prop_assert_eq!(b.global(shard, local), v);
                 // Terms are numbered without a gap.
                 owned[shard as usize] += 1;
-                prop_assert_eq!(local - b.first_key(shard) + 1, owned[shard as usize]);
+                prop_assert_eq!(local.0 - b.first_key(shard).0 + 1, owned[shard as usize]);
                 last[shard as usize] = local;
             }
             for s in 0..shards {
                 prop_assert_eq!(b.terms_of(s), owned[s as usize]);
-                prop_assert_eq!(b.global(s, 0), 0);
+                prop_assert_eq!(b.global(s, LocalKey(0)), 0);
             }
             prop_assert_eq!((b.place(0), b.place(vertices + 1)), (None, None));
             if shards == 1 {
-                prop_assert!((1..=vertices).all(|v| b.place(v).unwrap().local == v));
+                prop_assert!((1..=vertices).all(|v| b.place(v).unwrap().local == LocalKey(v)));
             }
             for s in 0..shards {
                 let runs = [[0, vertices / 3], [vertices / 3, vertices / 2], [vertices / 2 + 1, u32::MAX]];
