@@ -1,7 +1,9 @@
-//! Several servers as one store. This first part has the transport between servers and the reading of
-//! neighbour lists out of another server's memory; partitions, fork-join and the replicated log build on it.
+//! Several shards as one store, in one process or on several servers: how a query reads the data of other shards, the transport between
+//! servers, and the reading of neighbour lists out of another server's memory.
 //!
 //! ```text
+//! shards     a query's requests for other shards' data, and the answers to them
+//!    │
 //! servers    servers of a store in shards, which ask one another over mutual TLS, or over a transport where the network is trusted
 //!
 //! remote     a reader's copy of what finds a list (a few bits a key), and one read for the list itself
@@ -11,7 +13,12 @@
 //!    └── ucx      RDMA, shared memory or TCP by libucp, loaded at run time (cluster)
 //! ```
 
+#[cfg(feature = "transport")]
 pub mod remote;
 #[cfg(feature = "servers")]
 pub mod servers;
+pub mod shards;
+#[cfg(feature = "testing")]
+pub mod testing;
+#[cfg(feature = "transport")]
 pub mod transport;

@@ -1,15 +1,15 @@
 //! Two servers of a small store in one process, over shared memory and over TLS: what is asked comes back whole either way.
 
 use jindou_cluster::servers::{ClusterFile, Servers};
+use jindou_cluster::shards::{Graphs, Near, Reply, Request, ShardClient};
+use jindou_cluster::testing::near_of_terms;
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
 use jindou_cluster::transport::{Epoch, Transport};
+use jindou_graph::shard::{Blocks, EVERYTHING, Far, Posts};
 use jindou_model::{CancelToken, Direction, Error, MemoryBudget, Result};
 use jindou_store::Base;
-use jindou_store::shard::{
-    Blocks, Cluster, EVERYTHING, Far, Graphs, Near, Posts, Reply, Request, Session, Sharding,
-    open_shards,
-};
-use jindou_store::testing::{near_of_terms, varied_quads};
+use jindou_store::shard::{Cluster, Sharding, open_shards};
+use jindou_store::testing::varied_quads;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
@@ -151,9 +151,8 @@ impl Setup {
 
     fn blocks(&self) -> Blocks {
         let base = Arc::clone(&self.bases[0]);
-        let near = open_shards(&self.store(), &self.cluster).unwrap();
-        let session = Session::new(base, Arc::new(near)).unwrap();
-        session.placement().1.clone()
+        let own = base.own_data().unwrap();
+        Blocks::clone(own.blocks())
     }
 
     fn store(&self) -> PathBuf {
@@ -181,7 +180,7 @@ fn with_lanes(both: &[Servers; 2]) {
 
 /// Terms of the far shard, and messages of many lengths both ways.
 fn everything_comes_back(setup: &Setup, both: &[Servers; 2]) {
-    let near = open_shards(Path::new(&setup.store()), &setup.cluster).unwrap();
+    let near = Near::new(open_shards(Path::new(&setup.store()), &setup.cluster).unwrap());
     let token = CancelToken::with_deadline(WAIT);
     for (server, far) in both.iter().zip([1, 0]) {
         let owned = |id: &u32| {
@@ -315,7 +314,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
     }
     for devices in [None, Some("lo")] {
         let setup = Setup::new();
-        let near = open_shards(&setup.store(), &setup.cluster).unwrap();
+        let near = Near::new(open_shards(&setup.store(), &setup.cluster).unwrap());
         let file = setup.file("ucx", devices);
         let both = setup.both([&file, &file]);
         with_lanes(&both);

@@ -6,10 +6,10 @@
 use crate::offload::Ran;
 use crate::options::{ExecOptions, StepProfile};
 use crate::sink::{ChecksumSink, Sink};
+use jindou_graph::Graph;
 use jindou_model::sync;
 use jindou_model::{Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step, layout_of};
-use jindou_store::Graph;
 use std::sync::Mutex;
 
 /// Steps to run, and under which limits.

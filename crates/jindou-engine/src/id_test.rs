@@ -1,9 +1,9 @@
 //! "Is this id in these intervals": the exact test for classes and key sets.
 
+use jindou_graph::segment::{Dirty, Scope};
+use jindou_graph::{Edges, Graph};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_plan::TouchedBy;
-use jindou_store::Graph;
-use jindou_store::segment::{Dirty, EdgeView, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -126,7 +126,7 @@ pub(crate) struct Except<'a> {
 #[derive(Debug)]
 struct Member<'a> {
     intervals: IdTest<'a>,
-    touched: Option<(&'a TouchedBy, EdgeView<'a>, Scope<'a>)>,
+    touched: Option<(&'a TouchedBy, Edges<'a>, Scope<'a>)>,
     /// Edges looked up.
     looked: AtomicU64,
 }
@@ -153,7 +153,7 @@ impl Except<'_> {
     #[cold]
     fn look_up(&self, v: u32) -> bool {
         self.members.iter().all(|m| match &m.touched {
-            Some((by, view, scope)) if view.patch.is_some_and(|p| p.is_dirty(v)) => {
+            Some((by, view, scope)) if view.patch().is_some_and(|p| p.is_dirty(v)) => {
                 let mut looked = 0;
                 let may = by.may_hold_counting(view, *scope, v, &mut looked);
                 if looked > 0 {
@@ -193,7 +193,7 @@ impl<'a> IdTest<'a> {
         let views = members.iter().filter_map(|m| m.touched.as_ref());
         Self::Except(Arc::new(Except {
             clean: Self::of(&within.intervals),
-            dirty: views.filter_map(|t| Some(t.1.patch?.dirty())).collect(),
+            dirty: views.filter_map(|t| Some(t.1.patch()?.dirty())).collect(),
             members,
         }))
     }

@@ -2,9 +2,9 @@
 //! numbers out; the table's entries are fetched some rows ahead.
 
 use crate::batch::Charge;
+use jindou_graph::segment::prefetch;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Resource, Result};
-use jindou_store::segment::prefetch;
 
 /// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -3,11 +3,11 @@
 use crate::batch::Charge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use jindou_graph::{Graph, TermDecoding, Vocabulary};
 use jindou_model::sync;
 use jindou_model::{
     Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Resource, Result, VertexId, term,
 };
-use jindou_store::{Graph, TermDecoding, Vocabulary};
 use jindou_values::Temporal;
 use oxrdf::Term;
 use std::sync::{OnceLock, RwLock};

@@ -18,14 +18,18 @@ mod top;
 #[path = "fork/top_costs.rs"]
 mod top_costs;
 
+use jindou_cluster::shards::{Near, Reply, Request, ShardClient, post, snapshot_of_shard};
+use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Hub, LocalShards, QueryTerms, Ran, ShardMode,
     Sink, Spawned, TermDecoder, WorkerPool,
 };
+use jindou_graph::Graph;
+use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Form, Plan, PlanOptions};
-use jindou_store::shard::{Far, Near, Placement, Posts, Reply, Request, Sharding};
-use jindou_store::{Base, Graph, Snapshot, testing};
+use jindou_store::shard::{Placement, Sharding};
+use jindou_store::{Base, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer, quads, query};
 use oxrdf::Quad;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -51,7 +55,7 @@ struct Wire {
     look: Mutex<Option<Arc<Look>>>,
 }
 
-impl Far for Wire {
+impl ShardClient for Wire {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let away = || {
             Err(Error::Shard {
@@ -82,6 +86,12 @@ impl Far for Wire {
         }
         Ok(replies)
     }
+}
+
+impl Far for Wire {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
 
     fn link(&self, _: u32) -> Result<u64> {
         Ok(self.link.load(Ordering::SeqCst))
@@ -91,13 +101,13 @@ impl Far for Wire {
 #[derive(Clone)]
 struct Local {
     bases: Vec<Arc<Base>>,
-    far: Arc<OnceLock<Weak<dyn Far>>>,
+    client: Arc<OnceLock<Weak<dyn ShardClient>>>,
 }
 
 impl LocalShards for Local {
     fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
-        let far = self.far.get().and_then(Weak::upgrade).unwrap();
-        let snapshot = Snapshot::of_shard(Arc::clone(&self.bases[shard as usize]), far)?;
+        let client = self.client.get().and_then(Weak::upgrade).unwrap();
+        let snapshot = snapshot_of_shard(Arc::clone(&self.bases[shard as usize]), client)?;
         snapshot.begin(&cancel);
         let cancel = cancel.watching(snapshot.watch());
         Ok((Arc::new(snapshot), cancel))
@@ -126,11 +136,11 @@ impl Shards {
         pool: Arc<dyn WorkerPool>,
     ) -> Self {
         let terms: Vec<testing::TermQuad> = data.iter().map(testing::canonical).collect();
-        let (folder, near) = testing::near_of_terms(&terms, sharding);
+        let (folder, near) = near_of_terms(&terms, sharding);
         let near = near.expect("more than one shard");
         let local = Local {
             bases: near.shards().to_vec(),
-            far: Arc::default(),
+            client: Arc::default(),
         };
         let memory = MemoryBudget::new(1 << 30);
         let hub = Hub::new(Box::new(local.clone()), own, memory.clone(), pool, threads);
@@ -144,12 +154,13 @@ impl Shards {
             slow: AtomicBool::new(false),
             look: Mutex::new(None),
         });
+        let client: Arc<dyn ShardClient> = wire.clone();
         let far: Arc<dyn Far> = wire.clone();
         hub.connect(&far);
-        local.far.set(Arc::downgrade(&far)).unwrap();
+        local.client.set(Arc::downgrade(&client)).unwrap();
         Self {
             _folder: folder,
-            snapshot: Snapshot::of_shard(base, far).unwrap(),
+            snapshot: snapshot_of_shard(base, client).unwrap(),
             wire,
             hub,
             memory,

@@ -5,10 +5,11 @@ mod heap;
 
 use heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_graph::Graph;
 use jindou_model::MemoryBudget;
 use jindou_plan::{Form, Plan, PlanOptions, Weight};
 use jindou_store::shard::{Placement, Sharding};
-use jindou_store::{ChangeTerm, Changes, Graph, Snapshot, testing};
+use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
 use jindou_testing::{Answer, Query, Rng, answer, comparing_quads, comparing_query, quads, query};
 use oxrdf::Quad;
 
@@ -79,7 +80,7 @@ fn store_of(
 ) -> (tempfile::TempDir, [Snapshot; 2]) {
     if way == Way::Sharded {
         let (sharding, own) = sharding(rng);
-        let (folder, snapshot) = testing::shards_of(data, sharding, own);
+        let (folder, snapshot) = jindou_cluster::testing::shards_of(data, sharding, own);
         return (folder, [snapshot.clone(), snapshot]);
     }
     if way != Way::Edited {

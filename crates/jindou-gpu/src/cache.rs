@@ -4,9 +4,9 @@ use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
 use crate::ranks::RankTable;
 use crate::resident::{Arrays, ResidentSegment, alone, locked};
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, Error, PredicateId, Result};
-use jindou_store::Graph;
-use jindou_store::segment::Scope;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -89,11 +89,11 @@ impl SegmentCache {
         };
         let key = SegmentKey {
             arrays: whose,
-            patched: view.patch.map(|_| scope == Scope::Union),
+            patched: view.patch().map(|_| scope == Scope::Union),
         };
         let version = Version {
             generation,
-            snapshot: view.patch.map_or(0, |_| identity.version),
+            snapshot: view.patch().map_or(0, |_| identity.version),
         };
         if let Some((v, s)) = locked(&self.held).get(&key)
             && *v == version

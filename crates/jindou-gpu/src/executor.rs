@@ -7,10 +7,10 @@ use jindou_engine::{
     ChecksumSink, ExecOptions, Executor, NodeProfile, OperatorTask, Profile, Ran, Sink,
     StepProfile, Task, columns_after,
 };
+use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::operator::GroupCount;
 use jindou_plan::{Exploration, Operator, Plan, Slot};
-use jindou_store::Graph;
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -9,9 +9,9 @@ use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::params::{self, FINDER_SETS};
 use crate::resident::{ResidentSegment, alone, live_keys};
+use jindou_graph::Graph;
+use jindou_graph::segment::{FinderKind, Scope};
 use jindou_model::{Direction, Error, PredicateId, Result};
-use jindou_store::Graph;
-use jindou_store::segment::{FinderKind, Scope};
 use std::sync::Arc;
 
 fn term_of(snapshot: &dyn Graph, p: u32) -> u32 {
@@ -167,7 +167,7 @@ impl Catalog {
         for (term, p) in sorted {
             let p = PredicateId(p);
             let view = snapshot.edges(p, direction);
-            if alone(&view, scope)?.is_empty() && view.patch.is_none() {
+            if alone(&view, scope)?.is_empty() && view.patch().is_none() {
                 continue;
             }
             let s = cache.get(device, snapshot, p, direction, scope)?;

@@ -10,7 +10,7 @@ pub const TILE: u64 = 2048;
 pub const MAX_COLUMNS: usize = 16;
 /// Lists an intersection has at most.
 pub const MAX_LISTS: usize = 6;
-/// [`Segment`]'s kind for characteristic sets, after the store's [`jindou_store::segment::FinderKind`]s.
+/// [`Segment`]'s kind for characteristic sets, after the store's [`jindou_graph::segment::FinderKind`]s.
 pub const FINDER_SETS: u32 = 4;
 /// Intervals that travel inside [`Segment`].
 pub const MAX_RUNS: usize = 16;

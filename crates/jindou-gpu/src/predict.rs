@@ -2,9 +2,9 @@
 
 use crate::cost::{Calibration, Model, Prediction, WorkEstimate};
 use crate::execute::{GpuExecutor, GpuResult};
+use jindou_graph::Graph;
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Plan, Step};
-use jindou_store::Graph;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

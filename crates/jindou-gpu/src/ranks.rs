@@ -9,9 +9,9 @@ use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::params::{self, NO_KEY, RANK_SHIFT};
 use jindou_dictionary::{Comparison, Dictionary, NO_RANK};
+use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, term};
 use jindou_plan::Relation;
-use jindou_store::Graph;
 use jindou_values::{Number, equal_values, order, value};
 use std::sync::Arc;
 

@@ -18,9 +18,10 @@ use crate::buffer::{DeviceBuffer, Packer};
 use crate::device::Device;
 use crate::pages::{Described, PagedSegment};
 use crate::params;
+use jindou_graph::Edges;
+use jindou_graph::segment::{FinderKind, KeyFinder, Scope, Segment};
 use jindou_model::sync;
 use jindou_model::{Error, Result};
-use jindou_store::segment::{EdgeView, FinderKind, KeyFinder, Scope, Segment};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -257,7 +258,7 @@ pub struct ResidentSegment {
 impl ResidentSegment {
     /// Brings the edges of a view that one segment answers, with its patch. `Unsupported` where named graphs
     /// must be merged.
-    pub fn bring(device: &Arc<Device>, view: &EdgeView<'_>, scope: Scope<'_>) -> Result<Self> {
+    pub fn bring(device: &Arc<Device>, view: &Edges<'_>, scope: Scope<'_>) -> Result<Self> {
         let arrays = Arrays::bring(device, &alone(view, scope)?)?;
         Self::over(device, &Arc::new(arrays), view, scope)
     }
@@ -266,7 +267,7 @@ impl ResidentSegment {
     pub(crate) fn over(
         device: &Arc<Device>,
         arrays: &Arc<Arrays>,
-        view: &EdgeView<'_>,
+        view: &Edges<'_>,
         scope: Scope<'_>,
     ) -> Result<Self> {
         let mut segment = Self {
@@ -280,7 +281,7 @@ impl ResidentSegment {
             overlay_starts: Vec::new(),
             patched_keys: OnceLock::new(),
         };
-        let Some(patch) = view.patch else {
+        let Some(patch) = view.patch() else {
             let neighbours = Arc::clone(&locked(&arrays.neighbours));
             segment.params.neighbours = neighbours.at();
             segment.neighbours = Some(neighbours);
@@ -510,7 +511,7 @@ fn without(
 
 /// The segment that with its patch answers a scope. Only the default graph and the union of all are asked
 /// for, so that a cached segment's content depends on nothing else.
-pub(crate) fn alone<'a>(view: &EdgeView<'a>, scope: Scope<'_>) -> Result<Segment<'a>> {
+pub(crate) fn alone<'a>(view: &Edges<'a>, scope: Scope<'_>) -> Result<Segment<'a>> {
     let segment = match (view.plain(scope), view.plain_but_dirty(scope)) {
         (Some(s), _) | (None, Some((s, _))) => Some(s),
         (None, None) => None,
@@ -521,12 +522,12 @@ pub(crate) fn alone<'a>(view: &EdgeView<'a>, scope: Scope<'_>) -> Result<Segment
 }
 
 /// Appends the keys that have a neighbour in a view that one segment answers. O(keys).
-pub(crate) fn live_keys(view: &EdgeView<'_>, scope: Scope<'_>, keys: &mut Vec<u32>) {
+pub(crate) fn live_keys(view: &Edges<'_>, scope: Scope<'_>, keys: &mut Vec<u32>) {
     let mut all = Vec::new();
     view.candidate_keys(scope, &mut all);
     let mut scratch = Vec::new();
     all.retain(|&k| {
-        let touched = view.patch.is_some_and(|p| p.is_dirty(k));
+        let touched = view.patch().is_some_and(|p| p.is_dirty(k));
         !touched || !view.read(k, scope, &mut scratch).is_empty()
     });
     keys.append(&mut all);

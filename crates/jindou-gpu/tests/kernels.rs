@@ -5,7 +5,7 @@ use jindou_gpu::params::{self, Operand, TILE};
 use jindou_gpu::reference::{Checker, Random};
 use jindou_gpu::shim::{Counts, Shim, ShimOptions, planted_bugs};
 use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
-use jindou_store::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
+use jindou_graph::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     }
     let arrays = builder.finish().unwrap();
     let view = EdgeView::new(arrays.view(), NamedSegment::EMPTY, None);
-    let segment = ResidentSegment::bring(&device, &view, Scope::Default).unwrap();
+    let segment = ResidentSegment::bring(&device, &view.into(), Scope::Default).unwrap();
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
         // Keys side by side, or anywhere; some ids are not keys.

@@ -402,7 +402,7 @@ fn faults_while_blocks_move_leave_nothing_behind() {
 /// Bytes of a segment's neighbours and offsets.
 fn segment_bytes(snapshot: &Snapshot, p: PredicateId, d: Direction) -> u64 {
     let view = snapshot.edges(p, d);
-    let s = view.default();
+    let s = view.here().unwrap().default;
     4 * (s.neighbours.len() + s.offsets.map_or(0, <[u32]>::len)) as u64
 }
 

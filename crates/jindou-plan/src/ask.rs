@@ -4,7 +4,7 @@ use crate::condition::Compiled;
 use crate::expression::{Expr, varies};
 use crate::{Condition, GeneralExpression, Slot};
 use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question, Verdict};
-use jindou_store::Graph;
+use jindou_graph::Graph;
 use jindou_syntax::algebra::{Expression, Function, Variable};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Plans by query text: a bounded cache that keeps those which are asked for again.
 
 use crate::{Plan, PlanOptions};
-use jindou_store::Graph;
+use jindou_graph::Graph;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Weighter};
 use std::sync::Arc;

@@ -4,9 +4,10 @@
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node};
 use crate::{intervals, sample};
+use jindou_graph::Edges;
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Scope};
 
 /// Segments up to this many bytes stay in a core's cache.
 const CACHED_BYTES: f64 = 2e6;
@@ -38,7 +39,7 @@ pub(crate) struct EdgeInfo {
 impl EdgeInfo {
     pub(crate) fn new(
         edge: &Edge,
-        views: [EdgeView<'_>; 2],
+        views: [Edges<'_>; 2],
         scope: Scope<'_>,
         longest: [u32; 2],
         graphs: f64,
@@ -69,7 +70,7 @@ impl EdgeInfo {
             let segment = v
                 .plain(scope)
                 .or_else(|| v.plain_but_dirty(scope).map(|x| x.0));
-            let more_keys = v.patch.map_or(0.0, |p| f64::from(p.more_keys()));
+            let more_keys = v.patch().map_or(0.0, |p| f64::from(p.more_keys()));
             let node = if d == 0 { edge.subject } else { edge.object };
             let list = match node {
                 // Of a parameter nothing is known: as long a list as the mean one.
@@ -160,9 +161,9 @@ pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
     }
     let predicates = snapshot.predicates_of(c, d);
     let counted = predicates.iter().take(COUNTED);
-    if snapshot.is_sharded() {
+    if let Some(sharded) = snapshot.as_sharded() {
         let key = |&p: &u32| (jindou_model::PredicateId(p), d, c);
-        snapshot.fetch_degrees(&mut counted.clone().map(key));
+        sharded.fetch_degrees(counted.clone().map(key));
     }
     let sum: u64 = counted
         .map(|&p| {

@@ -8,8 +8,8 @@ use crate::{
     Condition, EdgeList, FarEnd, GraphRef, IdFilter, Operand, PredicateRef, Slot, StartSource,
     Step, StepKind, show,
 };
+use jindou_graph::Graph;
 use jindou_model::Direction;
-use jindou_store::Graph;
 
 pub(crate) struct Emitter<'a> {
     pub model: &'a Model<'a>,

@@ -11,7 +11,7 @@ use crate::keyed;
 use crate::logical::{Bgp, End, Pattern, Place};
 use crate::operator::MatchBy;
 use crate::set::SlotSet;
-use jindou_store::{Graph, ObjectTerms};
+use jindou_graph::{Graph, ObjectTerms};
 use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 

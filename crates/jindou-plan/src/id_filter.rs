@@ -5,9 +5,10 @@
 //! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
+use jindou_graph::Edges;
+use jindou_graph::Graph;
+use jindou_graph::segment::{Patch, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Patch, Scope};
 use std::borrow::Cow;
 
 /// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where they say so.
@@ -45,7 +46,7 @@ pub struct TouchedBy {
 impl TouchedBy {
     /// The edges of the vertices, and the graphs of them that count.
     #[must_use]
-    pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (EdgeView<'s>, Scope<'s>) {
+    pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (Edges<'s>, Scope<'s>) {
         let scope = self.graph.scope().unwrap_or(Scope::Default);
         (snapshot.edges(self.predicate, self.direction), scope)
     }
@@ -54,15 +55,15 @@ impl TouchedBy {
     /// whether a key has an edge is left to the step that reads it. O(log edits + log degree).
     #[inline]
     #[must_use]
-    pub fn may_hold(&self, view: &EdgeView<'_>, scope: Scope<'_>, v: u32) -> bool {
+    pub fn may_hold(&self, view: &Edges<'_>, scope: Scope<'_>, v: u32) -> bool {
         self.may_hold_counting(view, scope, v, &mut 0)
     }
 
-    /// As [`Self::may_hold`]; `looked` as in [`EdgeView::contains_counting`].
+    /// As [`Self::may_hold`]; `looked` as in [`Edges::contains_counting`].
     #[inline]
     pub fn may_hold_counting(
         &self,
-        view: &EdgeView<'_>,
+        view: &Edges<'_>,
         scope: Scope<'_>,
         v: u32,
         looked: &mut u64,
@@ -73,7 +74,7 @@ impl TouchedBy {
 
     /// Edits to look at to find the vertices that edits brought or took. O(log edits).
     fn edits(&self, snapshot: &dyn Graph) -> u64 {
-        let Some(p) = self.deciding(snapshot).patch else {
+        let Some(p) = self.deciding(snapshot).patch() else {
             return 0;
         };
         match self.neighbour {
@@ -87,7 +88,7 @@ impl TouchedBy {
     }
 
     /// The segments whose edits tell which vertices changed: of a class the instances, else the keys.
-    fn deciding<'s>(&self, snapshot: &'s dyn Graph) -> EdgeView<'s> {
+    fn deciding<'s>(&self, snapshot: &'s dyn Graph) -> Edges<'s> {
         match self.neighbour {
             Some(_) => snapshot.edges(self.predicate, self.direction.reverse()),
             None => snapshot.edges(self.predicate, self.direction),
@@ -102,7 +103,7 @@ impl TouchedBy {
         mut brought: impl FnMut(u32),
         mut took: impl FnMut(u32),
     ) {
-        let Some(p) = self.deciding(snapshot).patch else {
+        let Some(p) = self.deciding(snapshot).patch() else {
             return;
         };
         match self.neighbour {
@@ -121,7 +122,7 @@ impl TouchedBy {
 
     /// Vertices that edits may have brought, about: those of the base, and those of the tail. For the planner. O(log edits).
     fn brought(&self, snapshot: &dyn Graph) -> [f64; 2] {
-        let Some(p) = self.deciding(snapshot).patch else {
+        let Some(p) = self.deciding(snapshot).patch() else {
             return [0.0; 2];
         };
         let (all, tail) = match self.neighbour {
@@ -273,7 +274,7 @@ impl IdFilter {
             intervals: &m.intervals,
             touched: m.touched.as_ref().and_then(|by| {
                 let (view, scope) = by.view(snapshot);
-                Some((by, view, view.patch?, scope))
+                Some((by, view, view.patch()?, scope))
             }),
         };
         self.members.iter().map(test).collect()
@@ -391,7 +392,7 @@ impl IdFilter {
 /// A member with what its snapshot has of it.
 struct Test<'s> {
     intervals: &'s [[u32; 2]],
-    touched: Option<(&'s TouchedBy, EdgeView<'s>, &'s Patch, Scope<'s>)>,
+    touched: Option<(&'s TouchedBy, Edges<'s>, &'s Patch, Scope<'s>)>,
 }
 
 impl Test<'_> {

@@ -1,9 +1,9 @@
 //! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment lie in one.
 
 use crate::Intervals;
+use jindou_graph::Graph;
+use jindou_graph::segment::{KeyFinder, RankBlock, Segment, folded};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID};
-use jindou_store::Graph;
-use jindou_store::segment::{KeyFinder, RankBlock, Segment, folded};
 use std::borrow::Cow;
 
 /// Above this many intervals an overlap is estimated from this many of them instead of counted.
@@ -156,7 +156,7 @@ fn rank_in_bits(segment: &Segment<'_>, first: u32, blocks: &[RankBlock], v: u32)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_store::segment::SegmentBuilder;
+    use jindou_graph::segment::SegmentBuilder;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -14,8 +14,8 @@
 //! ```
 
 use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::Scope;
 use jindou_syntax::algebra::{BaseIri, Canonical, Expression, QueryDataset, Variable};
 use std::sync::Arc;
 

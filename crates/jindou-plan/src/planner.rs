@@ -7,8 +7,8 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::validity::Watched;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, keyed, semi, translate};
+use jindou_graph::Graph;
 use jindou_model::{Error, Result, scope};
-use jindou_store::Graph;
 use jindou_syntax::algebra::Query;
 
 /// Options that the caller chooses.

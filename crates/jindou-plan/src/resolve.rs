@@ -10,9 +10,9 @@ use crate::validity::Watched;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
+use jindou_graph::segment::Scope;
+use jindou_graph::{Graph, ObjectTerms};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, scope};
-use jindou_store::segment::Scope;
-use jindou_store::{Graph, ObjectTerms};
 use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
 use std::sync::Arc;
 

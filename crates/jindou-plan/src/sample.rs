@@ -1,7 +1,7 @@
 //! Looks at a few real neighbour lists where counts alone mislead: the ends of an edge are often correlated with
 //! the classes of both (what is a part of a university is a department, what is a part of a department is not).
 
-use jindou_store::segment::{NO_KEY, Segment};
+use jindou_graph::segment::{NO_KEY, Segment};
 
 /// Lists looked at; each is about two cache misses.
 const LISTS: u32 = 16;
@@ -101,7 +101,7 @@ fn nth(within: &[[u32; 2]], mut n: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_store::segment::SegmentBuilder;
+    use jindou_graph::segment::SegmentBuilder;
 
     #[test]
     fn correlated_ends_are_seen() {

@@ -1,9 +1,9 @@
 //! Terms, predicates and graphs in words, for EXPLAIN and for reasons.
 
 use crate::GraphRef;
+use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{PredicateId, VertexId};
-use jindou_store::Graph;
 use std::fmt::{self, Display, Write};
 
 /// Longest text of one term.

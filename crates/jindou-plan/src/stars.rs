@@ -4,7 +4,7 @@
 //! Each query touches only the sets of its own predicates: the planner's sets are grouped by which of the
 //! star's members they have (a bit mask), and every estimate is a sum over these few groups.
 
-use jindou_store::statistics::{PlannerSet, Statistics};
+use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -216,7 +216,7 @@ fn counts(set: &PlannerSet, member: Member) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_store::statistics::PredicateStatistics;
+    use jindou_graph::statistics::PredicateStatistics;
 
     fn statistics() -> Statistics {
         let set = |subjects, classes: &[(u32, u64)], predicates: &[(u32, u64, u64)]| PlannerSet {

@@ -1,15 +1,15 @@
 //! How long a plan may be used: what it took from the data, and what has changed since.
 
 use crate::parameters::placeholder_of;
+use jindou_graph::Graph;
 use jindou_model::VertexId;
-use jindou_store::Graph;
 use jindou_syntax::algebra::Canonical;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 /// The snapshots that a plan is good for. Ids stay the same in an epoch, so a plan outlives transactions until they
-/// change the graph's *shape* ([`Identity::shape`](jindou_store::Identity::shape)); one that took a term for absent or rows from the data is good for
+/// change the graph's *shape* ([`Identity::shape`](jindou_graph::Identity::shape)); one that took a term for absent or rows from the data is good for
 /// one version of it only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {

@@ -1,11 +1,12 @@
 //! Plans as bytes: all that the planner makes can be sent, but for expressions, and bytes take memory only as they are.
 
+use jindou_cluster::testing::shards_of;
 use jindou_model::{Progress, term};
 use jindou_plan::operator::Walk;
 use jindou_plan::wire::{Flaw, MAX_CONDITIONS, is_sendable, put_steps, steps};
 use jindou_plan::{Condition, IdFilter, Operator, Plan, PlanOptions, Step, StepKind, parse, plan};
 use jindou_store::shard::Sharding;
-use jindou_store::testing::{TermQuad, canonical, changed, shards_of, store_of};
+use jindou_store::testing::{TermQuad, canonical, changed, store_of};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_testing::{Rng, quads, query};
 use jindou_workloads::lubm::Lubm;

@@ -1,12 +1,14 @@
 //! The base under all patches: the files of a load, and those of the merges since.
 
-use crate::delta::{TailTerms, VertexDelta};
 use crate::directory::{IndexParts, Manifest, SegmentFile};
-use crate::segment::{NamedSegment, Segment};
 use crate::shard::Shard;
-use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
+use jindou_graph::ObjectTerms;
+use jindou_graph::delta::{TailTerms, VertexDelta};
+use jindou_graph::segment::{NamedSegment, Segment};
+use jindou_graph::shard::LocalKey;
+use jindou_graph::statistics::Statistics;
 use jindou_model::sync;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
@@ -75,25 +77,14 @@ impl Watch for Base {
     }
 }
 
-/// Kinds of terms that all objects of a predicate belong to, from the least specific to the most specific.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectTerms {
-    /// Anything.
-    Any,
-    /// IRIs, blank nodes and strings with or without a language: of these, `=` is true for one and the same term only,
-    /// whatever is on its other side (SPARQL 1.1 §17.3, RDFterm-equal).
-    Texts,
-    /// IRIs and blank nodes.
-    Resources,
-}
-
 /// Keys that are looked at between two looks at the answer so far.
 const CHUNK: u32 = 4096;
 
 impl Base {
     /// Kind of terms that the objects of the predicate in all graphs belong to; `Any` also where one of them came with an
     /// update, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
-    pub(crate) fn object_terms(&self, p: u32) -> ObjectTerms {
+    pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
+        let p = p.0;
         let known = || sync::lock(&self.objects);
         if let Some(&known) = known().get(&p) {
             return known;
@@ -116,7 +107,7 @@ impl Base {
             for &v in &some {
                 let v = match &self.shard {
                     Some(shard) => {
-                        let id = shard.blocks.global(shard.number, v);
+                        let id = shard.blocks.global(shard.number, LocalKey(v));
                         shard.term_number(id).unwrap_or(0)
                     }
                     None => v,

@@ -1,7 +1,8 @@
 //! All quads that a snapshot sees, as a source that can be loaded again: the way to renumber a store.
 
 use crate::Snapshot;
-use crate::segment::{EdgeView, Scope};
+use jindou_graph::Edges;
+use jindou_graph::segment::Scope;
 use jindou_model::sync;
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
@@ -121,7 +122,7 @@ impl QuadSource for SnapshotQuads {
     }
 }
 
-fn read(view: &EdgeView<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>) {
+fn read(view: &Edges<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>) {
     objects.clear();
     graphs.clear();
     view.read_with_graphs(s, Scope::Union, objects, graphs);

@@ -1,11 +1,11 @@
 //! The data that a query reads: an immutable base and the patches that lie over it at one snapshot number.
 
-use crate::base::{Base, ObjectTerms};
-use crate::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
-use crate::graph::{Predicates, Vocabulary};
-use crate::segment::{EdgeView, Patch, Scope};
-use crate::shard::{Far, FarEdges, Session};
-use crate::statistics::{PredicateStatistics, Statistics};
+use crate::base::Base;
+use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
+use jindou_graph::segment::{EdgeView, Patch, Scope};
+use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
+use jindou_graph::statistics::{PredicateStatistics, Statistics};
+use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -29,8 +29,8 @@ pub struct Snapshot {
     version: u64,
     shape: u64,
     delta: Arc<Delta>,
-    /// The other shards, if the base is one of several.
-    far: Option<Arc<Session>>,
+    /// The way to the other shards, if the base is one of several.
+    sharded: Option<Sharded>,
     /// Named graphs that hold a quad, once they were asked for.
     named_graphs: OnceLock<Arc<[u32]>>,
 }
@@ -64,7 +64,7 @@ impl Snapshot {
             version: 0,
             shape: 0,
             delta: Arc::new(delta),
-            far: None,
+            sharded: None,
             named_graphs: OnceLock::new(),
         }
     }
@@ -73,11 +73,13 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Store`](jindou_model::Error::Store) if the base is not a shard.
-    pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
-        let session = Session::new(Arc::clone(&base), far)
+    pub fn of_shard(base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
+        let own = base
+            .own_data()
             .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+        let sharded = Sharded::new(own.number(), Arc::clone(own.blocks()), others);
         Ok(Self {
-            far: Some(Arc::new(session)),
+            sharded: Some(sharded),
             ..Self::of_base(base)
         })
     }
@@ -87,10 +89,10 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn for_new_query(&self) -> Cow<'_, Self> {
-        match &self.far {
+        match &self.sharded {
             None => Cow::Borrowed(self),
-            Some(session) => Cow::Owned(Self {
-                far: session.for_new_query().map(Arc::new),
+            Some(sharded) => Cow::Owned(Self {
+                sharded: Some(sharded.for_new_query()),
                 ..self.clone()
             }),
         }
@@ -100,8 +102,8 @@ impl Snapshot {
     /// reads ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
-        if let Some(session) = &self.far {
-            session.begin(cancel);
+        if let Some(sharded) = &self.sharded {
+            sharded.others().begin(cancel);
         }
     }
 
@@ -111,7 +113,7 @@ impl Snapshot {
     /// [`Error::Shard`](jindou_model::Error::Shard) with the first that did not answer.
     #[inline]
     pub fn check_shards(&self) -> Result<()> {
-        self.far.as_ref().map_or(Ok(()), |s| s.check())
+        self.sharded.as_ref().map_or(Ok(()), Sharded::check)
     }
 
     /// As [`Base::check_files`], and as [`Self::check_shards`].
@@ -128,22 +130,23 @@ impl Snapshot {
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.far.as_ref().is_none_or(|s| s.check().is_ok()) && self.base.are_files_whole()
+        self.check_shards().is_ok() && self.base.are_files_whole()
     }
 
     /// The state that ends a query when something that it reads has failed.
     #[must_use]
     pub fn watch(&self) -> Arc<dyn Watch> {
-        match &self.far {
-            Some(session) => Arc::clone(session) as Arc<dyn Watch>,
+        match &self.sharded {
+            Some(sharded) => Arc::clone(sharded.others()) as Arc<dyn Watch>,
             None => Arc::clone(&self.base) as Arc<dyn Watch>,
         }
     }
 
-    /// How the other shards are read, if the base is one of several.
+    /// The way to the other shards, if the base is one of several.
+    #[inline]
     #[must_use]
-    pub fn session(&self) -> Option<&Arc<Session>> {
-        self.far.as_ref()
+    pub fn as_sharded(&self) -> Option<&Sharded> {
+        self.sharded.as_ref()
     }
 
     /// The base under this snapshot.
@@ -213,21 +216,24 @@ impl Snapshot {
 
     /// The edges of a predicate in one direction.
     #[must_use]
-    pub fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+    pub fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
+        match &self.sharded {
+            None => Edges::Here(self.edges_here(p, direction)),
+            Some(sharded) => {
+                let d = direction as usize;
+                let default = self.base.default_segment(p.0, d);
+                let named = self.base.named_segment(p.0, d);
+                Edges::Sharded(ShardEdges::new((default, named), sharded, (p, direction)))
+            }
+        }
+    }
+
+    /// The same of a store that is not cut, as those that can be changed are.
+    pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
         let default = self.base.default_segment(p.0, d);
         let named = self.base.named_segment(p.0, d);
-        match &self.far {
-            None => EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p)),
-            Some(session) => {
-                let far = FarEdges {
-                    session,
-                    predicate: p.0,
-                    direction,
-                };
-                EdgeView::sharded(default, named, far)
-            }
-        }
+        EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))
     }
 
     pub(crate) fn patch(&self, p: u32, direction: Direction) -> Option<&Arc<Patch>> {
@@ -327,10 +333,10 @@ impl Snapshot {
         if self.is_predicate_patched(p) {
             return ObjectTerms::Any;
         }
-        if let Some(session) = &self.far {
-            return session.object_terms(p.0);
+        if let Some(sharded) = &self.sharded {
+            return sharded.others().object_terms(p);
         }
-        self.base.object_terms(p.0)
+        self.base.object_terms(p)
     }
 
     /// Predicates by term and by vertex.
@@ -344,8 +350,8 @@ impl Snapshot {
     /// Terms ↔ ids, and the values of terms.
     #[must_use]
     pub fn vocabulary(&self) -> Vocabulary<'_> {
-        if let Some(session) = &self.far {
-            return Vocabulary::other(&**session);
+        if let Some(sharded) = &self.sharded {
+            return Vocabulary::other(&**sharded.others());
         }
         Vocabulary::stored(&self.base.dictionary, &self.base.indexes, &self.delta.tail)
     }
@@ -406,8 +412,8 @@ impl Snapshot {
     /// The subjects of one graph with a predicate, without looking at any other graph: ascending; a superset
     /// where a patch removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
-        if let Some(session) = &self.far {
-            session.graph_subjects(graph, predicate.0, out);
+        if let Some(sharded) = &self.sharded {
+            sharded.others().graph_subjects(graph, predicate, out);
             return;
         }
         out.clear();
@@ -429,8 +435,8 @@ impl Snapshot {
     /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
-        if let Some(session) = &self.far {
-            return session.graph_predicates(graph);
+        if let Some(sharded) = &self.sharded {
+            return sharded.others().graph_predicates(graph);
         }
         let parts = self.base.index.graph_parts(graph);
         let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
@@ -498,7 +504,7 @@ impl Snapshot {
             version,
             shape: version,
             delta: Arc::new(delta),
-            far: None,
+            sharded: None,
             named_graphs: OnceLock::new(),
         }
     }

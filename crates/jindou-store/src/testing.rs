@@ -1,9 +1,8 @@
 //! Small stores for the tests of other rooms, through the real load.
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
-use crate::segment::Scope;
-use crate::shard::{Cluster, Near, Sharding, open_shards};
 use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
+use jindou_graph::segment::Scope;
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
     VertexId, term,
@@ -119,53 +118,6 @@ pub fn store_of_terms(quads: &[TermQuad]) -> (TempDir, Arc<Base>) {
     (folder, base)
 }
 
-/// As [`store_of`], cut into shards, which are open in this process: the whole store as one of them sees it. One shard gives a store
-/// that is not cut.
-///
-/// # Panics
-/// When the load fails: this is for tests.
-#[must_use]
-pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
-    let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();
-    shards_of_terms(&terms, sharding, own)
-}
-
-/// As [`shards_of`], from canonical bytes.
-///
-/// # Panics
-/// When the load fails: this is for tests.
-#[must_use]
-#[allow(clippy::expect_used)]
-pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
-    let (folder, near) = near_of_terms(quads, sharding);
-    let Some(near) = near else {
-        let base = open(&folder.path().join("store")).expect("the store just loaded");
-        return (folder, Snapshot::of_base(base));
-    };
-    let base = Arc::clone(&near.shards()[own as usize]);
-    let snapshot = Snapshot::of_shard(base, Arc::new(near)).expect("a shard");
-    (folder, snapshot)
-}
-
-/// The shards of these quads, open in this process; `None` for one shard, which is a store that is not cut.
-///
-/// # Panics
-/// When the load fails: this is for tests.
-#[must_use]
-#[allow(clippy::expect_used)]
-pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<Near>) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let dir = folder.path().join("store");
-    let options = LoadOptions::default()
-        .with_memory(64 << 20)
-        .with_threads(2)
-        .with_sharding(Some(sharding));
-    load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
-    let cluster = Cluster::read(&dir).expect("the manifest just written");
-    let near = cluster.map(|c| open_shards(&dir, &c).expect("the shards just loaded"));
-    (folder, near)
-}
-
 fn iri(s: String) -> Vec<u8> {
     let mut out = vec![];
     term::push_iri(&s, &mut out);
@@ -231,7 +183,7 @@ pub fn read_all(dir: &Path) {
     let (mut keys, mut scratch, mut found) = (vec![], vec![], vec![]);
     for p in 0..snapshot.predicate_count() {
         for direction in [Direction::Out, Direction::In] {
-            let view = snapshot.edges(PredicateId(p), direction);
+            let view = snapshot.edges_here(PredicateId(p), direction);
             keys.clear();
             view.candidate_keys(Scope::Union, &mut keys);
             keys.truncate(300);

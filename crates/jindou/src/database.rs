@@ -12,12 +12,13 @@ use crate::update::{
     self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust,
     UpdateOptions, Writer,
 };
+use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
 use jindou_engine::{Hub, ShardWork};
 use jindou_log::Recovery;
 use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
 use jindou_plan::{Form, PlanCache};
-use jindou_store::shard::{Cluster, Far};
+use jindou_store::shard::Cluster;
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -241,7 +242,7 @@ impl Database {
         dir: impl AsRef<Path>,
         options: &OpenOptions,
         home: u32,
-        through: impl FnOnce(Arc<dyn Far>) -> Arc<dyn Far>,
+        through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
     ) -> Result<Self> {
         let dir = dir.as_ref();
         let runtime = options.runtime.clone().unwrap_or_default();
@@ -458,7 +459,7 @@ impl Database {
     /// True if the store is cut into shards, all of which are open here: then it can only be read.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
-        self.snapshot().session().is_some()
+        self.snapshot().as_sharded().is_some()
     }
 
     /// Quads of the current snapshot, those of the default graph and of named graphs. O(1).

@@ -1,9 +1,9 @@
 //! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
 
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::sparql::QueryDataset;
-use jindou_store::Graph;
-use jindou_store::segment::Scope;
 
 /// The graphs that a query's default graph merges.
 #[derive(Clone, Debug)]

@@ -16,10 +16,10 @@ use jindou_engine::{
     Choice, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, Execution, ParallelSink, QueryTerms, Ran,
     Sink, TermDecoder,
 };
+use jindou_graph::Graph;
 use jindou_model::sync;
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
-use jindou_store::Graph;
 use std::sync::{Arc, Mutex};
 
 /// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
@@ -59,7 +59,9 @@ pub(crate) fn checksum(
     options: &Options<'_>,
     cancel: CancelToken,
 ) -> Result<Checksum> {
-    snapshot.charge_to(&options.memory);
+    if let Some(sharded) = snapshot.as_sharded() {
+        sharded.charge_to(&options.memory);
+    }
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
     let executor = options.choose(plan, snapshot)?;
@@ -91,7 +93,9 @@ pub(crate) fn run(
     if let Some(watch) = &options.watch {
         watch.begin(plan, snapshot);
     }
-    snapshot.charge_to(&options.memory);
+    if let Some(sharded) = snapshot.as_sharded() {
+        sharded.charge_to(&options.memory);
+    }
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
@@ -190,7 +194,8 @@ fn measured(plan: &Plan, snapshot: &dyn Graph, options: &Options<'_>, ran: Ran) 
     }
     let tree = ProfileNode::of(plan, &ran.profile);
     let why = ran.why_here;
-    let traffic = snapshot.traffic().map_or(String::new(), |t| {
+    let traffic = snapshot.as_sharded().map_or(String::new(), |s| {
+        let t = s.traffic();
         let reads = match t.reads {
             0 => String::new(),
             n => format!(", {n} reads of other servers' memory"),
@@ -294,10 +299,12 @@ const FETCHED: usize = 64 * GROUP;
 
 /// Fetches the terms of the rows from `from` on, where other shards have some of them and none were fetched for these rows.
 fn fetch_terms(snapshot: &dyn Graph, columns: &[&[u32]], from: usize, rows: usize) {
-    if from.is_multiple_of(FETCHED) && snapshot.is_sharded() {
+    if from.is_multiple_of(FETCHED)
+        && let Some(sharded) = snapshot.as_sharded()
+    {
         let to = rows.min(from + FETCHED);
         let parts = columns.iter().filter_map(|c| c.get(from..to));
-        snapshot.fetch_terms(&mut parts.flatten().copied());
+        sharded.fetch_terms(parts.flatten().copied());
     }
 }
 

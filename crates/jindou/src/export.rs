@@ -2,12 +2,13 @@
 
 use crate::database::{Database, guarded, watching};
 use crate::update::GraphName;
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, QuadBatch,
     QuadSink, QuadSource, Resource, Result, Span, VertexId, term,
 };
-use jindou_store::segment::Scope;
-use jindou_store::{Graph, Snapshot};
+use jindou_store::Snapshot;
 
 /// Bytes or quads at which a batch is handed on.
 const BATCH_BYTES: usize = 1 << 20;

@@ -3,8 +3,8 @@
 
 use crate::results::{Csv, Json, JsonLine, Layout, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
+use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
-use jindou_store::Graph;
 
 /// Rows whose terms' cache lines are all on their way before the first is read.
 pub(crate) const GROUP: usize = 32;

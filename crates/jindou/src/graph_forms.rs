@@ -3,9 +3,9 @@
 use crate::default_graph::DefaultGraph;
 use crate::results::AnswerSink;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
+use jindou_graph::Graph;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, VertexId, term};
 use jindou_plan::TemplateTerm;
-use jindou_store::Graph;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;

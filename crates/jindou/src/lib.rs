@@ -78,6 +78,7 @@ pub use export::Export;
 pub use jindou_dictionary::index;
 pub use jindou_dictionary::index::Indexes;
 pub use jindou_engine::{Main, ServiceCaller, ShardMode, ShardWork, TakeRow, WorkerPool, Workers};
+pub use jindou_graph::segment::FinderKind;
 pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus};
 pub use jindou_log::{Durability, Recovery};
 #[cfg(feature = "object-store")]
@@ -102,7 +103,7 @@ pub use jindou_plan::{
 };
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,
-    PHASES as LOAD_PHASES, PredicateInfo, segment::FinderKind, shard::Placement, shard::Sharding,
+    PHASES as LOAD_PHASES, PredicateInfo, shard::Placement, shard::Sharding,
 };
 pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};

@@ -3,12 +3,12 @@
 use crate::database::Database;
 use crate::options::QueryOptions;
 use jindou_engine::{QueryTerms, TermDecoder};
+use jindou_graph::segment::Scope;
 use jindou_model::{
     CancelToken, Charge, DEFAULT_GRAPH, Direction, Error, Holder, PredicateId, Result, VertexId,
     term,
 };
 use jindou_store::Snapshot;
-use jindou_store::segment::Scope;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 
 use crate::profile::ProfileNode;
 use jindou_engine::LiveProfile;
+use jindou_graph::Graph;
 use jindou_plan::Plan;
-use jindou_store::Graph;
 use std::sync::{Arc, OnceLock};
 
 /// A view of one running query: give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and ask the other

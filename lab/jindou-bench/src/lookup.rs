@@ -1,9 +1,9 @@
 //! Cost of reading one neighbour list: random vertices, random predicates that they have.
 
 use jindou::{Database, Result};
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
-use jindou_store::segment::Scope;
 use std::time::Instant;
 
 /// Nanoseconds a list, by direction, and how many lists were read.

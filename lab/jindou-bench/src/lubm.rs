@@ -9,8 +9,8 @@ use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Resource, Result,
 };
+use jindou_graph::segment::Scope;
 use jindou_peers::Named;
-use jindou_store::segment::Scope;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::lubm::{QUERIES, Query};

@@ -5,7 +5,7 @@ use super::measure::Times;
 use crate::args::BenchUgly;
 use crate::measure::threads_or_all;
 use jindou::{Database, Error, LoadOptions, MemoryBudget, Progress, QueryOptions, Result};
-use jindou_store::segment::Scope;
+use jindou_graph::segment::Scope;
 use jindou_workloads::queries::ugly as queries;
 use jindou_workloads::ugly::Ugly;
 use std::process::ExitCode;

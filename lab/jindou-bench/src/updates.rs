@@ -166,10 +166,8 @@ impl Draw {
         let s = plain.statistics();
         let all: Vec<u32> = (0..s.predicates.len() as u32).collect();
         let edges = |p: u32| {
-            plain
-                .edges(PredicateId(p), Direction::Out)
-                .default()
-                .edge_count()
+            let edges = plain.edges(PredicateId(p), Direction::Out);
+            edges.here().map_or(0, |view| view.default.edge_count())
         };
         // Each predicate as often as it has edges, about.
         let weighted = |list: Vec<u32>| -> Vec<u32> {
@@ -197,7 +195,8 @@ impl Draw {
 
     /// A random edge of the base.
     fn edge(&mut self, plain: &Snapshot, p: u32) -> Option<(u32, u32)> {
-        let segment = plain.edges(PredicateId(p), Direction::Out).default();
+        let edges = plain.edges(PredicateId(p), Direction::Out);
+        let segment = edges.here()?.default;
         let k = self.random.below(u64::from(segment.key_count)) as u32;
         let mut key = vec![];
         segment.keys_into(k, k + 1, &mut key);

@@ -20,8 +20,8 @@
 use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;
 use bytemuck::{Pod, Zeroable};
+use jindou_graph::segment::{KeyFinder, Segment, prefetch};
 use jindou_model::Direction;
-use jindou_store::segment::{KeyFinder, Segment, prefetch};
 
 /// The reader's table of contents: one a predicate and direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]

@@ -26,11 +26,13 @@ mod tls;
 
 pub use file::{ClusterFile, Fabric, ServerEntry};
 
+use crate::shards::{Reply, Request, ShardClient, post, wire};
 use frame::Hello;
+use jindou_graph::shard::{Blocks, Far, Posts};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Blocks, Cluster, Far, Posts, Reply, Request, shard_folder, wire};
+use jindou_store::shard::{Cluster, shard_folder};
 use listen::{Inside, Listener, Own};
 use peer::{Peer, Waiting};
 use std::net::SocketAddr;
@@ -338,6 +340,19 @@ impl Far for Servers {
         self.peer(shard)?.link(shard)
     }
 
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+
+    fn reading(&self) -> Option<f64> {
+        self.lanes.as_ref()?.shelf()?;
+        let one = |peer: &Arc<Peer>| peer.lane()?.reads()?.one();
+        let all = self.peers.iter().map(one).collect::<Option<Vec<f64>>>()?;
+        all.into_iter().reduce(f64::max)
+    }
+}
+
+impl ShardClient for Servers {
     fn read(
         &self,
         blocks: &Blocks,
@@ -349,13 +364,6 @@ impl Far for Servers {
         self.lanes.as_ref()?.shelf()?;
         let lane = self.peer(shard).ok()?.lane()?;
         lane.reads()?.reply(blocks, shard, request, cancel)
-    }
-
-    fn reading(&self) -> Option<f64> {
-        self.lanes.as_ref()?.shelf()?;
-        let one = |peer: &Arc<Peer>| peer.lane()?.reads()?.one();
-        let all = self.peers.iter().map(one).collect::<Option<Vec<f64>>>()?;
-        all.into_iter().reduce(f64::max)
     }
 
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {

@@ -12,11 +12,12 @@
 use super::SILENCE;
 use super::lane::{ALIVE, CATALOGUE, End};
 use crate::remote::{Exposed, RemoteStore, StoreFiles};
+use crate::shards::{Graphs, Reply, Request};
 use crate::transport::{self, Epoch, Transport, TransportError};
+use jindou_graph::shard::{Blocks, EVERYTHING};
 use jindou_model::sync::{read, write};
 use jindou_model::{CancelToken, DEFAULT_GRAPH, Error, PredicateId, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Blocks, EVERYTHING, Graphs, Reply, Request};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -209,7 +210,7 @@ impl Reads {
         let store = self.stores.get(&shard)?;
         let own = |&key: &u32| {
             let place = blocks.place(key).filter(|p| p.shard == shard)?;
-            Some(place.local)
+            Some(place.local.0)
         };
         let keys: Vec<u32> = keys.iter().map(own).collect::<Option<_>>()?;
         let patience = cancel.left().map_or(SILENCE, |left| left.min(SILENCE));

@@ -6,9 +6,10 @@ use super::views::{RowPredicate, RowPredicates};
 use super::{Anchor, Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
+use jindou_graph::shard::Sharded;
+use jindou_graph::{Graph, Predicates};
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
-use jindou_store::{Graph, Predicates};
 use std::borrow::Cow;
 
 /// A predicate variable: bound here (to an output column, if it is read) or before.
@@ -113,13 +114,13 @@ impl<'a> ExpandAny<'a> {
     pub fn begin(&mut self, input: View<'_>) {
         self.row = 0;
         self.opened = false;
-        if self.snapshot.is_sharded() {
-            self.fetch(input);
+        if let Some(sharded) = self.snapshot.as_sharded() {
+            self.fetch(sharded, input);
         }
     }
 
     /// Asks other shards for the lists of a batch.
-    fn fetch(&self, input: View<'_>) {
+    fn fetch(&self, sharded: &Sharded, input: View<'_>) {
         let mut rows = Vec::new();
         for row in 0..input.rows {
             let v = self.anchor.of(input, row);
@@ -137,7 +138,7 @@ impl<'a> ExpandAny<'a> {
                 }
             }
         }
-        self.snapshot.fetch(&mut rows.into_iter());
+        sharded.fetch(rows.into_iter());
     }
 
     fn open_row(&mut self, input: View<'_>) {

@@ -7,9 +7,9 @@ use crate::id_test::IdTest;
 #[cfg(target_arch = "x86_64")]
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
+use jindou_graph::segment::prefetch;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef};
-use jindou_store::segment::prefetch;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -2,12 +2,11 @@
 
 use super::{Anchor, Plumb};
 use crate::batch::View;
+use jindou_graph::Edges;
+use jindou_graph::segment::{KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch};
+use jindou_graph::shard::EVERYTHING;
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, GraphRef, Operand};
-use jindou_store::segment::{
-    EdgeView, KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch,
-};
-use jindou_store::shard::EVERYTHING;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -106,7 +105,7 @@ enum Form<'a> {
     Dirty(Segment<'a>, &'a Patch),
     /// Every key is merged from default graph, named graphs and patch.
     Merged,
-    /// Every batch's lists are fetched from the shards that have them, and laid after this array.
+    /// Every batch's lists are fetched from the shards that have them, and laid after an array of this shard's.
     Laid(&'a [u32]),
 }
 
@@ -118,7 +117,7 @@ const AHEAD: usize = 16;
 
 /// Neighbour lists of the rows of a batch.
 pub(crate) struct Lists<'a> {
-    pub view: EdgeView<'a>,
+    pub view: Edges<'a>,
     pub graph: RowGraph<'a>,
     anchor: Anchor,
     form: Form<'a>,
@@ -179,11 +178,13 @@ impl<'a> Lists<'a> {
         if let (RowGraph::Fixed(scope), false) = (graph, bind) {
             it.form = match anchor {
                 Anchor::Const(v) => Form::Constant(constant_list(&view, v, scope)),
-                Anchor::Column(_) => match (view.plain(scope), view.plain_but_dirty(scope)) {
+                Anchor::Column(_) => match (view.plain(scope), &view) {
                     (Some(s), _) => Form::Plain(s),
-                    _ if view.is_sharded() => Form::Laid(&[]),
-                    (None, Some((s, p))) => Form::Dirty(s, p),
-                    (None, None) => Form::Merged,
+                    (None, Edges::Sharded(_)) => Form::Laid(&[]),
+                    (None, Edges::Here(view)) => match view.plain_but_dirty(scope) {
+                        Some((s, p)) => Form::Dirty(s, p),
+                        None => Form::Merged,
+                    },
                 },
             };
         }
@@ -215,10 +216,10 @@ impl<'a> Lists<'a> {
                 self.fetch(input);
             }
             Form::Laid(_) => {
-                if let RowGraph::Fixed(scope) = self.graph {
+                if let (RowGraph::Fixed(scope), Edges::Sharded(edges)) = (self.graph, &self.view) {
                     let ids = input.column(c);
                     let needed = (scope, self.within);
-                    let array = self.view.lay(ids, needed, &mut self.ranges, &mut self.more);
+                    let array = edges.lay(ids, needed, &mut self.ranges, &mut self.more);
                     self.form = Form::Laid(array);
                 }
             }
@@ -256,10 +257,12 @@ impl<'a> Lists<'a> {
         there: &mut Vec<bool>,
     ) -> bool {
         match self.graph {
-            RowGraph::Fixed(scope) if self.view.is_sharded() && self.constant().is_none() => {
+            RowGraph::Fixed(scope) if self.constant().is_none() => {
+                let Edges::Sharded(edges) = &self.view else {
+                    return false;
+                };
                 let edge = |row| (self.anchor(input, row), other(row));
-                self.view
-                    .contains_many((0..input.rows).map(edge), scope, there);
+                edges.contains_many((0..input.rows).map(edge), scope, there);
                 true
             }
             _ => false,
@@ -481,7 +484,7 @@ fn find_ranges(s: Segment<'_>, keys: &[u32], ranges: &mut Vec<[u32; 2]>) {
 }
 
 /// The neighbours of a constant: borrowed where nothing has to be merged.
-pub(crate) fn constant_list<'a>(view: &EdgeView<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
+pub(crate) fn constant_list<'a>(view: &Edges<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
     if let Some(s) = view.plain(scope) {
         return ConstantList::Borrowed(s.neighbours_of(v));
     }

@@ -28,9 +28,9 @@ use crate::batch::{Batch, View};
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
 use crate::terms::QueryTerms;
+use jindou_graph::{Graph, Vocabulary};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, Scope};
 use jindou_plan::{Operand, Slot};
-use jindou_store::{Graph, Vocabulary};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a pipeline ended before its input did.

@@ -7,10 +7,10 @@ use super::source::graph_keys;
 use super::{Emit, Plumb, Run};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
+use jindou_graph::segment::{Scope, Segment};
+use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, Scope, Segment};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub(crate) struct ScanAll<'a> {
     predicates: Vec<u32>,
     begun: usize,
     /// The predicate begun last: its keys (a chunk of them), and where the next chunk starts.
-    at: EdgeView<'a>,
+    at: Edges<'a>,
     /// Its segment, where that alone answers.
     plain: Option<Segment<'a>>,
     /// The next key's number in it.

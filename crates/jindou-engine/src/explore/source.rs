@@ -4,10 +4,10 @@
 use super::Plumb;
 use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
+use jindou_graph::segment::{KeyFinder, Scope, Segment};
+use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
-use jindou_store::Graph;
-use jindou_store::segment::{EdgeView, KeyFinder, Scope, Segment};
 
 enum Form<'a> {
     /// One row without columns.
@@ -264,12 +264,12 @@ fn keys<'a>(
 }
 
 /// The keys inside, looked up one by one, where so few ids are inside that this is less than making all keys.
-fn few(view: &EdgeView<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
+fn few(view: &Edges<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
     /// Keys that are made in the time of one lookup.
     const EACH: u64 = 8;
     let runs = within.runs()?;
     let ids: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
-    let patch = view.patch.map_or(0, |p| u64::from(p.more_keys()));
+    let patch = view.patch().map_or(0, |p| u64::from(p.more_keys()));
     let keys: u64 = view.key_counts().map(u64::from).iter().sum();
     // To ask other shards for keys is to ask once.
     if ids * EACH > keys + patch || view.is_sharded() {

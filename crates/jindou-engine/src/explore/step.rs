@@ -8,9 +8,9 @@ use super::{Emit, Plumb, Run, Source};
 use crate::batch::{Batch, Charge, View, widen};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{Slot, Step, StepKind};
-use jindou_store::segment::Scope;
 use std::time::Duration;
 
 /// Rows, time and bytes of a step, in one worker.
@@ -181,11 +181,14 @@ impl<'a> StepState<'a> {
         if self.ahead.is_empty() || input.rows > FEW_AHEAD {
             return;
         }
+        let Some(sharded) = run.snapshot.as_sharded() else {
+            return;
+        };
         let lists = self.ahead.iter().flat_map(|a| {
             let keys = input.column(a.column).iter();
             keys.map(|&key| (a.predicate, a.direction, key, a.scope))
         });
-        run.snapshot.fetch(&mut { lists });
+        sharded.fetch(lists);
     }
 
     pub(super) fn begin(&mut self, input: View<'_>) {

@@ -1,8 +1,7 @@
 //! Views of the edges of predicates that rows choose.
 
+use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId};
-use jindou_store::Graph;
-use jindou_store::segment::EdgeView;
 
 /// Predicates that are kept; those whose numbers differ by a multiple of it displace each other.
 const KEPT: usize = 32;
@@ -13,7 +12,7 @@ pub(crate) struct RowPredicate<'a> {
     pub number: PredicateId,
     /// Its term.
     pub term: u32,
-    pub edges: EdgeView<'a>,
+    pub edges: Edges<'a>,
 }
 
 /// Times that the graph is asked before more than the last predicate is kept: few rows must not pay for a table.

@@ -3,9 +3,9 @@
 //! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by their bytes. So the ids
 //! between two of one such run, whose terms are texts of one kind and beyond the bound, have texts of that kind that are beyond it as well.
 
+use jindou_graph::Graph;
+use jindou_graph::sets::CharacteristicSets;
 use jindou_model::term;
-use jindou_store::Graph;
-use jindou_store::sets::CharacteristicSets;
 use rustc_hash::FxHashMap;
 
 /// Runs of which intervals are known at most.

@@ -56,10 +56,10 @@ impl fmt::Display for Why {
 
 impl ForkExecutor {
     fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> (Way, Why) {
-        let (Some((own, blocks)), false) = (graph.placement(), self.mode == ShardMode::InPlace)
-        else {
+        let (Some(sharded), false) = (graph.as_sharded(), self.mode == ShardMode::InPlace) else {
             return (Way::Here, Why::Demanded);
         };
+        let (own, blocks) = (sharded.number(), sharded.blocks());
         let Some(starts) = starts(blocks, steps) else {
             return (Way::Here, Why::Start);
         };
@@ -163,8 +163,10 @@ impl ForkExecutor {
             }),
             Answer::Ran(rows, counts, terms) => {
                 let back = rows.bytes() + terms.bytes.len() as u64;
-                task.snapshot
-                    .keep_terms(shard, &terms.ids, &terms.ends, &terms.bytes);
+                if let Some(sharded) = task.snapshot.as_sharded() {
+                    let others = sharded.others();
+                    others.keep_terms(shard, &terms.ids, &terms.ends, &terms.bytes);
+                }
                 let Columns { rows, columns } = rows;
                 let details = format!(
                     "run at shard {shard}: {rows} rows in one round of {} bytes\n",
@@ -184,10 +186,11 @@ impl ForkExecutor {
         (needs, why): (Needs, Why),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
-        let (own, blocks) = task
+        let sharded = task
             .snapshot
-            .placement()
+            .as_sharded()
             .ok_or_else(|| Error::Internal("the store is not sharded".into()))?;
+        let (own, blocks) = (sharded.number(), sharded.blocks());
         let query = QueryName {
             home: hub.home,
             number: hub.number(),

@@ -18,11 +18,11 @@ use super::run_now::{own_terms, run_now};
 use crate::executor::{Executor, Needs, PulledRows, Ready, Task};
 use crate::options::WorkerPool;
 use crate::sink::Sink;
+use jindou_graph::Graph;
+use jindou_graph::shard::{Far, Posts};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Slot, Step};
-use jindou_store::Graph;
-use jindou_store::shard::{Far, Posts, Reply, Request};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -47,8 +47,14 @@ const FORGOTTEN: Duration = Duration::from_secs(10);
 const FIRST_ROUND: u64 = 100_000;
 /// Bytes of a message that is taken however little memory there is.
 const SHORT: usize = 4096;
+/// Bytes that a message is counted for besides its own.
+const HEAD: u64 = 16;
 
 /// The shards of this process, as a program opens them.
+///
+/// A shard that was opened is for one query, which may read it on any number of threads: what that query cannot read of other shards ends its
+/// token, and does not concern the next. All that are opened are of the same load, and what they have does not change while the process
+/// runs: other shards are answered out of the same bases.
 pub trait LocalShards: Send + Sync {
     /// A shard as one query reads it, with the way to the others, and a token that ends with the given one and when reading fails.
     ///
@@ -145,40 +151,40 @@ impl Inner {
         cancel: &CancelToken,
     ) -> Result<Vec<(u32, Answer, u64)>> {
         let (own, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(|m| m.0 == from);
-        let requests: Vec<(u32, Request)> = others
+        let sent: Vec<(u32, Vec<u8>)> = others
             .iter()
-            .map(|(shard, m)| (*shard, Request::Post(put(query, m))))
+            .map(|(shard, m)| (*shard, put(query, m)))
             .collect();
         // What takes its time at the other side is not a measure of the way there.
         let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
-        let mut answers = Vec::with_capacity(own.len() + requests.len());
+        let mut answers = Vec::with_capacity(own.len() + sent.len());
         for (shard, message) in own {
             self.sends(query, [from, shard], &message);
             answers.push((shard, self.answered(shard, query, message), 0));
         }
-        if requests.is_empty() {
+        if sent.is_empty() {
             return Ok(answers);
         }
         for (shard, message) in &others {
             self.sends(query, [from, *shard], message);
         }
         drop(others);
+        let to: Vec<(u32, u64)> = sent
+            .iter()
+            .map(|(s, m)| (*s, HEAD + m.len() as u64))
+            .collect();
         let begun = Instant::now();
-        let replies = self.far()?.ask(&requests, &cancel.unwatched())?;
+        let replies = self.far()?.post(sent, &cancel.unwatched())?;
         if is_short {
             self.measured(begun.elapsed());
         }
-        for ((shard, request), reply) in requests.iter().zip(replies) {
-            let answer = match &reply {
-                Reply::Post(bytes) => read_answer(bytes),
-                _ => None,
-            };
-            let answer = answer.ok_or_else(|| Error::Shard {
-                shard: *shard,
+        for ((shard, bytes), reply) in to.into_iter().zip(replies) {
+            let answer = read_answer(&reply).ok_or_else(|| Error::Shard {
+                shard,
                 message: "its answer does not match its request".into(),
             })?;
-            answers.push((*shard, answer, request.bytes()));
+            answers.push((shard, answer, bytes));
         }
         Ok(answers)
     }
@@ -189,20 +195,21 @@ impl Inner {
         self.end(query, query.home);
         let Ok(far) = self.far() else { return };
         let shards = self.shard_count();
-        let request = |s: u32| (s, Request::Post(put(query, message)));
+        let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
-        let all: Vec<(u32, Request)> = others.map(request).collect();
-        if far.ask(&all, cancel).is_err() {
+        if far.post(others.clone().map(one).collect(), cancel).is_err() {
             // One that is away must not keep the others from hearing it.
-            for one in &all {
-                let _ = far.ask(std::slice::from_ref(one), cancel);
+            for s in others {
+                let _ = far.post(vec![one(s)], cancel);
             }
         }
     }
 
     fn shard_count(&self) -> u32 {
         let graph = self.shards.open(self.home, CancelToken::new());
-        graph.map_or(0, |(g, _)| g.placement().map_or(0, |p| p.1.shards()))
+        graph.map_or(0, |(g, _)| {
+            g.as_sharded().map_or(0, |s| s.blocks().shards())
+        })
     }
 
     /// Tells the coordinator that a part failed.
@@ -361,7 +368,9 @@ impl Inner {
         };
         let (graph, cancel) = self.shards.open(shard, CancelToken::with_deadline(time))?;
         let memory = self.memory.part(program.memory);
-        graph.charge_to(&memory);
+        if let Some(sharded) = graph.as_sharded() {
+            sharded.charge_to(&memory);
+        }
         Ok(match run_now(&*graph, &steps, &cancel, &memory) {
             Ok(Some((rows, counts))) => {
                 let terms = own_terms(&*graph, &rows);

@@ -6,9 +6,9 @@ use super::route::{ByOwner, Choice, FarRows, ROWS_A_MESSAGE, Route, far_rows, ow
 use crate::batch::{Batch, Charge, View};
 use crate::explore::{Consumer, Flow, Pipeline, Run};
 use crate::options::StepProfile;
+use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Slot, Step, layout_of};
-use jindou_store::shard::Blocks;
 
 /// Rows that are run through a step at once, where there are this many.
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
@@ -80,10 +80,11 @@ impl<'a> Line<'a> {
         mode: ShardMode,
         [round, list]: [f64; 2],
     ) -> Result<Self> {
-        let (own, blocks) = run
+        let sharded = run
             .snapshot
-            .placement()
+            .as_sharded()
             .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
+        let (own, blocks) = (sharded.number(), sharded.blocks());
         let shards = f64::from(blocks.shards());
         let hops = steps.windows(2).zip(layouts);
         let hops = hops.map(|(two, layout)| Hop {

@@ -43,7 +43,7 @@ pub trait Observer: Send + Sync {
     fn begins(&self, query: u64, shard: u32, work: Work);
 
     /// The thread is about to send a message from a shard to another one, or to itself. Those of a round are told of in the order in which
-    /// [`Far::ask`] is given them.
+    /// [`Far::post`](jindou_graph::shard::Far::post) is given them.
     fn sends(&self, query: u64, way: [u32; 2], message: Told);
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fork::beyond::Runs;
-use jindou_store::TermDecoding;
+use jindou_graph::TermDecoding;
 
 /// News and rows that one worker has for others.
 pub(super) struct Outbox<'p> {

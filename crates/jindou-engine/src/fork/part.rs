@@ -22,10 +22,11 @@ use crate::options::Spawned;
 use crate::table::TupleSet;
 use crate::terms::QueryTerms;
 use crate::worker::guarded;
+use jindou_graph::Graph;
+use jindou_graph::shard::Sharded;
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Exploration, Slot, Step};
-use jindou_store::Graph;
 use outbox::Outbox;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -118,11 +119,12 @@ impl Part {
         (graph, cancel): (Arc<dyn Graph>, CancelToken),
         hub: Arc<Inner>,
     ) -> Result<Self> {
-        let (_, blocks) = graph
-            .placement()
+        let sharded = graph
+            .as_sharded()
             .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
         let memory = hub.memory.part(program.memory);
-        graph.charge_to(&memory);
+        sharded.charge_to(&memory);
+        let shards = sharded.blocks().shards();
         let layouts = layouts(&steps);
         let width = layouts.last().map_or(0, Vec::len);
         if program
@@ -132,7 +134,7 @@ impl Part {
             let why = "the first rows by a column that the steps do not give";
             return Err(Error::Internal(why.into()));
         }
-        let full = (0..blocks.shards()).map(|_| AtomicU64::new(0)).collect();
+        let full = (0..shards).map(|_| AtomicU64::new(0)).collect();
         let mut queue = Vec::new();
         queue.resize_with(steps.len(), VecDeque::new);
         Ok(Self {
@@ -558,7 +560,8 @@ impl Part {
 
     /// Counts of what was asked for in place since the last call.
     fn newly_asked(&self) -> [u64; 3] {
-        let now = self.graph.traffic().unwrap_or_default();
+        let now = self.graph.as_sharded().map(Sharded::traffic);
+        let now = now.unwrap_or_default();
         let now = [now.rounds, now.messages, now.bytes];
         let mut before = lock(&self.asked);
         let news = [0, 1, 2].map(|i| now[i] - before[i]);

@@ -3,11 +3,11 @@
 
 use super::message::ShardMode;
 use crate::batch::View;
+use jindou_graph::Graph;
+use jindou_graph::shard::Blocks;
+use jindou_graph::statistics::HeavyKey;
 use jindou_model::{Direction, Error, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind};
-use jindou_store::Graph;
-use jindou_store::shard::Blocks;
-use jindou_store::statistics::HeavyKey;
 
 /// Rows of a message to another part, where there are this many.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;

@@ -7,9 +7,9 @@ use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
 use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
 use crate::terms::QueryTerms;
 use crate::worker::guarded;
+use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
 use jindou_plan::{Exploration, Step};
-use jindou_store::Graph;
 use std::sync::atomic::AtomicBool;
 
 /// Ids of an answer at most: who has more is not light.
@@ -45,16 +45,14 @@ const MOST_TEXT: usize = 32 << 10;
 /// ask once more.
 pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> Terms {
     let mut terms = Terms::default();
-    let Some((own, blocks)) = graph.placement() else {
+    let Some(sharded) = graph.as_sharded() else {
         return terms;
     };
     if rows.rows > MOST_TERMS as u64 {
         return terms;
     }
     let all = rows.columns.iter().flatten().copied();
-    let mut ids: Vec<u32> = all
-        .filter(|&id| blocks.owner(id).is_some_and(|o| u32::from(o) == own))
-        .collect();
+    let mut ids: Vec<u32> = all.filter(|&id| sharded.owns(id)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.truncate(MOST_TERMS);

@@ -1,6 +1,6 @@
 use super::*;
+use jindou_graph::{TermSource, Vocabulary};
 use jindou_model::term;
-use jindou_store::{TermSource, Vocabulary};
 use jindou_testing::Rng;
 use oxrdf::Literal;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -4,9 +4,9 @@ use crate::batch::Batch;
 use crate::explore::{Consumer, Halt, Pipeline, Run, Source};
 use crate::filter::Filters;
 use crate::id_test::IdTest;
+use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
-use jindou_store::Graph;
 
 /// Ids of a page at most.
 const PAGE: u32 = 1 << 16;
@@ -88,12 +88,12 @@ impl Start {
         let Some(StepKind::Start { source, within, .. }) = steps.first().map(|s| &s.kind) else {
             return Err(wrong());
         };
-        let (own, blocks) = graph.placement().ok_or_else(wrong)?;
+        let sharded = graph.as_sharded().ok_or_else(wrong)?;
         let cursor = match (source, within) {
             _ if alone => Cursor::Values(0, None),
             (StartSource::IdFilter, Some(within)) => {
                 let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
-                let mut mine = blocks.parts(own, &runs);
+                let mut mine = sharded.blocks().parts(sharded.number(), &runs);
                 mine.reverse();
                 Cursor::Runs(mine)
             }
@@ -178,7 +178,8 @@ impl Start {
                 };
                 let scope = graphs.scope()?;
                 let mut keys = Vec::new();
-                let more = graph.own_keys(*predicate, *direction, scope, [*from, PAGE], &mut keys);
+                let others = graph.as_sharded()?.others();
+                let more = others.own_keys(*predicate, *direction, scope, [*from, PAGE], &mut keys);
                 match keys.last().and_then(|last| last.checked_add(1)) {
                     Some(next) if more => *from = next,
                     _ => self.cursor = Cursor::Done,

@@ -8,9 +8,9 @@ use crate::executor::{Executor, ShardWork};
 use crate::options::{ExecOptions, Profile};
 use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed};
 use crate::terms::QueryTerms;
+use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::Plan;
-use jindou_store::Graph;
 use std::sync::Arc;
 
 /// The executor that a plan is for.

@@ -17,11 +17,11 @@ use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
+use jindou_graph::Graph;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
-use jindou_store::Graph;
 use std::sync::{Arc, Mutex};
 
 /// Runs a plan of whose explorations `executor` runs the first steps, as many as it can, and this CPU the rest.

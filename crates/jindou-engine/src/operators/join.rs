@@ -11,9 +11,9 @@ use crate::filter::Filters;
 use crate::key_table::NONE;
 use crate::row_buffer::RowBuffer;
 use crate::tree::with;
+use jindou_graph::segment::prefetch;
 use jindou_model::{Holder, Result};
 use jindou_plan::{JoinKind, Relation, Slot, operator};
-use jindou_store::segment::prefetch;
 use std::sync::Arc;
 
 /// Keys between fetching the bounds of a key's rows and reading them.

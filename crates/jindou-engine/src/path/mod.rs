@@ -16,9 +16,9 @@ mod seen;
 use crate::batch::Charge;
 use crate::explore::Run;
 use automaton::Automaton;
+use jindou_graph::segment::Scope;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{GraphRef, Path};
-use jindou_store::segment::Scope;
 use search::{Graph, Side};
 use seen::Seen;
 

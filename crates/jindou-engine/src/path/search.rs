@@ -3,8 +3,8 @@
 use super::automaton::{Automaton, Label, Move, Way};
 use super::seen::Seen;
 use crate::explore::{RowPredicates, Run};
+use jindou_graph::segment::{KeyFinder, Scope, Segment};
 use jindou_model::{PredicateId, Result};
-use jindou_store::segment::{KeyFinder, Scope, Segment};
 
 /// Nodes between two looks at the clock.
 const PART: usize = 1024;
@@ -150,7 +150,7 @@ impl Side {
         for (not, way) in &label.others {
             let known = run.snapshot.predicates();
             let mut views = RowPredicates::new(run.snapshot, way.direction());
-            if run.snapshot.is_sharded() {
+            if let Some(sharded) = run.snapshot.as_sharded() {
                 let mut wanted = Vec::new();
                 for &v in front {
                     let known = known.of_vertex(v, way.direction());
@@ -158,7 +158,7 @@ impl Side {
                     let all = all.filter(|p| !not.contains(p));
                     wanted.extend(all.map(|p| (p, way.direction(), v, scope)));
                 }
-                run.snapshot.fetch(&mut wanted.into_iter());
+                sharded.fetch(wanted.into_iter());
             }
             for &v in front {
                 for &p in known.of_vertex(v, way.direction()).iter() {

@@ -4,10 +4,11 @@ use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, Executor, ParallelSink, QueryTerms, Ran, Sink,
     StepProfile, Task, columns_after, execute_streaming,
 };
+use jindou_graph::Graph;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Exploration, Operator, Plan, PlanOptions, Slot, parse, plan};
+use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
-use jindou_store::{Graph, Snapshot};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::{Arc, Mutex};
 

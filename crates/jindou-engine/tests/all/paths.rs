@@ -2,8 +2,9 @@
 
 use crate::support::heap::HeapGraph;
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_graph::Graph;
 use jindou_plan::{Form, PlanOptions};
-use jindou_store::{Graph, Snapshot, testing};
+use jindou_store::{Snapshot, testing};
 use jindou_testing::{Answer, Rng, path_data, path_query};
 use oxrdf::{GraphName, NamedNode, Quad};
 

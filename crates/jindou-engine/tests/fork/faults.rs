@@ -1,9 +1,10 @@
 //! Faults of a wire, of peers and of memory, met by queries that shards run parts of.
 
 use super::{Shards, wide};
+use jindou_cluster::shards::Request;
 use jindou_engine::{CollectSink, ExecOptions, Main, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_store::shard::{Placement, Request, Sharding};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::answer;
 use oxrdf::Quad;
 use std::cell::Cell;

@@ -1,9 +1,10 @@
 //! Rows go to the list of a heavy key; the list does not come to them.
 
 use super::Shards;
+use jindou_cluster::shards::Request;
 use jindou_engine::{CollectSink, ExecOptions, ShardMode};
 use jindou_model::Direction;
-use jindou_store::shard::{Placement, Request, Sharding};
+use jindou_store::shard::{Placement, Sharding};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

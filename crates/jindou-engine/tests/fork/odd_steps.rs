@@ -64,7 +64,7 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
             }
         }
         let edited = plain.apply(&changes, 1).unwrap().snapshot;
-        let (_shards, sharded) = testing::shards_of(&data, Sharding::new(3), 1);
+        let (_shards, sharded) = jindou_cluster::testing::shards_of(&data, Sharding::new(3), 1);
         for _ in 0..queries {
             let q = query(&mut rng, &data);
             let snapshot = [&plain, &edited, &sharded][rng.below(3)];

@@ -2,9 +2,11 @@
 
 use super::faults::{run, some_shards, tag, within};
 use super::{MODES, Shards, wide};
+use jindou_cluster::shards::Request;
 use jindou_engine::{ExecOptions, Main, ShardMode, Sink, WorkerPool};
+use jindou_graph::shard::Posts;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
-use jindou_store::shard::{Placement, Posts, Request, Sharding};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::{Rng, answer, quads, query};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::cell::Cell;

@@ -1,10 +1,11 @@
 //! Lists of other shards that are intersected, some of which come as runs of ids.
 
 use super::{MODES, Shards, cut};
+use jindou_cluster::shards::{Graphs, Reply, Request, ShardClient};
 use jindou_engine::{Choice, CollectSink, ExecOptions, Execution, QueryTerms, ShardMode};
+use jindou_graph::shard::{EVERYTHING, Sharded};
 use jindou_model::{CancelToken, Direction};
-use jindou_store::Graph;
-use jindou_store::shard::{EVERYTHING, Far, Graphs, Placement, Reply, Request, Sharding};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::Rng;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
@@ -151,7 +152,10 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
             executor: &Choice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
         };
         execution.stream(&mut sink).unwrap();
-        (sink.rows, snapshot.traffic().unwrap().bytes)
+        (
+            sink.rows,
+            snapshot.as_sharded().map_or(0, |s| s.traffic().bytes),
+        )
     };
     let members = bytes("?z :part ?y . ?x :member ?z");
     let degrees = bytes("?z :part ?y . ?x :degree ?y");
@@ -177,7 +181,7 @@ fn no_list_but_the_first_is_longer_than_was_asked_for() {
         .snapshot
         .predicate_of(id("<http://e/member"))
         .unwrap();
-    let (_, blocks) = shards.snapshot.placement().unwrap();
+    let blocks = shards.snapshot.as_sharded().map(Sharded::blocks).unwrap();
     let mut asked = 0;
     // The first five departments have members.
     for (full, empty) in (0..5).flat_map(|f| (5..10).map(move |e| (f, e))) {

@@ -5,10 +5,11 @@ use super::{MODES, Shards, cut};
 use jindou_engine::{
     Choice, CollectSink, ExecOptions, Execution, QueryTerms, Ran, ShardMode, TermDecoder,
 };
+use jindou_graph::shard::Posts;
 use jindou_model::{Error, MemoryBudget, term};
 use jindou_plan::wire::put_steps;
 use jindou_plan::{Operator, PlanOptions, Walk};
-use jindou_store::shard::{Placement, Posts, Sharding};
+use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{Base, Snapshot, testing};
 use jindou_testing::{Answer, Rng, answer};
 use oxrdf::vocab::xsd;

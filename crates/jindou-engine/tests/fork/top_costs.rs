@@ -8,7 +8,6 @@ use jindou_engine::{
 };
 use jindou_model::Result;
 use jindou_plan::Slot;
-use jindou_store::Graph;
 use jindou_store::shard::{Placement, Sharding};
 use jindou_testing::Rng;
 use oxrdf::{GraphName, Literal, Quad, Term};
@@ -96,7 +95,7 @@ fn costs(shards: &Shards, text: &str, is_told: bool, all: u64) -> Costs {
     let begun = Instant::now();
     let ran = execution.stream(&mut sink).unwrap();
     let time = begun.elapsed();
-    let traffic = Graph::traffic(&*snapshot).unwrap();
+    let traffic = snapshot.as_sharded().unwrap().traffic();
     let in_place = |l: &str| {
         let (_, after) = l.split_once(" rounds of ")?;
         after.split(' ').next()?.parse::<u64>().ok()

@@ -1,11 +1,11 @@
 //! A graph that no file and no load made: quads in ordinary memory, terms behind a source that is asked in batches, ids that
 //! mean nothing, no value ranks. What planner and engine answer over it, they answer over whatever keeps to `Graph`.
 
+use jindou_graph::segment::{EdgeView, Packing, Segment, SegmentArrays, SegmentBuilder};
+use jindou_graph::sets::{CharacteristicSets, SetRun};
+use jindou_graph::statistics::{PlannerSet, PredicateStatistics, Statistics};
+use jindou_graph::{Edges, Graph, Identity, ObjectTerms, Predicates, TermSource, Vocabulary};
 use jindou_model::{Direction, PredicateId, VertexId, term};
-use jindou_store::segment::{EdgeView, Packing, Segment, SegmentArrays, SegmentBuilder};
-use jindou_store::sets::{CharacteristicSets, SetRun};
-use jindou_store::statistics::{PlannerSet, PredicateStatistics, Statistics};
-use jindou_store::{Graph, Identity, ObjectTerms, Predicates, TermSource, Vocabulary};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -241,20 +241,14 @@ impl Graph for HeapGraph {
         VertexId(self.predicates.get(p.0 as usize).copied().unwrap_or(0))
     }
 
-    fn edges(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
+    fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_> {
         let Some(both) = self.segments.get(p.0 as usize) else {
-            return EdgeView::new(
-                Segment::EMPTY,
-                jindou_store::segment::NamedSegment::EMPTY,
-                None,
-            );
+            let named = jindou_graph::segment::NamedSegment::EMPTY;
+            return EdgeView::new(Segment::EMPTY, named, None).into();
         };
         let [default, named] = &both[direction as usize];
-        EdgeView::new(
-            default.view(),
-            named.named_view(&self.packing, &self.graphs),
-            None,
-        )
+        let named = named.named_view(&self.packing, &self.graphs);
+        EdgeView::new(default.view(), named, None).into()
     }
 
     fn generation_of(&self, _: PredicateId) -> u32 {

@@ -2,11 +2,12 @@
 //! for patterns, and `spareval` on an `oxrdf` dataset for everything.
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, TermDecoder, execute_streaming};
+use jindou_graph::Graph;
 use jindou_model::{Error, term};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::testing::changed;
 use jindou_store::testing::store_of_terms;
-use jindou_store::{Base, Graph, Snapshot};
+use jindou_store::{Base, Snapshot};
 use oxrdf::{Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use spareval::QueryResults;
 use std::collections::{BTreeMap, BTreeSet};

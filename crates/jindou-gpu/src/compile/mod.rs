@@ -12,12 +12,12 @@ use crate::pages::{PagedSegment, Pager, Paging};
 use crate::params::{self, MAX_COLUMNS, MAX_LISTS};
 use crate::ranks::DeviceRanks;
 use crate::resident::{ResidentSegment, alone};
+use jindou_graph::Graph;
+use jindou_graph::segment::{KeyFinder, RankBlock, Scope};
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::{
     ApplyKind, EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind,
 };
-use jindou_store::Graph;
-use jindou_store::segment::{KeyFinder, RankBlock, Scope};
 use std::sync::Arc;
 
 pub(crate) use conditions::is_decided_by_ids;

@@ -18,10 +18,10 @@ use crate::device::Device;
 use crate::pages::{Pager, Paging};
 use crate::params::{self, MAX_COLUMNS};
 use crate::ranks::tail_of;
+use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_TAIL_ID, Result};
 use jindou_plan::operator::Apply;
 use jindou_plan::{ApplyKind, Condition, FIRST_HIDDEN, Operator, Slot};
-use jindou_store::Graph;
 use std::sync::Arc;
 
 /// Operators above each other at most.

@@ -6,8 +6,8 @@ use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::Device;
 use crate::params::{self, Operand, TILE};
 use crate::random::Random;
+use jindou_graph::segment::FinderKind;
 use jindou_model::{CancelToken, Result};
-use jindou_store::segment::FinderKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,12 +3,12 @@
 use crate::compile;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
+use jindou_graph::Graph;
+use jindou_graph::segment::{KeyFinder, Scope};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
     ApplyKind, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
 };
-use jindou_store::Graph;
-use jindou_store::segment::{KeyFinder, Scope};
 use rustc_hash::FxHashMap;
 
 /// A segment, whatever its version: predicate and direction.
@@ -233,7 +233,7 @@ impl WorkEstimate {
             None => (0.0, 0.0),
         };
         // Who has a patch reads the word that says so.
-        let patch = f64::from(u8::from(view.patch.is_some()));
+        let patch = f64::from(u8::from(view.patch().is_some()));
         let edges = s.neighbours.len() as f64;
         let bytes = finder + offsets + 4.0 * edges;
         self.segments.insert((predicate, direction), bytes);
@@ -241,7 +241,7 @@ impl WorkEstimate {
             sectors: sectors + bounds + patch,
             degree: edges / keys.max(1.0),
             bytes,
-            one: s.offsets.is_none() && view.patch.is_none(),
+            one: s.offsets.is_none() && view.patch().is_none(),
         })
     }
 

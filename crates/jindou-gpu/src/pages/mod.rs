@@ -24,9 +24,9 @@ use crate::backend::Mark;
 use crate::device::{ALIGN, Device, Lane};
 use crate::params;
 use crate::resident::{alone, describe, locked};
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Resource, Result};
-use jindou_store::Graph;
-use jindou_store::segment::Scope;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -251,7 +251,7 @@ impl Pager {
         scope: Scope<'_>,
     ) -> Result<Arc<PagedSegment>> {
         let view = snapshot.edges(predicate, direction);
-        if view.patch.is_some() {
+        if view.patch().is_some() {
             return Err(Error::Unsupported(
                 "updated segments larger than the GPU's memory".into(),
             ));

@@ -4,10 +4,10 @@ use super::{PagedSegment, describe};
 use crate::compile::compile;
 use crate::execute::GpuExecutor;
 use crate::resident::alone;
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
 use jindou_plan::Plan;
-use jindou_store::Graph;
-use jindou_store::segment::Scope;
 use std::sync::Arc;
 
 /// Bytes of segments that a plan wants, and that runs of it move.

@@ -7,8 +7,8 @@ use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::params::{self, FINDER_SETS, Operand, TILE};
 use crate::resident::ResidentSegment;
+use jindou_graph::segment::Scope;
 use jindou_model::Result;
-use jindou_store::segment::Scope;
 
 impl Checker {
     /// Tickets and tile states of a scan of `rows` rows.

@@ -6,8 +6,8 @@ use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::params::{self, ListRange, Operand, TILE};
 use crate::resident::ResidentSegment;
+use jindou_graph::segment::Scope;
 use jindou_model::Result;
-use jindou_store::segment::Scope;
 
 /// A row's candidates in the order of its driving list, before any test.
 pub(super) type Outputs = Vec<(usize, u32)>;
@@ -290,7 +290,7 @@ impl Checker {
                 p.segments[i] = segments[i].params;
                 p.ranges[i].neighbours = segments[i].params.neighbours;
                 if fixed && i + 1 == count {
-                    let (start, length) = segments[i].range_of(&m.view().default(), anchors[i][0]);
+                    let (start, length) = segments[i].range_of(&m.segment(), anchors[i][0]);
                     (p.ranges[i].start, p.ranges[i].length) = (start, length);
                     continue;
                 }

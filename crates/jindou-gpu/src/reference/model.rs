@@ -2,10 +2,11 @@
 
 use super::search_bytes;
 use crate::random::Random;
-use jindou_model::Result;
-use jindou_store::segment::{
-    EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, SegmentArrays, SegmentBuilder,
+use jindou_graph::Edges;
+use jindou_graph::segment::{
+    EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, Segment, SegmentArrays, SegmentBuilder,
 };
+use jindou_model::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How keys lie.
@@ -108,8 +109,14 @@ impl Model {
 
     /// The store's view of it.
     #[must_use]
-    pub fn view(&self) -> EdgeView<'_> {
-        EdgeView::new(self.arrays.view(), NamedSegment::EMPTY, self.patch.as_ref())
+    pub fn view(&self) -> Edges<'_> {
+        EdgeView::new(self.arrays.view(), NamedSegment::EMPTY, self.patch.as_ref()).into()
+    }
+
+    /// The segment without its patch.
+    #[must_use]
+    pub fn segment(&self) -> Segment<'_> {
+        self.arrays.view()
     }
 
     /// The keys of the segment without its patch, ascending.

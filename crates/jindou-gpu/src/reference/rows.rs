@@ -7,8 +7,8 @@ use crate::buffer::DeviceBuffer;
 use crate::checksum::checksum;
 use crate::params::{self, Columns, Compact, MAX_COLUMNS, Operand};
 use crate::resident::ResidentSegment;
+use jindou_graph::segment::{KeyFinder, Scope};
 use jindou_model::Result;
-use jindou_store::segment::{KeyFinder, Scope};
 
 /// Columns on the device that a kernel carries to new ones.
 pub(super) struct Carried {
@@ -131,7 +131,7 @@ impl Checker {
                 let want = &keys[begin..end];
                 let out = self.room(want.len() as u64)?;
                 let (mut first_block, mut blocks, mut units) = (0, 0, want.len() as u64);
-                if let KeyFinder::Bitmap { blocks: b, .. } = m.view().default().finder {
+                if let KeyFinder::Bitmap { blocks: b, .. } = m.segment().finder {
                     first_block = b.partition_point(|x| x.rank as usize <= begin) as u32 - 1;
                     blocks = b.partition_point(|x| (x.rank as usize) < end) as u32 - first_block;
                     units = u64::from(blocks) * 8;

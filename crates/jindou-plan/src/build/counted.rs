@@ -3,8 +3,9 @@
 
 use super::*;
 use crate::operator;
+use jindou_graph::Edges;
+use jindou_graph::segment::Scope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
-use jindou_store::segment::{EdgeView, Scope};
 use oxrdf::Literal;
 
 /// Most rows that are made while planning.
@@ -65,12 +66,11 @@ impl Builder<'_> {
                     return None;
                 }
                 let mut keys = vec![];
-                if view.is_sharded() {
-                    view.candidate_keys(Scope::Default, &mut keys);
-                } else {
-                    view.default().keys_into(0, count, &mut keys);
+                match view.here() {
+                    None => view.candidate_keys(Scope::Default, &mut keys),
+                    Some(here) => here.default.keys_into(0, count, &mut keys),
                 }
-                if let Some(patch) = view.patch {
+                if let Some(patch) = view.patch() {
                     let mut from = Some(0);
                     while let Some(key) = from.and_then(|f| patch.next_added_key(f)) {
                         keys.push(key);
@@ -228,7 +228,7 @@ impl Builder<'_> {
         is_free.then(|| one_pattern(node)).flatten()
     }
 
-    fn view(&self, predicate: &Canonical, direction: Direction) -> Option<EdgeView<'_>> {
+    fn view(&self, predicate: &Canonical, direction: Direction) -> Option<Edges<'_>> {
         let v = self.snapshot.lookup(predicate)?;
         let p = self.snapshot.predicate_of(v)?;
         Some(self.snapshot.edges(p, direction))

@@ -5,8 +5,9 @@
 
 use super::*;
 use crate::parameters::is_parameter;
+use jindou_graph::Edges;
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
-use jindou_store::segment::{EdgeView, Scope};
 use rustc_hash::FxHashSet;
 
 /// Nodes to walk from.
@@ -240,17 +241,18 @@ impl Builder<'_> {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
         let mut scratch = vec![];
-        let views: Vec<EdgeView<'_>> = labels
+        let views: Vec<Edges<'_>> = labels
             .iter()
             .map(|&(p, way)| self.snapshot.edges(p, way))
             .collect();
         let mut fetched = 0;
         while let Some(&v) = order.get(at) {
             // All that were found so far in one round.
-            if at >= fetched && self.snapshot.is_sharded() {
+            if at >= fetched
+                && let Some(sharded) = self.snapshot.as_sharded()
+            {
                 let each = |&(p, way): &Label| order[at..].iter().map(move |&v| (p, way, v));
-                let mut of = labels.iter().flat_map(each);
-                self.snapshot.fetch_degrees(&mut of);
+                sharded.fetch_degrees(labels.iter().flat_map(each));
                 fetched = order.len();
             }
             at += 1;
@@ -275,7 +277,7 @@ impl Builder<'_> {
     }
 }
 
-fn degree(view: EdgeView<'_>, scope: Scope<'_>, v: u32) -> u64 {
+fn degree(view: Edges<'_>, scope: Scope<'_>, v: u32) -> u64 {
     let default = if matches!(scope, Scope::Default | Scope::Union) {
         view.default_degree(v)
     } else {

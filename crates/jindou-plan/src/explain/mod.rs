@@ -3,8 +3,8 @@
 mod parts;
 
 use crate::{Form, Operator, Plan, Slot, Weight};
+use jindou_graph::Graph;
 use jindou_model::scope;
-use jindou_store::Graph;
 use std::fmt::Write;
 
 /// Depth below which operators are indented no further: a line has no more room.

@@ -10,8 +10,9 @@ use crate::edge::{EdgeInfo, any_list};
 use crate::parameters::is_parameter;
 use crate::resolve::{Edge, Node, PatternGraph, Predicate, Resolved, SlotStar};
 use crate::{Condition, Slot, condition};
+use jindou_graph::Graph;
+use jindou_graph::shard::Sharded;
 use jindou_model::Direction;
-use jindou_store::Graph;
 use moves::Facts;
 pub(crate) use moves::{Move, Source, State, Sub, What, bits, edges_of};
 use values::Values;
@@ -51,9 +52,9 @@ pub(crate) struct Model<'a> {
 }
 
 /// Asks for the lengths of the lists of all constants of known predicates at once.
-fn fetch_degrees(edges: &[Edge], snapshot: &dyn Graph) {
+fn fetch_degrees(edges: &[Edge], sharded: &Sharded) {
     let ends = |e: &Edge| [(e.subject, Direction::Out), (e.object, Direction::In)];
-    let mut of = edges.iter().flat_map(|e| {
+    let of = edges.iter().flat_map(|e| {
         ends(e)
             .into_iter()
             .filter_map(move |(node, d)| match (e.predicate, node) {
@@ -61,7 +62,7 @@ fn fetch_degrees(edges: &[Edge], snapshot: &dyn Graph) {
                 _ => None,
             })
     });
-    snapshot.fetch_degrees(&mut of);
+    sharded.fetch_degrees(of);
 }
 
 impl<'a> Model<'a> {
@@ -85,8 +86,8 @@ impl<'a> Model<'a> {
             .iter()
             .map(|w| w.as_ref().map_or(f64::INFINITY, |w| w.count(snapshot)))
             .collect();
-        if snapshot.is_sharded() {
-            fetch_degrees(edges, snapshot);
+        if let Some(sharded) = snapshot.as_sharded() {
+            fetch_degrees(edges, sharded);
         }
         let info = edges
             .iter()

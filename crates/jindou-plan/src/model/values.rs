@@ -3,8 +3,8 @@
 use crate::resolve::{Node, Predicate, Resolved};
 use crate::{Slot, ask, sample};
 use jindou_dictionary::index::Question;
+use jindou_graph::Graph;
 use jindou_model::Direction;
-use jindou_store::Graph;
 
 /// Largest number of comparisons that are tried for a group; the shares of others are guessed.
 const MOST_TRIED: usize = 64;

@@ -12,8 +12,8 @@ pub(crate) use ids::{ids_of_condition, ids_of_end, ids_of_graph, ids_of_steps};
 
 use crate::planner::plan_over;
 use crate::{Plan, PlanOptions};
+use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result};
-use jindou_store::Graph;
 use jindou_syntax::algebra::{NamedNode, NamedOrBlankNode, Query, Term, Variable};
 
 /// Most parameters of a query.

@@ -1,9 +1,9 @@
 //! Lays the net effect of a transaction over a snapshot: the next one, sharing all that is not touched.
 
 use super::net::Net;
-use super::vertices::MoreChange;
-use crate::segment::PatchChange;
 use crate::snapshot::Snapshot;
+use jindou_graph::delta::MoreChange;
+use jindou_graph::segment::PatchChange;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ const LOOK: usize = 64;
 
 /// New patches of one direction, and what changes with them.
 struct DirectionDelta {
-    patches: Vec<(u32, Arc<crate::segment::Patch>)>,
+    patches: Vec<(u32, Arc<jindou_graph::segment::Patch>)>,
     more: MoreChange,
     /// `[subject, graph, predicate]` of edges that updates had brought and now took (`Out` only).
     dropped: Vec<[u32; 3]>,
@@ -98,7 +98,7 @@ impl Snapshot {
                     .dropped
                     .extend(dropped.iter().map(|e| [e[0], e[2], p]));
             }
-            let view = self.edges(PredicateId(p), direction);
+            let view = self.edges_here(PredicateId(p), direction);
             let base_edges = view.default.edge_count() + view.named.edge_count();
             let (plus, minus) = patch.default_counts();
             let (named_plus, named_minus) = patch.named_counts();

@@ -11,18 +11,11 @@
 mod apply;
 mod changes;
 mod lay;
-mod list;
 mod net;
 mod record;
-mod tail;
-mod vertices;
 
 pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
 pub use record::{committed_at, stamp};
 
-pub use tail::TailTerms;
-
-pub(crate) use list::CowVec;
 pub(crate) use net::Net;
-pub(crate) use vertices::{BaseSets, MoreChange, VertexDelta};

@@ -2,8 +2,8 @@
 //! what is so already is left out.
 
 use super::changes::{Change, Changes};
-use crate::segment::Scope;
 use crate::snapshot::Snapshot;
+use jindou_graph::segment::Scope;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX,
     PredicateId, Resource, Result, VertexId,

@@ -6,10 +6,11 @@ use super::{
     SegmentRecord,
 };
 use crate::Base;
-use crate::segment::Rows;
 use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
+use jindou_graph::segment::Rows;
+use jindou_graph::shard::LocalKey;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
 use std::path::Path;
@@ -350,7 +351,7 @@ pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckRep
     let finder = segment.finder();
     let whole = segment.for_each_key(|k, key| {
         let id = match &base.shard {
-            Some(shard) => shard.blocks.global(shard.number, key),
+            Some(shard) => shard.blocks.global(shard.number, LocalKey(key)),
             None => key,
         };
         if key <= last_key || !is_known(base, id) || finder.find(key) != k {
@@ -404,8 +405,9 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
     let predicates = base.statistics().predicates.len() as u32;
     let count = sets.offsets.len().saturating_sub(1) as u32;
     let starts_ascend = sets.runs.windows(2).all(|w| w[0].start < w[1].start);
-    let numbers =
-        |r: &crate::sets::SetRun| r.out_set < count && r.in_set < count && r.start <= vertices;
+    let numbers = |r: &jindou_graph::sets::SetRun| {
+        r.out_set < count && r.in_set < count && r.start <= vertices
+    };
     if !starts_ascend || !sets.runs.iter().all(numbers) {
         report.add(INDEX, None, "runs of characteristic sets are not in order");
     }

@@ -5,10 +5,10 @@ use super::{
     SEGMENTS_IN, SEGMENTS_OUT, SegmentFile, SegmentFileWriter,
 };
 use crate::base::{Base, Merged, SegmentSet};
-use crate::segment::Packing;
-use crate::statistics::Statistics;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Indexes, OpenIndexes};
+use jindou_graph::segment::Packing;
+use jindou_graph::statistics::Statistics;
 use jindou_model::{Error, Result};
 use std::io::Cursor;
 use std::sync::Arc;

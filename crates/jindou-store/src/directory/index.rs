@@ -1,9 +1,9 @@
 //! `index.jd`: characteristic sets, class intervals, and the index vertices of named graphs (OSDI '16 §4.1).
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::sets::{CharacteristicSets, SetRun};
 use crate::snapshot::GraphPart;
 use bytemuck::{Pod, Zeroable};
+use jindou_graph::sets::{CharacteristicSets, SetRun};
 use jindou_model::Result;
 use std::io::{Seek, Write};
 

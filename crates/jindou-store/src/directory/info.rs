@@ -1,8 +1,8 @@
 //! The report that `jindou info` prints.
 
 use super::SegmentInfo;
-use crate::segment::FinderKind;
 use jindou_dictionary::index::{Indexes, file_of, name_of};
+use jindou_graph::segment::FinderKind;
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 //! blocks), section 2 one fixed-size record a predicate.
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::segment::{
+use bytemuck::{Pod, Zeroable};
+use jindou_graph::segment::{
     FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment,
     SegmentArrays,
 };
-use bytemuck::{Pod, Zeroable};
 use jindou_model::{Error, Result};
 use std::io::{Seek, Write};
 
@@ -229,6 +229,8 @@ impl SegmentFile {
                 buckets: b.array(r.finder_at, n)?,
                 keys: b.array(r.keys_at, u64::from(r.keys))?,
             },
+            // A kind that only later versions write.
+            _ => return None,
         })
     }
 
@@ -288,12 +290,7 @@ impl SegmentFile {
         let widths = self.widths;
         self.records().iter().map(move |r| {
             let kind = FinderKind::from_byte(r.kind as u8).unwrap_or(FinderKind::Empty);
-            let entry = match kind {
-                FinderKind::Empty => 0,
-                FinderKind::Intervals => 12,
-                FinderKind::Bitmap | FinderKind::FoldedBitmap => 16,
-                FinderKind::Directory | FinderKind::FoldedDirectory => 4,
-            };
+            let entry = kind.entry_bytes();
             let keys = u64::from(r.keys);
             SegmentInfo {
                 edges: r.edges,
@@ -360,7 +357,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         let sections = if merged.is_some() { 6 } else { 4 };
         let mut out = SectionWriter::new(out, MAGIC, sections)?;
         if let Some(p) = packing {
-            out.section(WIDTHS, &[p.vertex_bits, p.graph_bits()])?;
+            out.section(WIDTHS, &[p.vertex_bits(), p.graph_bits()])?;
             out.section(GRAPHS, &p.graph_ids())?;
         }
         if let Some(m) = merged {
@@ -430,6 +427,10 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
                 (self.array(&f.buckets)?, f.buckets.len() as u32)
             }
             Some(FinderKind::Empty) | None => (0, 0),
+            Some(kind) => {
+                let what = format!("no layout for a finder of kind {}", kind.name());
+                return Err(std::io::Error::other(what));
+            }
         };
         Ok(r)
     }

@@ -3,7 +3,7 @@
 
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::base::Merged;
-use crate::delta::{TailTerms, VertexDelta};
+use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
 use std::io::{Seek, Write};
 

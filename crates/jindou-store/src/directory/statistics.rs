@@ -1,8 +1,8 @@
 //! `statistics.jd`: the planner's statistics on disk.
 
 use super::{Bytes, SectionFile, SectionWriter};
-use crate::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics};
 use bytemuck::{Pod, Zeroable};
+use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics};
 use jindou_model::{Error, FIRST_QUERY_ID, FIRST_TAIL_ID, Result};
 use std::io::{Seek, Write};
 

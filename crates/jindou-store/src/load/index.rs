@@ -3,10 +3,10 @@
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
-use crate::segment::{EdgeView, Rows, Scope};
-use crate::sets::SetRun;
-use crate::shard::Blocks;
-use crate::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_graph::segment::{EdgeView, Rows, Scope};
+use jindou_graph::sets::SetRun;
+use jindou_graph::shard::{Blocks, LocalKey};
+use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result};
@@ -62,7 +62,7 @@ impl Written {
     /// The id of a shard's key.
     fn id(&self, shard: usize, key: u32) -> u32 {
         match &self.blocks {
-            Some(blocks) => blocks.global(shard as u32, key),
+            Some(blocks) => blocks.global(shard as u32, LocalKey(key)),
             None => key,
         }
     }

@@ -4,8 +4,8 @@ use super::partition::Edges;
 use super::read::on_threads;
 use super::sort::{self, Words};
 use crate::directory::SegmentFileWriter;
-use crate::segment::{Packing, SegmentArrays, SegmentBuilder};
-use crate::shard::Blocks;
+use jindou_graph::segment::{Packing, SegmentArrays, SegmentBuilder};
+use jindou_graph::shard::Blocks;
 use jindou_model::sync::lock;
 use jindou_model::{Direction, Error, Result, private};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ impl Split for Blocks {
     fn place(&self, key: u32) -> (usize, u32) {
         // Every id that a load gives out has a place.
         let place = Self::place(self, key);
-        place.map_or((0, 0), |p| (p.shard as usize, p.local))
+        place.map_or((0, 0), |p| (p.shard as usize, p.local.0))
     }
 }
 

@@ -6,8 +6,9 @@ use super::read::on_threads;
 use super::segments::Edge;
 use super::{Load, LoadOptions, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
-use crate::shard::{BLOCKS, Blocks, CLUSTER, Cluster, Placement, Sharding, shard_folder};
+use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
 use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
+use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Result, private};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
@@ -62,11 +63,11 @@ impl Load<'_> {
             Placement::Range => self.weights(sharding.shift(terms), ids, edges)?,
             Placement::Hash => Vec::new(),
         };
-        let blocks = Blocks::new(sharding, terms, lens, &weights, everywhere);
+        let blocks = sharding.place(terms, lens, &weights, everywhere)?;
         let folders = folders(self.dir, Some(&blocks));
         for (shard, folder) in (0..).zip(&folders) {
             private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
-            create(folder, BLOCKS, |f| blocks.write(shard, f))?;
+            create(folder, BLOCKS, |f| write_blocks(&blocks, shard, f))?;
         }
         self.write_terms(&blocks, ids, &folders)?;
         Ok(blocks)
@@ -140,11 +141,13 @@ impl Load<'_> {
         std::fs::remove_file(&whole).map_err(|e| Error::io(whole, e))?;
         let room = |&terms: &u32| Vec::with_capacity(terms as usize);
         let mut numbers: Vec<Vec<u32>> = parts.iter().map(room).collect();
-        let first: Vec<u32> = (0..blocks.shards()).map(|s| blocks.first_key(s)).collect();
+        let first: Vec<u32> = (0..blocks.shards())
+            .map(|s| blocks.first_key(s).0)
+            .collect();
         for &id in ids {
             if let Some(place) = blocks.place(id) {
                 let shard = place.shard as usize;
-                numbers[shard].push(place.local - first[shard] + 1);
+                numbers[shard].push(place.local.0 - first[shard] + 1);
             }
             for other in others.get(&id).into_iter().flatten() {
                 numbers[other.0 as usize].push(other.1);

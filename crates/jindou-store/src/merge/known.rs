@@ -2,11 +2,11 @@
 //! predicates of single vertices and the subjects of graphs that are not there any more.
 
 use crate::base::Base;
-use crate::delta::{BaseSets, MoreChange, VertexDelta};
 use crate::directory::IndexBuilder;
-use crate::segment::{EdgeView, NO_KEY, Scope};
 use crate::snapshot::Snapshot;
-use crate::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
+use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
+use jindou_graph::segment::{EdgeView, NO_KEY, Scope};
+use jindou_graph::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::{Direction, term};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

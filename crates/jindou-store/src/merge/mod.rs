@@ -19,8 +19,8 @@ use crate::directory::{
     write_state, write_statistics,
 };
 use crate::load::memory::need_room;
-use crate::segment::{Packing, fold_behind};
 use crate::snapshot::Snapshot;
+use jindou_graph::segment::{Packing, fold_behind};
 use jindou_log::Files;
 use jindou_model::sync;
 use jindou_model::{
@@ -341,7 +341,7 @@ impl Written<'_> {
         let (mut keys, mut edges) = (0u64, 0u64);
         for &p in held {
             for d in [Direction::Out, Direction::In] {
-                let view = snapshot.edges(PredicateId(p), d);
+                let view = snapshot.edges_here(PredicateId(p), d);
                 let edited = view.patch.map_or(0, |p| p.len() as u64);
                 let own = u64::from(view.default.key_count) + edited;
                 keys = keys.max(own.max(u64::from(view.named.key_count) + edited));

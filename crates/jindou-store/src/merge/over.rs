@@ -1,9 +1,9 @@
 //! Snapshots that were made while a merge ran, laid over its base: their patches become what they have beyond it.
 
 use super::Merging;
-use crate::delta::CowVec;
-use crate::segment::Patch;
 use crate::snapshot::{Delta, Snapshot};
+use jindou_graph::delta::CowVec;
+use jindou_graph::segment::Patch;
 use jindou_model::{Direction, Error, Result};
 use std::sync::Arc;
 

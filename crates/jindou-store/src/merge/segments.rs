@@ -3,10 +3,10 @@
 
 use super::output::{Out, Pace};
 use crate::directory::{Lists, MergedFile, SegmentFileWriter};
-use crate::segment::{
+use crate::snapshot::Snapshot;
+use jindou_graph::segment::{
     BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
 };
-use crate::snapshot::Snapshot;
 use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId};
 use std::io::{Error, ErrorKind, Result};
 
@@ -51,7 +51,7 @@ impl Job<'_> {
         let mut file = SegmentFileWriter::merged(out, predicates, self.packing, Some(&merged))?;
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
-            let view = self.snapshot.edges(PredicateId(p), self.direction);
+            let view = self.snapshot.edges_here(PredicateId(p), self.direction);
             let rows = Rows::begin(&mut file, self.fold)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,
@@ -134,7 +134,7 @@ impl<'f, 'p> Rows<'f, 'p> {
     }
 
     fn named(mut self, view: &EdgeView<'_>, p: u32, packing: &Packing) -> Result<u64> {
-        let (v, g) = (packing.vertex_bits, packing.graph_bits());
+        let (v, g) = (packing.vertex_bits(), packing.graph_bits());
         let mut entries = BitWriter::default();
         named_lists(view, &mut |key, list| {
             if list.is_empty() {

@@ -15,8 +15,9 @@
 //! cluster 8d2f…                      xxh3-64 of all lines above
 //! ```
 
-use super::{MAX_SHARDS, MAX_SHIFT, Placement};
+use super::Placement;
 use crate::directory::FORMAT_VERSION;
+use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Result};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -52,7 +53,7 @@ pub struct Cluster {
     pub quads: u64,
     /// Terms, so ids.
     pub terms: u64,
-    /// xxh3-64 of each shard's manifest.
+    /// xxh3-64 of each shard's manifest as the load wrote it: a shard that is merged or loaded alone is one of another load.
     pub shards: Vec<u64>,
 }
 

@@ -1,41 +1,36 @@
-//! A store cut into shards: which shard has what ([`Blocks`]), how others' data is asked for ([`Far`]), and how one shard with
-//! the answers of the others is explored as a whole store ([`Session`]).
+//! The format of a store that is cut into shards: its manifest ([`Cluster`]), how a load gives ids to shards ([`Sharding`]), and each shard's
+//! own data ([`OwnData`]).
 //!
 //! A shard is a store directory. Keys of its segments are those of the vertices that it owns, neighbours are ids of the whole store.
 //! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
 
-mod answer;
-mod blocks;
+mod blocks_file;
 mod cluster;
-mod far;
-mod kept;
-mod lay;
 mod open;
+mod own;
+mod placement;
 mod ranges;
-mod request;
-mod session;
-pub mod wire;
 
-pub use answer::answer;
-pub use blocks::{BLOCKS, Blocks, MAX_SHARDS, MAX_SHIFT, Place, Placement, Sharding};
+pub use blocks_file::BLOCKS;
+pub(crate) use blocks_file::write as write_blocks;
 pub use cluster::{CLUSTER, Cluster, shard_folder};
-pub(crate) use far::{FarEdges, Owner};
-pub use lay::MOST_LAID;
-pub use open::{Near, open_shard, open_shards};
-pub use request::{EVERYTHING, Far, Graphs, Posts, Reply, Request};
-pub use session::{Session, Traffic};
+pub use open::{open_shard, open_shards};
+pub use own::{OwnData, PAGE};
+pub use placement::{Placement, Sharding};
 
+use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_model::NO_VERTEX;
+use std::sync::Arc;
 
 /// A base's knowledge of being one of several shards.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    pub blocks: Blocks,
+    pub blocks: Arc<Blocks>,
     /// Its own number.
     pub number: u32,
     /// Terms that it has and does not own, by id: numbered after its own in the dictionary.
     pub foreign: Vec<u32>,
-    first_key: u32,
+    first_key: LocalKey,
     own_terms: u32,
 }
 
@@ -46,7 +41,7 @@ impl Shard {
             foreign: blocks.foreign(number),
             first_key: blocks.first_key(number),
             own_terms: blocks.terms_of(number),
-            blocks,
+            blocks: Arc::new(blocks),
         }
     }
 
@@ -54,7 +49,7 @@ impl Shard {
     pub fn term_number(&self, id: u32) -> Option<u32> {
         let place = self.blocks.place(id)?;
         if place.shard == self.number {
-            return Some(place.local.wrapping_sub(self.first_key).wrapping_add(1));
+            return Some(place.local.0.wrapping_sub(self.first_key.0).wrapping_add(1));
         }
         let at = self.foreign.binary_search(&id).ok()?;
         self.own_terms.checked_add(at as u32 + 1)
@@ -65,12 +60,15 @@ impl Shard {
         match number.checked_sub(self.own_terms + 1) {
             Some(at) => self.foreign.get(at as usize).copied().unwrap_or(NO_VERTEX),
             None if number == 0 => NO_VERTEX,
-            None => self.blocks.global(self.number, number - 1 + self.first_key),
+            None => {
+                let key = LocalKey(number - 1 + self.first_key.0);
+                self.blocks.global(self.number, key)
+            }
         }
     }
 
     /// The key of a vertex that the shard owns.
-    pub fn key(&self, id: u32) -> Option<u32> {
+    pub fn key(&self, id: u32) -> Option<LocalKey> {
         let place = self.blocks.place(id)?;
         (place.shard == self.number).then_some(place.local)
     }

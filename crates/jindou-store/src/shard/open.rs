@@ -1,13 +1,10 @@
 //! Opening shards, and asking those that are open in the same process.
 
-use super::{
-    BLOCKS, Blocks, CLUSTER, Cluster, Far, Posts, Reply, Request, Shard, answer, shard_folder,
-};
+use super::{BLOCKS, CLUSTER, Cluster, Shard, blocks_file, shard_folder};
 use crate::base::Base;
 use crate::directory::{Bytes, Kind, MANIFEST, Manifest, open_folder};
 use jindou_dictionary::index::Indexes;
-use jindou_model::{CancelToken, Error, Result};
-use std::fmt;
+use jindou_model::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -37,7 +34,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
         );
     }
     let mut base = open_folder(&folder, &manifest, &Indexes::new())?;
-    let (blocks, is) = Blocks::read(Bytes::map(&folder.join(BLOCKS))?)?;
+    let (blocks, is) = blocks_file::read(Bytes::map(&folder.join(BLOCKS))?)?;
     let shape = (blocks.shards() as usize, blocks.shift(), is);
     if shape != (cluster.shards.len(), cluster.block_shift, number)
         || manifest.shard != Some([number, blocks.shards()])
@@ -56,73 +53,11 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
     Ok(Arc::new(base))
 }
 
-/// Opens all shards of the store at `dir` in this process.
+/// Opens all shards of the store at `dir` in this process, in their order.
 ///
 /// # Errors
 /// As [`open_shard`].
-pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Near> {
-    let shards = (0..cluster.shards.len() as u32).map(|s| open_shard(dir, cluster, s));
-    Ok(Near {
-        shards: shards.collect::<Result<_>>()?,
-        posts: None,
-    })
-}
-
-/// All shards of a store, open in this process.
-#[derive(Clone)]
-pub struct Near {
-    shards: Vec<Arc<Base>>,
-    posts: Option<Arc<dyn Posts>>,
-}
-
-impl fmt::Debug for Near {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Near")
-            .field("shards", &self.shards.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Near {
-    /// The same shards, at which `posts` runs parts of queries.
-    #[must_use]
-    pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
-        Self {
-            posts: Some(posts),
-            ..self
-        }
-    }
-
-    /// The shards in their order.
-    #[must_use]
-    pub fn shards(&self) -> &[Arc<Base>] {
-        &self.shards
-    }
-}
-
-impl Far for Near {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
-        let one = |(shard, request): &(u32, Request)| {
-            cancel.check()?;
-            let base = self.shards.get(*shard as usize);
-            let base = base.ok_or_else(|| Error::Shard {
-                shard: *shard,
-                message: "no such shard".into(),
-            })?;
-            let reply = match (request, &self.posts) {
-                (Request::Post(message), Some(posts)) => {
-                    posts.take(*shard, message).map(Reply::Post)
-                }
-                _ => answer(base, request),
-            };
-            reply.map_err(|e| match e {
-                Error::Shard { .. } => e,
-                e => Error::Shard {
-                    shard: *shard,
-                    message: e.to_string(),
-                },
-            })
-        };
-        requests.iter().map(one).collect()
-    }
+pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Vec<Arc<Base>>> {
+    let shards = 0..cluster.shards.len() as u32;
+    shards.map(|s| open_shard(dir, cluster, s)).collect()
 }

@@ -1,5 +1,7 @@
-//! The store: loading, segments, updates, merging, shards, damaged files.
+//! The store: loading, segments, updates, merging, damaged files.
 
+#[path = "../common/agreement.rs"]
+mod agreement;
 #[path = "../common/transactions.rs"]
 mod transactions;
 
@@ -9,4 +11,3 @@ mod load;
 mod merge;
 mod place;
 mod quads;
-mod shards;

@@ -1,10 +1,10 @@
 //! Merging against a set of quads: the new base, snapshots made meanwhile, the store opened again, and older snapshots.
 
 use crate::transactions;
+use jindou_graph::segment::Scope;
 use jindou_log::Directory;
 use jindou_model::{Direction, Error, PredicateId, Progress, VertexId, term};
 use jindou_store::directory::remove_leftovers;
-use jindou_store::segment::Scope;
 use jindou_store::testing::{TermQuad, store_of_terms};
 use jindou_store::{Changes, MergeOptions, Merging, Snapshot, check, open};
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
         // No set lacks what one of its subjects has.
         for v in members {
             let list = s.predicates_of(v, Direction::Out);
-            let has = |set: &jindou_store::statistics::PlannerSet| {
+            let has = |set: &jindou_graph::statistics::PlannerSet| {
                 let own: Vec<u32> = set.predicates.iter().map(|p| p.0).collect();
                 list.iter().all(|p| own.contains(p)) && set.classes.iter().any(|c| c.0 == class)
             };

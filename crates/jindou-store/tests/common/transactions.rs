@@ -1,7 +1,7 @@
 //! Random transactions in small numbers, and all that a snapshot holds.
 
+use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId, VertexId};
-use jindou_store::segment::Scope;
 use jindou_store::testing::TermQuad;
 use jindou_store::{ChangeTerm, Changes, Snapshot};
 use proptest::prelude::*;

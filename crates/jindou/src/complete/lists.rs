@@ -1,8 +1,8 @@
 //! The predicates and classes of a snapshot with their names, decoded once.
 
 use crate::{Database, Snapshot};
+use jindou_graph::{Graph, Identity};
 use jindou_model::{PredicateId, VertexId, term};
-use jindou_store::{Graph, Identity};
 use rustc_hash::FxHashMap;
 
 /// A name and how often it occurs.

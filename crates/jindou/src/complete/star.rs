@@ -1,7 +1,7 @@
 //! Counts from characteristic sets (Neumann and Moerkotte 2011): what the subjects with these predicates and classes have
 //! besides. A sum over the sets that have all of them, so it takes no look at the data.
 
-use jindou_store::statistics::{PlannerSet, Statistics};
+use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
 
 /// The predicates and classes that a subject must have.

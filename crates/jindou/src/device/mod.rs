@@ -6,9 +6,9 @@ mod choice;
 mod faults;
 
 use jindou_engine::{Choice, Executor};
+use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
-use jindou_store::Graph;
 use std::str::FromStr;
 use std::sync::Arc;
 

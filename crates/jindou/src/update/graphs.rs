@@ -2,9 +2,10 @@
 //! other graph is touched.
 
 use super::transaction::Transaction;
+use jindou_graph::Edges;
+use jindou_graph::segment::Scope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
-use jindou_store::segment::{EdgeView, Scope};
 use jindou_store::{ChangeTerm, Snapshot};
 
 /// Changes between looks at the clock and the budget.
@@ -118,7 +119,7 @@ pub(super) fn is_there(snapshot: &Snapshot, target: &Target) -> bool {
     })
 }
 
-fn has_edge(edges: &EdgeView<'_>, key: u32, scope: Scope<'_>) -> bool {
+fn has_edge(edges: &Edges<'_>, key: u32, scope: Scope<'_>) -> bool {
     let mut any = false;
     edges.for_each(key, scope, |_, _| any = true);
     any

@@ -5,9 +5,9 @@ use super::shards::hub_of;
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
 use jindou_cluster::servers::{ClusterFile, Servers};
+use jindou_cluster::shards::{ShardClient, snapshot_of_shard};
 use jindou_model::{Error, Result};
-use jindou_store::Snapshot;
-use jindou_store::shard::{Cluster, Far, open_shard, shard_folder};
+use jindou_store::shard::{Cluster, open_shard, shard_folder};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,9 +60,9 @@ pub(crate) fn open_server(
     let memory = runtime.memory();
     let servers = Servers::start(file, name, &cluster, own, Some(posts), memory)?;
     servers.serve_reads(dir);
-    let far: Arc<dyn Far> = Arc::new(servers);
-    hub.connect(&far);
-    let snapshot = Snapshot::of_shard(first, far)?;
+    let client: Arc<dyn ShardClient> = Arc::new(servers);
+    hub.connect(&client);
+    let snapshot = snapshot_of_shard(first, client)?;
     Ok(Opened {
         hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),

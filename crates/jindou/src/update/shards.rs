@@ -3,10 +3,13 @@
 use super::durable::{self, Access, OpenOptions, Opened};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
+use jindou_cluster::shards::{Near, ShardClient, snapshot_of_shard};
 use jindou_engine::{Hub, LocalShards};
+use jindou_graph::Graph;
+use jindou_graph::shard::Far;
 use jindou_model::{CancelToken, Error, Result};
-use jindou_store::shard::{Cluster, Far, open_shards, shard_folder};
-use jindou_store::{Base, Graph, Snapshot};
+use jindou_store::Base;
+use jindou_store::shard::{Cluster, open_shards, shard_folder};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -25,7 +28,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
 #[derive(Clone)]
 struct Local {
     bases: Arc<Vec<Option<Arc<Base>>>>,
-    far: Arc<OnceLock<Weak<dyn Far>>>,
+    client: Arc<OnceLock<Weak<dyn ShardClient>>>,
 }
 
 impl LocalShards for Local {
@@ -36,9 +39,9 @@ impl LocalShards for Local {
         };
         let base = self.bases.get(shard as usize).and_then(Option::as_ref);
         let base = base.ok_or_else(|| gone("it is not on this server"))?;
-        let far = self.far.get().and_then(Weak::upgrade);
-        let far = far.ok_or_else(|| gone("the store is being closed"))?;
-        let snapshot = Snapshot::of_shard(Arc::clone(base), far)?;
+        let client = self.client.get().and_then(Weak::upgrade);
+        let client = client.ok_or_else(|| gone("the store is being closed"))?;
+        let snapshot = snapshot_of_shard(Arc::clone(base), client)?;
         snapshot.begin(&cancel);
         let cancel = cancel.watching(snapshot.watch());
         Ok((Arc::new(snapshot), cancel))
@@ -50,9 +53,10 @@ pub(crate) struct NewHub(pub Hub, Local);
 
 impl NewHub {
     /// Says how other shards are reached.
-    pub(crate) fn connect(&self, far: &Arc<dyn Far>) {
-        let _ = self.1.far.set(Arc::downgrade(far));
-        self.0.connect(far);
+    pub(crate) fn connect(&self, client: &Arc<dyn ShardClient>) {
+        let _ = self.1.client.set(Arc::downgrade(client));
+        let far: Arc<dyn Far> = Arc::clone(client) as _;
+        self.0.connect(&far);
     }
 }
 
@@ -60,7 +64,7 @@ impl NewHub {
 pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOptions) -> NewHub {
     let local = Local {
         bases: Arc::new(bases),
-        far: Arc::default(),
+        client: Arc::default(),
     };
     let runtime = options.runtime.clone().unwrap_or_default();
     let hub = Hub::new(
@@ -75,7 +79,7 @@ pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOpt
 
 /// Opens all shards of a store in this process, to be read.
 fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Result<Opened> {
-    open_shards_at(dir, cluster, options, 0, |far| far)
+    open_shards_at(dir, cluster, options, 0, |client| client)
 }
 
 /// Opens all shards of a store in this process, to be asked at shard `home`. `through` is given the way between them, and gives the one that
@@ -88,13 +92,13 @@ pub(crate) fn open_shards_at(
     cluster: &Cluster,
     options: &OpenOptions,
     home: u32,
-    through: impl FnOnce(Arc<dyn Far>) -> Arc<dyn Far>,
+    through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
 ) -> Result<Opened> {
     const WHY: &str = "a sharded store cannot be updated yet";
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
-    let shards = open_shards(dir, cluster)?;
+    let shards = Near::new(open_shards(dir, cluster)?);
     let mut verified = Held(Arc::default());
     // Whoever wants it later has it now.
     if options.verify != Verify::Off {
@@ -113,9 +117,9 @@ pub(crate) fn open_shards_at(
     let base = Arc::clone(base);
     let bases = shards.shards().iter().cloned().map(Some).collect();
     let hub = hub_of(bases, home, options);
-    let far = through(Arc::new(shards.with_posts(Arc::new(hub.0.clone()))));
-    hub.connect(&far);
-    let snapshot = Snapshot::of_shard(base, far)?;
+    let client = through(Arc::new(shards.with_posts(Arc::new(hub.0.clone()))));
+    hub.connect(&client);
+    let snapshot = snapshot_of_shard(base, client)?;
     Ok(Opened {
         hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),

@@ -9,9 +9,10 @@ use jindou::results::Collector;
 use jindou::{
     CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
 };
+use jindou_cluster::shards::{Near, Reply, Request, ShardClient, post, snapshot_of_shard};
+use jindou_graph::shard::{Blocks, Far};
 use jindou_parse::{Format, Sources};
-use jindou_store::Snapshot;
-use jindou_store::shard::{Blocks, Cluster, Far, Near, Reply, Request, open_shards};
+use jindou_store::shard::{Cluster, open_shards};
 use jindou_workloads::lubm::{Inferred, Lubm};
 use jindou_workloads::queries::lubm::QUERIES;
 use jindou_workloads::queries::lubm_official;
@@ -38,11 +39,11 @@ fn lubm(shards: u32, placement: Placement) {
                 raw.db.checksum(&plan, &options).unwrap().rows
             });
         assert_eq!([forked, in_place], [rows; 2], "{} over {cut:?}", q.name);
-        if let Some(session) = plan.snapshot().session() {
+        if let Some(sharded) = plan.snapshot().as_sharded() {
             println!(
                 "{} over {shards}, planning: {:?}",
                 q.name,
-                session.traffic()
+                sharded.traffic()
             );
         }
         if let Some(want) = q.rows(1) {
@@ -217,6 +218,16 @@ struct Flaky {
 }
 
 impl Far for Flaky {
+    fn post(
+        &self,
+        messages: Vec<(u32, Vec<u8>)>,
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for Flaky {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         let left = |n: usize| n.checked_sub(1);
         if self
@@ -261,7 +272,7 @@ fn a_shard_that_fails_fails_the_query() {
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
     let store = stores::load_cut(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = open_shards(&store.dir, &cluster).unwrap();
+    let near = Near::new(open_shards(&store.dir, &cluster).unwrap());
     let mut failures = 0;
     for nonsense in [false, true] {
         let flaky = Arc::new(Flaky {
@@ -271,7 +282,7 @@ fn a_shard_that_fails_fails_the_query() {
             endless: AtomicUsize::new(0),
         });
         let base = Arc::clone(&near.shards()[1]);
-        let snapshot = Snapshot::of_shard(base, Arc::clone(&flaky) as Arc<dyn Far>).unwrap();
+        let snapshot = snapshot_of_shard(base, Arc::clone(&flaky) as _).unwrap();
         for query in QUERIES_OF_ALL {
             let query = full(query);
             let ask = |requests: usize| {
@@ -312,6 +323,16 @@ struct Counting {
 }
 
 impl Far for Counting {
+    fn post(
+        &self,
+        messages: Vec<(u32, Vec<u8>)>,
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for Counting {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         let degrees = |r: &(u32, Request)| matches!(r.1, Request::Degrees { .. });
         if requests.iter().any(degrees) {
@@ -332,11 +353,11 @@ fn a_plan_asks_for_all_lengths_in_one_round() {
     );
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
     let far = Arc::new(Counting {
-        near: open_shards(&store.dir, &cluster).unwrap(),
+        near: Near::new(open_shards(&store.dir, &cluster).unwrap()),
         rounds: AtomicUsize::new(0),
     });
     let base = Arc::clone(&far.near.shards()[0]);
-    let snapshot = Snapshot::of_shard(base, Arc::clone(&far) as Arc<dyn Far>).unwrap();
+    let snapshot = snapshot_of_shard(base, Arc::clone(&far) as _).unwrap();
     for (query, most) in [
         (
             "SELECT * { :n1 :p ?a . ?a :p ?b . ?b :p :n8 . :n2 :p ?b . ?a a :C1 . :n3 :p ?c . ?c :p :n9 }",
@@ -389,6 +410,16 @@ struct Readable {
 }
 
 impl Far for Readable {
+    fn post(
+        &self,
+        messages: Vec<(u32, Vec<u8>)>,
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for Readable {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         self.near.ask(requests, cancel)
     }
@@ -421,12 +452,11 @@ fn what_is_read_and_what_is_asked_for_come_together() {
         let store = stores::load_cut(&sources(), Some(sharding(shards, Placement::Hash)));
         let cluster = Cluster::read(&store.dir).unwrap().unwrap();
         let far = Arc::new(Readable {
-            near: open_shards(&store.dir, &cluster).unwrap(),
+            near: Near::new(open_shards(&store.dir, &cluster).unwrap()),
             requests: AtomicUsize::new(0),
         });
         let base = Arc::clone(&far.near.shards()[0]);
-        let way = Arc::clone(&far) as Arc<dyn Far>;
-        let snapshot = Snapshot::of_shard(base, way).unwrap();
+        let snapshot = snapshot_of_shard(base, Arc::clone(&far) as _).unwrap();
         let db = Database::of_snapshot(snapshot);
         for query in QUERIES_OF_ALL {
             let query = full(query);
@@ -453,6 +483,16 @@ struct Silent {
 }
 
 impl Far for Silent {
+    fn post(
+        &self,
+        messages: Vec<(u32, Vec<u8>)>,
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for Silent {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
         while self.silent.load(Ordering::SeqCst) {
             cancel.park_unless(|| false);
@@ -470,13 +510,13 @@ fn a_wait_for_a_shard_ends_with_its_query() {
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
     let store = stores::load_cut(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = open_shards(&store.dir, &cluster).unwrap();
+    let near = Near::new(open_shards(&store.dir, &cluster).unwrap());
     let base = Arc::clone(&near.shards()[1]);
     let silent = Arc::new(Silent {
         near,
         silent: AtomicBool::new(true),
     });
-    let snapshot = Snapshot::of_shard(base, Arc::clone(&silent) as Arc<dyn Far>).unwrap();
+    let snapshot = snapshot_of_shard(base, Arc::clone(&silent) as _).unwrap();
     let query = full(QUERIES_OF_ALL[0]);
     let db = Database::of_snapshot(snapshot.clone());
     let limit = Duration::from_millis(30);

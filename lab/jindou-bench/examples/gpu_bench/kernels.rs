@@ -5,10 +5,10 @@ use crate::{median, say, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
 use jindou_gpu::reference::Random;
 use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
-use jindou_model::Result;
-use jindou_store::segment::{
+use jindou_graph::segment::{
     EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
 };
+use jindou_model::Result;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -177,10 +177,10 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
     ] {
         let arrays = segment(r, rows, gap, degree)?;
         let v = view(&arrays);
-        let resident = ResidentSegment::bring(device, &v, Scope::Default)?;
+        let resident = ResidentSegment::bring(device, &v.into(), Scope::Default)?;
         let mut keys = vec![];
-        v.default().keys_into(0, rows, &mut keys);
-        if let KeyFinder::Bitmap { blocks, .. } = v.default().finder
+        v.default.keys_into(0, rows, &mut keys);
+        if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
             && degree == 1
         {
             let p = params::StartKeys {
@@ -201,8 +201,8 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 bytes,
             )?;
         }
-        let edges = v.default().neighbours.len() as f64;
-        let kind = v.default().finder.kind().name();
+        let edges = v.default.neighbours.len() as f64;
+        let kind = v.default.finder.kind().name();
         // Sectors of 32 bytes that a random lookup touches: finder, and offsets or the neighbour.
         let sectors = match kind {
             "intervals" => 1.0,
@@ -296,7 +296,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             // Check: the edge to the first neighbour; intersection: each list with itself, all stay.
             let others: Vec<u32> = keys
                 .iter()
-                .map(|&k| v.default().neighbours_of(k).first().copied().unwrap_or(0))
+                .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
                 .collect();
             let others = DeviceBuffer::with(device, &others)?;
             let p2 = params::Check {

@@ -1,7 +1,8 @@
 //! Shards in this process, whose traffic is counted.
 
+use jindou::cluster::shards::{Reply, Request, ShardClient, post};
 use jindou::{CancelToken, Database, OpenOptions, Result};
-use jindou_store::shard::{Far, Reply, Request};
+use jindou_graph::shard::Far;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 /// The way between shards, which counts what goes over it.
 pub struct Counting {
-    far: Arc<dyn Far>,
+    far: Arc<dyn ShardClient>,
     rounds: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
@@ -19,7 +20,7 @@ pub struct Counting {
 
 impl Counting {
     /// The same way, counted.
-    pub fn over(far: Arc<dyn Far>) -> Arc<Self> {
+    pub fn over(far: Arc<dyn ShardClient>) -> Arc<Self> {
         Arc::new(Self {
             far,
             rounds: AtomicU64::new(0),
@@ -41,7 +42,7 @@ impl Counting {
     }
 }
 
-impl Far for Counting {
+impl ShardClient for Counting {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         match self.latency.load(Ordering::Relaxed) {
             0 => {}
@@ -55,6 +56,12 @@ impl Far for Counting {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
         self.bytes.fetch_add(sent + got, Ordering::Relaxed);
         Ok(replies)
+    }
+}
+
+impl Far for Counting {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
     }
 
     fn link(&self, shard: u32) -> Result<u64> {
@@ -71,7 +78,7 @@ pub fn counted(
     let counting = OnceLock::new();
     let db = Database::open_shards_at(store, options, home, |far| {
         let one = counting.get_or_init(|| Counting::over(far));
-        Arc::clone(one) as Arc<dyn Far>
+        Arc::clone(one) as Arc<dyn ShardClient>
     })?;
     let counting = counting.into_inner();
     let counting = counting.ok_or_else(|| jindou::Error::Internal("a mode was not used".into()))?;

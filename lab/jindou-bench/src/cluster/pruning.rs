@@ -13,12 +13,12 @@ use jindou::{
     Database, Error, LoadOptions, OpenOptions, PlannedQuery, Progress, QueryOptions, Result,
     Runtime, ShardMode, Sharding,
 };
+use jindou_graph::Graph;
+use jindou_graph::segment::Scope;
+use jindou_graph::shard::Blocks;
 use jindou_plan::{
     EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, StepKind,
 };
-use jindou_store::Graph;
-use jindou_store::segment::Scope;
-use jindou_store::shard::Blocks;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::query;
 use rustc_hash::FxHashMap;
@@ -337,8 +337,10 @@ pub fn run(a: &BenchClusterPruning) -> Result<ExitCode> {
             let Some(q) = query(name) else { continue };
             let plan = db.plan(q.text, &QueryOptions::default())?;
             let (snapshot, cut) = (whole.snapshot(), db.snapshot());
-            let placement = Graph::placement(&cut);
-            let (_, blocks) = placement.ok_or_else(|| wrong("a store that is not cut"))?;
+            let sharded = cut.as_sharded();
+            let blocks = sharded
+                .ok_or_else(|| wrong("a store that is not cut"))?
+                .blocks();
             let model = match exploration(&plan) {
                 Ok(steps) if steps.empty.is_none() => Model::new(&snapshot, blocks).run(steps)?,
                 // It is known beforehand that there is nothing.

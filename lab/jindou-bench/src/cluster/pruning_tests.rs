@@ -91,7 +91,7 @@ fn triples_of_the_papers_example() {
         empty: None,
     };
     let (snapshot, shards) = (whole.snapshot(), cut.snapshot());
-    let (_, blocks) = Graph::placement(&shards).unwrap();
+    let blocks = shards.as_sharded().unwrap().blocks();
     let found = Model::new(&snapshot, blocks).run(&steps).unwrap();
     assert_eq!(found.triples, 7);
 

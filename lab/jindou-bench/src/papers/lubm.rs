@@ -7,7 +7,7 @@ use super::published::{FIGURE_14, FIGURE_16, FIGURE_21, HARDWARE, TABLE_2, UNIVE
 use super::sheet::{Cell, Sheet, geometric_mean};
 use super::stores::Stores;
 use jindou::{Database, QueryOptions, Result};
-use jindou_store::segment::FinderKind;
+use jindou_graph::segment::FinderKind;
 use jindou_workloads::queries::lubm::{QUERIES, Query};
 use std::path::Path;
 use std::time::Instant;

@@ -3,10 +3,11 @@
 use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
 use jindou::cluster::servers::{ClusterFile, Servers};
+use jindou::cluster::shards::{Graphs, Reply, Request, ShardClient, answer};
 use jindou::{CancelToken, Error, MemoryBudget, Result};
 use jindou_model::Direction;
 use jindou_store::Base;
-use jindou_store::shard::{Cluster, Far, Graphs, Reply, Request, answer, open_shard};
+use jindou_store::shard::{Cluster, open_shard};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -3,12 +3,13 @@
 
 use super::clock::thread_time;
 use super::trace::{Job, Kind, Message, Op, PartTrace, Trace};
+use jindou::cluster::shards::{Reply, Request, ShardClient, post};
 use jindou::{
     CancelToken, Database, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode,
 };
 use jindou_engine::{Observer, Told, Work};
+use jindou_graph::shard::Far;
 use jindou_model::sync::lock;
-use jindou_store::shard::{Far, Reply, Request};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -221,7 +222,7 @@ impl RecorderState {
 
 /// All shards of a store, and what is recorded of a query.
 pub struct Recorder {
-    far: Arc<dyn Far>,
+    far: Arc<dyn ShardClient>,
     state: Mutex<RecorderState>,
     /// Nanoseconds that a round takes at least.
     round: AtomicU64,
@@ -345,7 +346,7 @@ impl Recorder {
     }
 }
 
-impl Far for Recorder {
+impl ShardClient for Recorder {
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         // The number that each request tells, of a thread that is recorded.
         let tells = self.with(|state, id| {
@@ -382,6 +383,12 @@ impl Far for Recorder {
         }
         self.with(|_, _| ());
         Ok(replies)
+    }
+}
+
+impl Far for Recorder {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
     }
 
     fn link(&self, shard: u32) -> Result<u64> {
@@ -424,7 +431,10 @@ impl Recorded {
     }
 
     /// The same; `through` is given the way between shards, and gives the one that is taken.
-    fn open_over(store: &Path, through: impl Fn(Arc<dyn Far>) -> Arc<dyn Far>) -> Result<Self> {
+    fn open_over(
+        store: &Path,
+        through: impl Fn(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
+    ) -> Result<Self> {
         let open = OpenOptions::default().with_runtime(Runtime::builder().threads(1).build());
         let recorder = OnceLock::new();
         let db = Database::open_shards_at(store, &open, 0, |far| {
@@ -435,7 +445,7 @@ impl Recorded {
                     round: AtomicU64::new(0),
                 })
             });
-            Arc::clone(one) as Arc<dyn Far>
+            Arc::clone(one) as Arc<dyn ShardClient>
         })?;
         let recorder = recorder.into_inner();
         let recorder =

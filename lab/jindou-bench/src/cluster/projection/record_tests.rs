@@ -41,7 +41,7 @@ fn recordings_have_what_was_counted() {
     let counting = OnceLock::new();
     let recorded = Recorded::open_over(&store, |far| {
         let counted = counting.get_or_init(|| Counting::over(far));
-        Arc::clone(counted) as Arc<dyn Far>
+        Arc::clone(counted) as Arc<dyn ShardClient>
     })
     .unwrap();
     let counting = counting.get().unwrap();

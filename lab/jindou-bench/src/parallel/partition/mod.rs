@@ -11,10 +11,10 @@ mod star;
 
 use crate::args::parallel::Partition;
 use jindou::{Error, Result, VertexId};
+use jindou_graph::segment::Scope;
 use jindou_model::term::{BLANK, IRI};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
-use jindou_store::segment::Scope;
 use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
 

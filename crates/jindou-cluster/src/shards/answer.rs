@@ -1,0 +1,372 @@
+//! A shard's answers to the others' requests.
+
+use super::{Reply, Request};
+use jindou_graph::ObjectTerms;
+use jindou_graph::segment::{NO_KEY, Scope, prefetch};
+use jindou_graph::shard::{LocalKey, OwnEdges, OwnLists};
+use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
+use jindou_store::Base;
+use jindou_store::shard::OwnData;
+
+/// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
+///
+/// # Errors
+/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Store`] if its files failed.
+pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
+    let own = base.own_data().ok_or_else(|| Error::Shard {
+        shard: 0,
+        message: "it is a whole store, not a shard".into(),
+    })?;
+    let reply = Answering { base, own }.answer(request)?;
+    // Files that failed meanwhile read as zeros.
+    base.check_files()?;
+    Ok(reply)
+}
+
+/// Predicates of a constant whose edges are counted when it is found.
+const MOST_PREDICATES: usize = 64;
+
+struct Answering<'a> {
+    base: &'a Base,
+    own: OwnData<'a>,
+}
+
+impl Answering<'_> {
+    fn view(&self, predicate: u32, direction: Direction) -> OwnEdges<'_> {
+        self.own.edges(PredicateId(predicate), direction)
+    }
+
+    fn key(&self, id: u32) -> Result<LocalKey> {
+        self.own.key(id).ok_or_else(|| Error::Shard {
+            shard: self.own.number(),
+            message: format!("it was asked for id {id}, which it does not own"),
+        })
+    }
+
+    fn keys(&self, ids: &[u32]) -> Result<Vec<LocalKey>> {
+        ids.iter().map(|&id| self.key(id)).collect()
+    }
+
+    fn answer(&self, request: &Request) -> Result<Reply> {
+        Ok(match request {
+            Request::Lists {
+                predicate,
+                direction,
+                graphs,
+                merged,
+                keys,
+                within,
+                most,
+            } => {
+                let view = self.view(*predicate, *direction);
+                let keys = self.keys(keys)?;
+                lists(&view, &keys, (graphs.scope(), *within), *merged, *most)
+            }
+            Request::Contains {
+                predicate,
+                direction,
+                graphs,
+                keys,
+                neighbours,
+            } => {
+                let (view, scope) = (self.view(*predicate, *direction), graphs.scope());
+                let keys = self.keys(keys)?;
+                let edges = keys.iter().zip(neighbours);
+                Reply::There(
+                    edges
+                        .map(|(&k, &n)| u8::from(view.contains(k, n, scope)))
+                        .collect(),
+                )
+            }
+            Request::Degrees {
+                predicate,
+                direction,
+                keys,
+            } => {
+                let view = self.view(*predicate, *direction);
+                let keys = self.keys(keys)?;
+                Reply::Degrees {
+                    default: keys.iter().map(|&k| view.default_degree(k)).collect(),
+                    named: keys.iter().map(|&k| view.named_degree(k)).collect(),
+                }
+            }
+            Request::Keys {
+                predicate,
+                direction,
+                graphs,
+                from,
+                most,
+            } => {
+                let (mut ids, p) = (Vec::new(), PredicateId(*predicate));
+                let page = [*from, *most];
+                let scope = graphs.scope();
+                let more = self.own.keys(p, *direction, scope, page, &mut ids);
+                Reply::Ids { ids, more }
+            }
+            Request::Predicates {
+                direction,
+                vertices,
+            } => {
+                let sets = self.own.sets();
+                let (mut ends, mut predicates) = (Vec::new(), Vec::new());
+                for &v in vertices {
+                    self.key(v)?;
+                    predicates.extend_from_slice(match direction {
+                        Direction::Out => sets.out_predicates(v),
+                        Direction::In => sets.in_predicates(v),
+                    });
+                    ends.push(predicates.len() as u32);
+                }
+                Reply::Predicates { ends, predicates }
+            }
+            Request::Terms { ids } => {
+                let (mut ends, mut bytes) = (Vec::with_capacity(ids.len()), Vec::new());
+                for &id in ids {
+                    self.own.term(id, &mut bytes);
+                    ends.push(bytes.len() as u32);
+                }
+                Reply::Terms { ends, bytes }
+            }
+            Request::Lookup { ends, bytes } => {
+                let ids = self.ids_of(ends, bytes);
+                Reply::Ids { ids, more: false }
+            }
+            Request::Find { ends, bytes } => self.found(self.ids_of(ends, bytes)),
+            Request::GraphSubjects { graph, predicate } => {
+                let mut ids = Vec::new();
+                let p = PredicateId(*predicate);
+                self.own.graph_subjects(*graph, p, &mut ids);
+                Reply::Ids { ids, more: false }
+            }
+            Request::GraphPredicates { graph } => Reply::Ids {
+                ids: self.own.graph_predicates(*graph),
+                more: false,
+            },
+            Request::ObjectTerms { predicate } => {
+                Reply::Objects(match self.base.object_terms(PredicateId(*predicate)) {
+                    ObjectTerms::Any => 0,
+                    ObjectTerms::Texts => 1,
+                    ObjectTerms::Resources => 2,
+                })
+            }
+            Request::Post(_) => {
+                return Err(Error::Shard {
+                    shard: self.own.number(),
+                    message: "it runs no parts of queries".into(),
+                });
+            }
+        })
+    }
+
+    fn ids_of(&self, ends: &[u32], bytes: &[u8]) -> Vec<u32> {
+        let mut start = 0;
+        let mut terms = Vec::with_capacity(ends.len());
+        for &end in ends {
+            terms.push(bytes.get(start as usize..end as usize).unwrap_or(&[]));
+            start = end;
+        }
+        let mut ids = Vec::with_capacity(terms.len());
+        self.own.lookup(&terms, &mut ids);
+        ids
+    }
+
+    /// Ids with the numbers of edges of those that the shard owns and that have few predicates.
+    fn found(&self, ids: Vec<u32>) -> Reply {
+        let (mut ends, mut predicates) = (Vec::with_capacity(ids.len()), Vec::new());
+        let (mut default, mut named) = (Vec::new(), Vec::new());
+        let sets = self.own.sets();
+        for &id in &ids {
+            if let Some(key) = self.own.key(id) {
+                let (out, into) = (sets.out_predicates(id), sets.in_predicates(id));
+                if out.len() + into.len() <= MOST_PREDICATES {
+                    let both = [(Direction::Out, out), (Direction::In, into)];
+                    for (direction, p) in
+                        both.iter().flat_map(|(d, ps)| ps.iter().map(|&p| (*d, p)))
+                    {
+                        let view = self.view(p, direction);
+                        predicates.push(2 * p + direction as u32);
+                        default.push(view.default_degree(key));
+                        named.push(view.named_degree(key));
+                    }
+                }
+            }
+            ends.push(predicates.len() as u32);
+        }
+        Reply::Found {
+            ids,
+            ends,
+            predicates,
+            default,
+            named,
+        }
+    }
+}
+
+/// The places of a sorted list's ids that are in the half-open interval.
+fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
+    let a = list.partition_point(|&v| v < from);
+    let b = list.partition_point(|&v| v < to);
+    a..b.max(a)
+}
+
+fn lists(
+    view: &OwnEdges<'_>,
+    keys: &[LocalKey],
+    (scope, within): (Scope<'_>, [u32; 2]),
+    merged: bool,
+    most: u32,
+) -> Reply {
+    if let Some(lists) = view.plain(scope).filter(|_| merged) {
+        return plain_lists(lists, keys, within, most as usize);
+    }
+    let mut ends = Vec::with_capacity(keys.len());
+    let (mut neighbours, mut graphs, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+    let most = most as usize;
+    for &key in keys {
+        let from = neighbours.len();
+        if merged || scope == Scope::Default {
+            let list = view.read(key, scope, &mut scratch);
+            neighbours.extend_from_slice(list.get(inside(list, within)).unwrap_or(&[]));
+        } else {
+            view.read_with_graphs(key, scope, &mut neighbours, &mut graphs);
+            let kept = inside(&neighbours[from..], within);
+            for column in [&mut neighbours, &mut graphs] {
+                column.truncate(from + kept.end);
+                column.drain(from..from + kept.start);
+            }
+        }
+        // The first one is whole however long it is.
+        if neighbours.len() > most && from > 0 {
+            neighbours.truncate(from);
+            graphs.truncate(from);
+            break;
+        }
+        ends.push(neighbours.len() as u32);
+    }
+    if !merged && scope == Scope::Default {
+        graphs.resize(neighbours.len(), DEFAULT_GRAPH);
+    }
+    Reply::Lists {
+        ends,
+        neighbours,
+        graphs,
+    }
+}
+
+/// Keys whose lists say whether runs are sent, and runs of each of them.
+const LOOKED_AT: usize = 16;
+/// Neighbours of a run, in the mean, from which on runs are sent.
+const LONG: usize = 4;
+
+/// Merged lists out of one segment, as runs if the first ones are long. If the others are not, they take twice the bytes of their ids.
+fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: usize) -> Reply {
+    let mut numbers = Vec::new();
+    lists.find_many(keys, &mut numbers);
+    let list = |number: u32| {
+        let (a, b) = lists.range(number);
+        let list = lists.neighbours().get(a..b).unwrap_or(&[]);
+        list.get(inside(list, within)).unwrap_or(&[])
+    };
+    let (mut ids, mut found) = (0, 0);
+    let some = numbers.iter().take(LOOKED_AT);
+    for run in some.flat_map(|&number| runs(list(number)).take(LOOKED_AT)) {
+        ids += run[1] as usize;
+        found += 1;
+    }
+    let are_runs = found * LONG < ids;
+    let (mut ends, mut neighbours) = (Vec::with_capacity(keys.len()), Vec::new());
+    let (mut sent, mut all) = (0, Vec::new());
+    for (at, &number) in numbers.iter().enumerate() {
+        fetch_ahead(lists, &numbers, at);
+        let list = list(number);
+        // The first one is whole however long it is, and nothing else is longer than was asked for: whoever asked relies on that.
+        if at > 0 && !list.is_empty() && sent + list.len() > most {
+            break;
+        }
+        sent += list.len();
+        if are_runs {
+            all.extend(runs(list));
+            ends.push(all.len() as u32);
+        } else {
+            neighbours.extend_from_slice(list);
+            ends.push(neighbours.len() as u32);
+        }
+    }
+    if are_runs {
+        return Reply::Runs { ends, runs: all };
+    }
+    Reply::Lists {
+        ends,
+        neighbours,
+        graphs: Vec::new(),
+    }
+}
+
+/// The runs of a sorted list without duplicates: the first id, and how many follow one another from it on. O(log length) a run.
+fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
+    std::iter::from_fn(move || {
+        let &first = list.first()?;
+        let follows = |at: usize| {
+            let id = list.get(at);
+            id.is_some_and(|v| v.wrapping_sub(first) as usize == at)
+        };
+        // The last id that is known to belong to the run, and a distance at which one may not.
+        let (mut last, mut step) = (0, 1);
+        while follows(last + step) {
+            last += step;
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if follows(last + step) {
+                last += step;
+            }
+        }
+        list = list.get(last + 1..)?;
+        Some([first, last as u32 + 1])
+    })
+}
+
+/// Fetches what the keys after the one at `at` will read: where their lists begin, and the places of a list where searches look first.
+#[inline]
+fn fetch_ahead(lists: OwnLists<'_>, numbers: &[u32], at: usize) {
+    const OFFSETS: usize = 16;
+    const LISTS: usize = 8;
+    const PLACES: usize = 8;
+    let known = |ahead: usize| numbers.get(at + ahead).copied().filter(|&n| n != NO_KEY);
+    if let (Some(offsets), Some(number)) = (lists.offsets(), known(OFFSETS)) {
+        prefetch(offsets, number as usize);
+    }
+    if let Some(number) = known(LISTS) {
+        let (a, b) = lists.range(number);
+        for place in 0..=PLACES {
+            prefetch(lists.neighbours(), a + b.saturating_sub(a) * place / PLACES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ids_that_follow_one_another_are_a_run() {
+        let of = |list: &[u32]| runs(list).collect::<Vec<_>>();
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&[7]), [[7, 1]]);
+        assert_eq!(of(&[1, 2, 3, 5, 9, 10]), [[1, 3], [5, 1], [9, 2]]);
+        assert_eq!(of(&[u32::MAX - 1, u32::MAX]), [[u32::MAX - 1, 2]]);
+    }
+
+    proptest! {
+        #[test]
+        fn runs_have_the_ids_of_the_list(list in proptest::collection::btree_set(0..400u32, 0..300)) {
+            let list: Vec<u32> = list.into_iter().collect();
+            let found: Vec<[u32; 2]> = runs(&list).collect();
+            let ids: Vec<u32> = found.iter().flat_map(|&[first, n]| first..first + n).collect();
+            prop_assert_eq!(ids, list);
+            prop_assert!(found.windows(2).all(|two| two[0][0] + two[0][1] < two[1][0]));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! One query's lists and counts of other shards: their names, how many are kept, and the memory that they are charged to.
+
+use super::session::Session;
+use super::{Graphs, Reply, Request};
+use jindou_graph::segment::Scope;
+use jindou_graph::shard::{FarKey, List};
+use jindou_model::sync::lock;
+use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
+const KEPT: usize = 64 << 20;
+/// Keys whose numbers of edges are kept; when there are more, all are forgotten.
+const KEPT_DEGREES: usize = 1 << 16;
+/// Bytes of the name and the place of a list.
+const NAME: usize = 96;
+
+/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is not a copy of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum GraphsName {
+    Default,
+    Named(u32),
+    AnyNamed,
+    Union,
+    /// Its place in [`Session::sets`].
+    Set(u32),
+}
+
+/// Names a list: predicate, direction, the graphs that were looked at, and the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ListName {
+    pub predicate: u32,
+    pub direction: Direction,
+    pub graphs: GraphsName,
+    pub key: u32,
+}
+
+impl ListName {
+    pub fn of(key: FarKey, graphs: GraphsName) -> Self {
+        Self {
+            predicate: key.predicate,
+            direction: key.direction,
+            graphs,
+            key: key.key,
+        }
+    }
+}
+
+/// Lists and counts that were asked for.
+#[derive(Default)]
+pub(super) struct Kept {
+    lists: FxHashMap<ListName, List>,
+    bytes: usize,
+    degrees: FxHashMap<FarKey, [u64; 2]>,
+    /// Vertices of which all numbers of edges are in `degrees` that are not 0.
+    counted: FxHashSet<u32>,
+    terms: Terms,
+    /// Of the bytes of the lists, once it is known who pays.
+    charge: Option<Charge>,
+}
+
+/// Terms of other shards, the last that were fetched.
+#[derive(Default)]
+struct Terms {
+    places: FxHashMap<u32, [u32; 2]>,
+    bytes: Vec<u8>,
+    charge: Option<Charge>,
+}
+
+/// Bytes of terms after which they are forgotten.
+const KEPT_TERMS: usize = 8 << 20;
+
+impl Terms {
+    /// Keeps terms, one an id; an unknown one is empty, and not kept. False if the ends do not fit the bytes or the ids.
+    fn insert(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = u32>,
+        ends: &[u32],
+        bytes: &[u8],
+    ) -> bool {
+        let from = self.bytes.len() as u32;
+        let fits = u32::try_from(self.bytes.len() + bytes.len()).is_ok()
+            && ends.len() == ids.len()
+            && ends.is_sorted()
+            && ends.last().map_or(0, |&e| e as usize) == bytes.len();
+        if !fits {
+            return false;
+        }
+        let mut start = from;
+        for (id, &end) in ids.zip(ends) {
+            if from + end > start {
+                self.places.insert(id, [start, from + end]);
+            }
+            start = from + end;
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    fn forget(&mut self) {
+        self.places = FxHashMap::default();
+        self.bytes = Vec::new();
+        self.charge = None;
+    }
+}
+
+impl Kept {
+    /// The number of edges, if it is known.
+    fn degree(&self, name: &FarKey) -> Option<[u64; 2]> {
+        let known = self.degrees.get(name).copied();
+        known.or_else(|| self.counted.contains(&name.key).then_some([0, 0]))
+    }
+
+    /// Charges the terms to the current budget. Where there is no memory for them, they are asked for when they are needed.
+    fn charge_terms(&mut self) {
+        let Some(charge) = &self.charge else {
+            return;
+        };
+        let (budget, terms) = (charge.budget().clone(), &mut self.terms);
+        let holds = terms.bytes.capacity() + terms.places.capacity() * 24;
+        let charge = terms
+            .charge
+            .get_or_insert_with(|| Charge::new(Holder::Shards, &budget));
+        if charge.set(holds as u64).is_err() {
+            terms.forget();
+        }
+    }
+
+    /// A term that was fetched.
+    pub fn term(&self, id: u32) -> Option<&[u8]> {
+        let &[from, to] = self.terms.places.get(&id)?;
+        self.terms.bytes.get(from as usize..to as usize)
+    }
+
+    pub fn get(&self, name: &ListName) -> Option<&List> {
+        self.lists.get(name)
+    }
+
+    fn forget(&mut self) {
+        self.lists = FxHashMap::default();
+        // Less is never refused.
+        let _ = self.hold(0);
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<()> {
+        if let Some(charge) = &mut self.charge {
+            charge.set(bytes as u64)?;
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Keeps a list, and forgets the others where there is no room for all.
+    fn insert(&mut self, name: ListName, list: List) -> Result<()> {
+        let bytes = list.len() * size_of::<(u32, u32)>() + NAME;
+        if self.bytes + bytes > KEPT || self.hold(self.bytes + bytes).is_err() {
+            self.forget();
+            self.hold(bytes)?;
+        }
+        self.lists.insert(name, list);
+        Ok(())
+    }
+}
+
+/// Names graphs row by row: a set that comes again is not looked for again.
+pub(super) struct Naming<'a, 's> {
+    session: &'a Session,
+    last: Option<(&'s [u32], GraphsName)>,
+}
+
+impl<'s> Naming<'_, 's> {
+    pub fn name(&mut self, scope: Scope<'s>) -> GraphsName {
+        let Scope::Set(set) = scope else {
+            return self.session.graphs_name(scope);
+        };
+        match self.last {
+            // Both are borrowed for as long as this is, so one place is one set.
+            Some((known, name)) if std::ptr::eq(known, set) => name,
+            _ => {
+                let name = self.session.graphs_name(scope);
+                self.last = Some((set, name));
+                name
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Charges what is kept to a query's memory from now on. The first budget counts.
+    pub(super) fn charge_kept(&self, memory: &MemoryBudget) {
+        let mut kept = lock(&self.kept);
+        if kept.charge.is_none() {
+            kept.charge = Some(Charge::new(Holder::Shards, memory));
+            let bytes = kept.bytes;
+            if kept.hold(bytes).is_err() {
+                kept.forget();
+            }
+        }
+    }
+
+    pub(super) fn naming<'s>(&self) -> Naming<'_, 's> {
+        Naming {
+            session: self,
+            last: None,
+        }
+    }
+
+    pub(super) fn graphs_name(&self, scope: Scope<'_>) -> GraphsName {
+        match scope {
+            Scope::Default => GraphsName::Default,
+            Scope::Named(g) => GraphsName::Named(g),
+            Scope::AnyNamed => GraphsName::AnyNamed,
+            Scope::Union => GraphsName::Union,
+            Scope::Set(set) => {
+                let mut sets = lock(&self.sets);
+                let known = sets.iter().position(|s| s[..] == *set);
+                GraphsName::Set(known.unwrap_or_else(|| {
+                    sets.push(set.to_vec());
+                    sets.len() - 1
+                }) as u32)
+            }
+        }
+    }
+
+    /// The graphs of a name, to be sent.
+    pub(super) fn graphs_of(&self, name: GraphsName) -> Graphs {
+        match name {
+            GraphsName::Default => Graphs::Default,
+            GraphsName::Named(g) => Graphs::Named(g),
+            GraphsName::AnyNamed => Graphs::AnyNamed,
+            GraphsName::Union => Graphs::Union,
+            GraphsName::Set(at) => {
+                let sets = lock(&self.sets);
+                Graphs::Set(sets.get(at as usize).cloned().unwrap_or_default())
+            }
+        }
+    }
+
+    /// Keeps lists of other shards. A list that does not fit into the query's memory alone ends the query.
+    pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
+        let mut kept = lock(&self.kept);
+        for ((_, name), list) in group.iter().zip(lists) {
+            match kept.insert(*name, list) {
+                Ok(()) => {}
+                Err(Error::Limit(limit)) => return self.exceed(limit, false),
+                Err(Error::Busy(limit)) => return self.exceed(limit, true),
+                Err(e) => return self.fail(self.own().number(), e.to_string()),
+            }
+        }
+    }
+
+    /// Fetches the numbers of edges that are not kept, in one round; they may repeat.
+    pub(super) fn fetch_numbers(&self, of: &[FarKey]) {
+        let mut wanted: Vec<FarKey> = {
+            let kept = lock(&self.kept);
+            let missing = of.iter().filter(|name| kept.degree(name).is_none());
+            missing.copied().collect()
+        };
+        wanted.sort_unstable();
+        wanted.dedup();
+        self.ask_degrees(&wanted);
+    }
+
+    /// Keeps the numbers of edges of a vertex of another shard: all that it has.
+    pub(super) fn keep_counts(
+        &self,
+        shard: u32,
+        id: u32,
+        edges: impl Iterator<Item = (u32, [u64; 2])>,
+    ) {
+        let mut kept = lock(&self.kept);
+        if kept.degrees.len() > KEPT_DEGREES {
+            kept.degrees = FxHashMap::default();
+            kept.counted = FxHashSet::default();
+        }
+        for (name, numbers) in edges {
+            let direction = match name & 1 {
+                0 => Direction::Out,
+                _ => Direction::In,
+            };
+            let of = FarKey {
+                shard,
+                predicate: name >> 1,
+                direction,
+                key: id,
+            };
+            kept.degrees.insert(of, numbers);
+        }
+        kept.counted.insert(id);
+    }
+
+    /// Fetches terms of other shards that are neither here nor kept, in one round; they may repeat.
+    pub(super) fn fetch_missing_terms(&self, ids: &[(u32, u32)]) {
+        let here = self.own();
+        let mut far: Vec<(u32, u32)> = {
+            let kept = lock(&self.kept);
+            let missing = |of: &&(u32, u32)| kept.term(of.1).is_none() && !here.has_term(of.1);
+            ids.iter().filter(missing).copied().collect()
+        };
+        far.sort_unstable();
+        far.dedup();
+        let groups: Vec<&[(u32, u32)]> = far.chunk_by(|a, b| a.0 == b.0).collect();
+        let request = |group: &&[(u32, u32)]| {
+            let ids = group.iter().map(|g| g.1).collect();
+            (group[0].0, Request::Terms { ids })
+        };
+        let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
+        let replies = self.ask(&requests);
+        let mut guard = lock(&self.kept);
+        let kept = &mut *guard;
+        let terms = &mut kept.terms;
+        if terms.bytes.len() > KEPT_TERMS {
+            terms.forget();
+        }
+        for (group, reply) in groups.into_iter().zip(replies) {
+            let Reply::Terms { ends, bytes } = reply else {
+                self.unfit(group[0].0);
+                return;
+            };
+            if !terms.insert(group.iter().map(|g| g.1), &ends, &bytes) {
+                self.unfit(group[0].0);
+                return;
+            }
+        }
+        kept.charge_terms();
+    }
+
+    /// Keeps terms that a shard sent unasked; those of ids that it does not own are left out.
+    pub(super) fn keep_sent_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
+        let blocks = self.blocks();
+        let owns = |&id: &u32| blocks.place(id).is_some_and(|p| p.shard == shard);
+        if !ids.iter().all(owns) || ends.len() != ids.len() {
+            return;
+        }
+        let mut kept = lock(&self.kept);
+        if kept.terms.bytes.len() > KEPT_TERMS {
+            kept.terms.forget();
+        }
+        // Terms that do not fit are asked for.
+        let _ = kept.terms.insert(ids.iter().copied(), ends, bytes);
+        kept.charge_terms();
+    }
+
+    /// Edges of a key of another shard, in the default graph and in named ones: kept, or asked for. Zeros if that fails.
+    pub(super) fn number_of_edges(&self, name: FarKey) -> [u64; 2] {
+        if let Some(known) = lock(&self.kept).degree(&name) {
+            return known;
+        }
+        let found = self.ask_degrees(&[name]);
+        found.first().copied().unwrap_or_default()
+    }
+
+    /// The numbers of edges of sorted keys, which are then kept; fewer if a shard fails.
+    fn ask_degrees(&self, wanted: &[FarKey]) -> Vec<[u64; 2]> {
+        let same = |a: &FarKey, b: &FarKey| {
+            (a.shard, a.predicate, a.direction) == (b.shard, b.predicate, b.direction)
+        };
+        let request = |group: &[FarKey]| {
+            let request = Request::Degrees {
+                predicate: group[0].predicate,
+                direction: group[0].direction,
+                keys: group.iter().map(|n| n.key).collect(),
+            };
+            (group[0].shard, request)
+        };
+        let requests: Vec<(u32, Request)> = wanted.chunk_by(same).map(request).collect();
+        let replies = self.ask(&requests);
+        let mut all = Vec::with_capacity(wanted.len());
+        for (group, reply) in wanted.chunk_by(same).zip(replies) {
+            match reply {
+                Reply::Degrees { default, named }
+                    if (default.len(), named.len()) == (group.len(), group.len()) =>
+                {
+                    all.extend(default.into_iter().zip(named).map(|(d, n)| [d, n]));
+                }
+                _ => {
+                    self.unfit(group[0].shard);
+                    return all;
+                }
+            }
+        }
+        let mut kept = lock(&self.kept);
+        if kept.degrees.len() + all.len() > KEPT_DEGREES {
+            kept.degrees = FxHashMap::default();
+            kept.counted = FxHashSet::default();
+        }
+        if all.len() <= KEPT_DEGREES {
+            let named = wanted.iter().copied().zip(all.iter().copied());
+            kept.degrees.extend(named);
+        }
+        all
+    }
+}

@@ -1,0 +1,191 @@
+//! Lists and edges of a batch of rows, as other shards send them.
+
+use super::kept::ListName;
+use super::session::Session;
+use super::{Graphs, Reply, Request};
+use jindou_graph::segment::Scope;
+use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
+use jindou_store::shard::PAGE;
+
+/// Keys of a batch at most whose lists may be kept.
+const FEW: usize = 256;
+
+/// The range of a list that is not laid.
+const NOT_LAID: [u32; 2] = [1, 0];
+
+impl Session {
+    /// True if runs can be the answer for this many keys and neighbours at most. Few bytes can say that there are very many neighbours: only
+    /// the first list may have more than were asked for, but no more than the predicate has edges.
+    fn fit(
+        &self,
+        predicate: u32,
+        [keys, most]: [usize; 2],
+        (ends, runs): (&[u32], &[[u32; 2]]),
+        laid: usize,
+    ) -> bool {
+        let known = self.statistics().predicates.get(predicate as usize);
+        let edges = known.map_or(0, |s| s.edges + s.named_edges);
+        let ids = |runs: &[[u32; 2]]| runs.iter().map(|r| u64::from(r[1])).sum::<u64>();
+        let first = ends.first().and_then(|&end| runs.get(..end as usize));
+        let (Some(first), all) = (first.map(ids), ids(runs)) else {
+            return false;
+        };
+        ends.len() <= keys
+            && ends.is_sorted()
+            && ends.last() == Some(&(runs.len() as u32))
+            && first <= edges
+            && all - first <= most as u64
+            && u32::try_from(laid as u64 + all).is_ok()
+    }
+
+    /// Appends the lists of keys of one predicate and direction to `more`; gives where each is, `[1, 0]` for those without room.
+    pub(super) fn lay_lists(
+        &self,
+        keys: &[FarKey],
+        (scope, within): (Scope<'_>, [u32; 2]),
+        more: &mut Vec<u32>,
+    ) -> Vec<[u32; 2]> {
+        let mut places = vec![NOT_LAID; keys.len()];
+        let Some(&FarKey {
+            predicate,
+            direction,
+            ..
+        }) = keys.first()
+        else {
+            return places;
+        };
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        if keys.len() <= FEW {
+            // They may have been fetched ahead.
+            let graphs = self.graphs_name(scope);
+            order.retain(|&i| match self.kept(&ListName::of(keys[i], graphs)) {
+                Some(list) if more.len() + list.len() <= MOST_LAID => {
+                    let from = more.len();
+                    // An edge of several graphs is one neighbour.
+                    let mut last = None;
+                    for &(neighbour, _) in &*list {
+                        if last.replace(neighbour) != Some(neighbour) {
+                            more.push(neighbour);
+                        }
+                    }
+                    places[i] = [from as u32, more.len() as u32];
+                    false
+                }
+                _ => true,
+            });
+        }
+        order.sort_unstable_by_key(|&i| keys[i]);
+        while !order.is_empty() {
+            let most = MOST_LAID.saturating_sub(more.len()).min(PAGE as usize) as u32;
+            if most == 0 {
+                break;
+            }
+            let groups: Vec<&[usize]> = order
+                .chunk_by(|&a, &b| keys[a].shard == keys[b].shard)
+                .collect();
+            let share = (most / groups.len() as u32).max(1);
+            let request = |group: &&[usize]| {
+                let request = Request::Lists {
+                    predicate,
+                    direction,
+                    graphs: Graphs::of(scope),
+                    merged: true,
+                    keys: group.iter().map(|&i| keys[i].key).collect(),
+                    within,
+                    most: share,
+                };
+                (keys[group[0]].shard, request)
+            };
+            let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                // Nothing of this query counts any more.
+                places.fill([0, 0]);
+                break;
+            }
+            let mut rest = Vec::new();
+            for ((group, (shard, _)), reply) in groups.into_iter().zip(&requests).zip(replies) {
+                match reply {
+                    Reply::Lists {
+                        ends, neighbours, ..
+                    } if !ends.is_empty()
+                        && ends.len() <= group.len()
+                        && ends.is_sorted()
+                        && u32::try_from(more.len() + neighbours.len()).is_ok()
+                        && ends.last() == Some(&(neighbours.len() as u32)) =>
+                    {
+                        let base = more.len() as u32;
+                        let mut start = 0;
+                        for (&i, &end) in group.iter().zip(&ends) {
+                            places[i] = [base + start, base + end];
+                            start = end;
+                        }
+                        more.extend_from_slice(&neighbours);
+                        rest.extend_from_slice(&group[ends.len()..]);
+                    }
+                    Reply::Runs { ends, runs }
+                        if self.fit(
+                            predicate,
+                            [group.len(), share as usize],
+                            (&ends, &runs),
+                            more.len(),
+                        ) =>
+                    {
+                        let mut start = 0;
+                        for (&i, &end) in group.iter().zip(&ends) {
+                            let base = more.len() as u32;
+                            for &[first, number] in &runs[start..end as usize] {
+                                more.extend(first..first.saturating_add(number));
+                            }
+                            places[i] = [base, more.len() as u32];
+                            start = end as usize;
+                        }
+                        rest.extend_from_slice(&group[ends.len()..]);
+                    }
+                    _ => self.unfit(*shard),
+                }
+            }
+            order = rest;
+        }
+        places
+    }
+
+    /// Tells which edges of one predicate and direction are there, each at its place.
+    pub(super) fn ask_edges(
+        &self,
+        edges: &[(FarKey, u32, usize)],
+        scope: Scope<'_>,
+        there: &mut [bool],
+    ) {
+        let mut order: Vec<usize> = (0..edges.len()).collect();
+        // Edges of one shard stay in their order.
+        order.sort_by_key(|&i| edges[i].0.shard);
+        let same = |a: &usize, b: &usize| edges[*a].0.shard == edges[*b].0.shard;
+        let request = |group: &[usize]| {
+            let first = edges[group[0]].0;
+            let request = Request::Contains {
+                predicate: first.predicate,
+                direction: first.direction,
+                graphs: Graphs::of(scope),
+                keys: group.iter().map(|&i| edges[i].0.key).collect(),
+                neighbours: group.iter().map(|&i| edges[i].1).collect(),
+            };
+            (first.shard, request)
+        };
+        let requests: Vec<(u32, Request)> = order.chunk_by(same).map(request).collect();
+        let replies = self.ask(&requests);
+        let groups = order.chunk_by(same).zip(&requests);
+        for ((group, (shard, _)), reply) in groups.zip(replies) {
+            match reply {
+                Reply::There(found) if found.len() == group.len() => {
+                    for (&i, found) in group.iter().zip(found) {
+                        if let Some(slot) = there.get_mut(edges[i].2) {
+                            *slot = found != 0;
+                        }
+                    }
+                }
+                _ => self.unfit(*shard),
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! One query's reading of a store in shards: requests for others' data ([`Request`], sent by a [`ShardClient`]), a shard's answers to them
+//! ([`answer()`]), and what a query was given so far ([`Session`]), through which one shard is explored as the whole store.
+//!
+//! ```text
+//! Graph, EdgeView ──► Session ──► kept: lists, numbers of edges, terms
+//!                        └──────► ShardClient ──► wire ──► answer ──► the other shard's own data
+//! ```
+
+mod answer;
+mod kept;
+mod lay;
+mod near;
+mod request;
+mod session;
+pub mod wire;
+
+pub use answer::answer;
+pub use near::Near;
+pub use request::{Graphs, Reply, Request, ShardClient, post};
+pub use session::{Session, snapshot_of_shard};

@@ -1,0 +1,82 @@
+//! All shards of a store that are open in this process, asking one another.
+
+use super::{Reply, Request, ShardClient, answer, post};
+use jindou_graph::shard::{Far, Posts};
+use jindou_model::{CancelToken, Error, Result};
+use jindou_store::Base;
+use std::fmt;
+use std::sync::Arc;
+
+/// All shards of a store, open in this process.
+#[derive(Clone)]
+pub struct Near {
+    shards: Vec<Arc<Base>>,
+    posts: Option<Arc<dyn Posts>>,
+}
+
+impl fmt::Debug for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Near")
+            .field("shards", &self.shards.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Near {
+    /// Shards in their order.
+    #[must_use]
+    pub fn new(shards: Vec<Arc<Base>>) -> Self {
+        Self {
+            shards,
+            posts: None,
+        }
+    }
+
+    /// The same shards, at which `posts` runs parts of queries.
+    #[must_use]
+    pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
+        Self {
+            posts: Some(posts),
+            ..self
+        }
+    }
+
+    /// The shards in their order.
+    #[must_use]
+    pub fn shards(&self) -> &[Arc<Base>] {
+        &self.shards
+    }
+}
+
+impl Far for Near {
+    fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        post(self, messages, cancel)
+    }
+}
+
+impl ShardClient for Near {
+    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let one = |(shard, request): &(u32, Request)| {
+            cancel.check()?;
+            let base = self.shards.get(*shard as usize);
+            let base = base.ok_or_else(|| Error::Shard {
+                shard: *shard,
+                message: "no such shard".into(),
+            })?;
+            let reply = match (request, &self.posts) {
+                (Request::Post(message), Some(posts)) => {
+                    posts.take(*shard, message).map(Reply::Post)
+                }
+                _ => answer(base, request),
+            };
+            reply.map_err(|e| match e {
+                Error::Shard { .. } => e,
+                e => Error::Shard {
+                    shard: *shard,
+                    message: e.to_string(),
+                },
+            })
+        };
+        requests.iter().map(one).collect()
+    }
+}

@@ -1,0 +1,648 @@
+//! One query's reading of a store in shards: which requests it made, the lists it was given, and whether one failed.
+
+use super::kept::{Kept, ListName};
+use super::{Graphs, Reply, Request, ShardClient};
+use jindou_graph::segment::Scope;
+use jindou_graph::shard::{Blocks, EVERYTHING, FarKey, List, OtherShards, Traffic};
+use jindou_graph::statistics::Statistics;
+use jindou_graph::{ObjectTerms, TermSource};
+use jindou_model::sync::lock;
+use jindou_model::{
+    CancelToken, Direction, Error, Limit, MemoryBudget, NO_VERTEX, PredicateId, Result, Watch,
+};
+use jindou_store::shard::{OwnData, PAGE};
+use jindou_store::{Base, Snapshot};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Ids whose terms are asked for at once.
+const TERMS: usize = 1 << 16;
+/// Terms that may be a query's constants, whose edges are counted while they are looked up.
+const CONSTANTS: usize = 16;
+
+/// The reason why a session reads no more.
+#[derive(Clone)]
+enum Failure {
+    /// A shard did not answer, or answered nonsense.
+    Shard(u32, String),
+    Cancelled,
+    Timeout(Duration),
+    /// The query's memory is used up.
+    Limit(Limit),
+    /// The memory of all queries together is.
+    Busy(Limit),
+}
+
+/// One shard's base and the way to the others, as one query uses them. What fails once stays failed: then [`Self::check`] says so,
+/// and what was read counts for nothing. The next query has a session of its own.
+pub struct Session {
+    base: Arc<Base>,
+    client: Arc<dyn ShardClient>,
+    failed: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+    /// The query's, from its beginning on; without anything that it watches, which may be this session.
+    cancel: Mutex<CancelToken>,
+    pub(super) kept: Mutex<Kept>,
+    /// Sets of graphs, by number.
+    pub(super) sets: Mutex<Vec<Vec<u32>>>,
+    rounds: AtomicU64,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("base", &self.base)
+            .field("traffic", &self.traffic())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch for Session {
+    fn check(&self) -> Result<()> {
+        Self::check(self)?;
+        self.base.check_for_faults()
+    }
+}
+
+impl Session {
+    /// `None` if the base is not a shard.
+    #[must_use]
+    pub fn new(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Option<Self> {
+        base.own_data()?;
+        Some(Self::over(base, client))
+    }
+
+    fn over(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Self {
+        Self {
+            base,
+            client,
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            cancel: Mutex::default(),
+            kept: Mutex::default(),
+            sets: Mutex::default(),
+            rounds: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    /// Ok if everything that was asked for so far was answered. One load.
+    ///
+    /// # Errors
+    /// [`Error::Shard`] with the first shard that did not answer, for good; the token's error if it ended a wait.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) {
+            return Err(self.error());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        match lock(&self.failure).clone() {
+            Some(Failure::Shard(shard, message)) => Error::Shard { shard, message },
+            Some(Failure::Cancelled) => Error::Cancelled,
+            Some(Failure::Timeout(limit)) => Error::Timeout(limit),
+            Some(Failure::Limit(limit)) => Error::Limit(limit),
+            Some(Failure::Busy(limit)) => Error::Busy(limit),
+            // A failure is noted before it is told of.
+            None => Error::Internal("a session failed without a reason".into()),
+        }
+    }
+
+    fn end(&self, why: Failure) {
+        lock(&self.failure).get_or_insert(why);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    pub(super) fn fail(&self, shard: u32, message: String) {
+        self.end(Failure::Shard(shard, message));
+    }
+
+    /// Ends the query since there is no memory for what came back.
+    pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
+        self.end(if of_all {
+            Failure::Busy(limit)
+        } else {
+            Failure::Limit(limit)
+        });
+    }
+
+    /// A reply that does not fit its request.
+    pub(super) fn unfit(&self, shard: u32) {
+        self.fail(shard, "its answer does not match its request".into());
+    }
+
+    /// The data of the session's own shard.
+    pub(super) fn own(&self) -> OwnData<'_> {
+        // `new` makes none without it.
+        self.base
+            .own_data()
+            .expect("the base of a session is a shard")
+    }
+
+    pub(super) fn blocks(&self) -> &Blocks {
+        self.own().blocks()
+    }
+
+    /// Replies to all requests, or nothing once one failed or the query's token ended. Requests are sorted by shard, so that each shard gets one message.
+    pub(super) fn ask(&self, requests: &[(u32, Request)]) -> Vec<Reply> {
+        if requests.is_empty() || self.failed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let cancel = lock(&self.cancel).clone();
+        // What answers at once may have more pages than there is time.
+        if let Err(e) = cancel.check() {
+            self.end(failure_of(e, requests[0].0));
+            return Vec::new();
+        }
+        let read = |(shard, request): &(u32, Request)| {
+            let blocks = self.blocks();
+            self.client.read(blocks, *shard, request, &cancel)
+        };
+        let mut found: Vec<Option<Reply>> = requests.iter().map(read).collect();
+        let bytes = found.iter().flatten().map(Reply::bytes).sum();
+        let count = found.iter().flatten().count();
+        if count == 0 {
+            return self.send(requests, &cancel);
+        }
+        self.reads.fetch_add(count as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if count < requests.len() {
+            let rest = requests.iter().zip(&found).filter(|(_, f)| f.is_none());
+            let rest: Vec<(u32, Request)> = rest.map(|(r, _)| r.clone()).collect();
+            let replies = self.send(&rest, &cancel);
+            if replies.is_empty() {
+                return replies;
+            }
+            let missing = found.iter_mut().filter(|f| f.is_none());
+            missing.zip(replies).for_each(|(f, r)| *f = Some(r));
+        }
+        found.into_iter().flatten().collect()
+    }
+
+    /// Replies to requests, of which there is one at least, by messages.
+    fn send(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Vec<Reply> {
+        let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
+        let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.messages.fetch_add(messages as u64, Ordering::Relaxed);
+        match self.client.ask(requests, cancel) {
+            Ok(replies) if replies.len() == requests.len() => {
+                let got: u64 = replies.iter().map(Reply::bytes).sum();
+                self.bytes.fetch_add(sent + got, Ordering::Relaxed);
+                replies
+            }
+            Ok(_) => {
+                self.unfit(requests[0].0);
+                Vec::new()
+            }
+            Err(e) => {
+                self.end(failure_of(e, requests[0].0));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Asks all other shards the same.
+    pub(super) fn ask_others(&self, request: &Request) -> Vec<(u32, Reply)> {
+        let own = self.own().number();
+        let others = (0..self.blocks().shards()).filter(|&s| s != own);
+        let requests: Vec<(u32, Request)> = others.map(|s| (s, request.clone())).collect();
+        let shards = requests.iter().map(|r| r.0);
+        shards.zip(self.ask(&requests)).collect()
+    }
+
+    /// Appends a term of another shard, if it is kept.
+    fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let kept = lock(&self.kept);
+        kept.term(id).map(|t| out.extend_from_slice(t)).is_some()
+    }
+
+    /// The list, if it is kept.
+    pub(super) fn kept(&self, name: &ListName) -> Option<List> {
+        lock(&self.kept).get(name).cloned()
+    }
+
+    fn fetch_lists(&self, lists: &[(FarKey, Scope<'_>)]) {
+        let mut wanted: Vec<(u32, ListName)> = Vec::new();
+        {
+            let mut naming = self.naming();
+            let names = lists
+                .iter()
+                .map(|&(of, scope)| (of.shard, ListName::of(of, naming.name(scope))));
+            // Sets of graphs are numbered under a lock of their own.
+            let names: Vec<(u32, ListName)> = names.collect();
+            let kept = lock(&self.kept);
+            wanted.extend(names.into_iter().filter(|n| kept.get(&n.1).is_none()));
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        while !wanted.is_empty() {
+            let same = |a: &(u32, ListName), b: &(u32, ListName)| {
+                (a.0, a.1.predicate, a.1.direction) == (b.0, b.1.predicate, b.1.direction)
+                    && a.1.graphs == b.1.graphs
+            };
+            let groups: Vec<&[(u32, ListName)]> = wanted.chunk_by(same).collect();
+            let requests: Vec<(u32, Request)> = groups
+                .iter()
+                .map(|group| {
+                    let (shard, first) = &group[0];
+                    let request = Request::Lists {
+                        predicate: first.predicate,
+                        direction: first.direction,
+                        graphs: self.graphs_of(first.graphs),
+                        merged: false,
+                        keys: group.iter().map(|g| g.1.key).collect(),
+                        within: EVERYTHING,
+                        most: PAGE,
+                    };
+                    (*shard, request)
+                })
+                .collect();
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                return;
+            }
+            let mut rest = Vec::new();
+            for (group, reply) in groups.into_iter().zip(replies) {
+                let Some(done) = self.keep(group, reply) else {
+                    self.unfit(group[0].0);
+                    return;
+                };
+                rest.extend_from_slice(&group[done..]);
+            }
+            wanted = rest;
+        }
+    }
+
+    /// A list of another shard: kept, or asked for alone. Nothing if that fails.
+    fn list_of(&self, shard: u32, name: ListName) -> List {
+        if let Some(list) = self.kept(&name) {
+            return list;
+        }
+        let request = Request::Lists {
+            predicate: name.predicate,
+            direction: name.direction,
+            graphs: self.graphs_of(name.graphs),
+            merged: false,
+            keys: vec![name.key],
+            within: EVERYTHING,
+            most: PAGE,
+        };
+        let Some(reply) = self.ask(&[(shard, request)]).pop() else {
+            return List::default();
+        };
+        let group = [(shard, name)];
+        let found = lists_of(reply, 1).and_then(|mut lists| lists.pop());
+        let Some(list) = found else {
+            self.unfit(shard);
+            return List::default();
+        };
+        self.insert(&group, vec![Arc::clone(&list)]);
+        list
+    }
+
+    /// Keeps the lists of a reply; gives how many there were, or `None` if it does not fit.
+    fn keep(&self, group: &[(u32, ListName)], reply: Reply) -> Option<usize> {
+        let lists = lists_of(reply, group.len())?;
+        let done = lists.len();
+        self.insert(group, lists);
+        Some(done)
+    }
+
+    fn add_ids(&self, request: &Request, out: &mut Vec<u32>) {
+        for (shard, reply) in self.ask_others(request) {
+            match reply {
+                Reply::Ids { ids, more: false } => out.extend(ids),
+                _ => self.unfit(shard),
+            }
+        }
+        // A few ascending runs.
+        out.sort();
+        out.dedup();
+    }
+}
+
+/// One shard's base with the way to the others: the whole store, to be read.
+///
+/// # Errors
+/// [`Error::Store`] if the base is not a shard.
+pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Result<Snapshot> {
+    let session = Session::new(Arc::clone(&base), client)
+        .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+    Snapshot::of_shard(base, Arc::new(session))
+}
+
+/// The failure that an error of a round is; errors of no shard are laid to `shard`.
+fn failure_of(error: Error, shard: u32) -> Failure {
+    match error {
+        Error::Shard { shard, message } => Failure::Shard(shard, message),
+        Error::Cancelled => Failure::Cancelled,
+        Error::Timeout(limit) => Failure::Timeout(limit),
+        e => Failure::Shard(shard, e.to_string()),
+    }
+}
+
+/// The lists of a reply to a request for `keys` of them, of which at least one must be there; `None` if it does not fit.
+fn lists_of(reply: Reply, keys: usize) -> Option<Vec<List>> {
+    let Reply::Lists {
+        ends,
+        neighbours,
+        graphs,
+    } = reply
+    else {
+        return None;
+    };
+    if ends.is_empty() || ends.len() > keys || graphs.len() != neighbours.len() {
+        return None;
+    }
+    let mut start = 0;
+    let list = |&end: &u32| {
+        let range = start as usize..end as usize;
+        start = end;
+        let list = neighbours.get(range.clone())?.iter().copied();
+        Some(list.zip(graphs.get(range)?.iter().copied()).collect())
+    };
+    ends.iter().map(list).collect()
+}
+
+impl OtherShards for Session {
+    fn for_new_query(&self) -> Arc<dyn OtherShards> {
+        Arc::new(Self::over(Arc::clone(&self.base), Arc::clone(&self.client)))
+    }
+
+    fn begin(&self, cancel: &CancelToken) {
+        *lock(&self.cancel) = cancel.unwatched();
+    }
+
+    fn charge_to(&self, memory: &MemoryBudget) {
+        self.charge_kept(memory);
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic {
+            rounds: self.rounds.load(Ordering::Relaxed),
+            messages: self.messages.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            reads: self.reads.load(Ordering::Relaxed),
+        }
+    }
+
+    fn statistics(&self) -> &Statistics {
+        self.base.statistics()
+    }
+
+    fn own_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        page: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        self.own().keys(p, direction, scope, page, out)
+    }
+
+    fn far_keys(&self, p: PredicateId, direction: Direction, scope: Scope<'_>, out: &mut Vec<u32>) {
+        let own = self.own().number();
+        let request = |shard: u32, from: u32| {
+            let request = Request::Keys {
+                predicate: p.0,
+                direction,
+                graphs: Graphs::of(scope),
+                from,
+                most: PAGE,
+            };
+            (shard, request)
+        };
+        let others = (0..self.blocks().shards()).filter(|&s| s != own);
+        let mut requests: Vec<(u32, Request)> = others.map(|s| request(s, 0)).collect();
+        while !requests.is_empty() {
+            let replies = self.ask(&requests);
+            let mut rest = Vec::new();
+            for ((shard, asked), reply) in requests.iter().zip(replies) {
+                let Request::Keys { from, .. } = asked else {
+                    continue;
+                };
+                // Each page is after the one before, so that a shard cannot send pages for ever.
+                let Reply::Ids { ids, more } = reply else {
+                    self.unfit(*shard);
+                    return;
+                };
+                let fits = ids.first().is_none_or(|first| first >= from);
+                if !fits || !ids.is_sorted() || ids.len() > PAGE as usize {
+                    self.unfit(*shard);
+                    return;
+                }
+                match ids.last().map(|last| last.checked_add(1)) {
+                    Some(Some(next)) if more => rest.push(request(*shard, next)),
+                    _ if more => self.unfit(*shard),
+                    _ => {}
+                }
+                out.extend(ids);
+            }
+            requests = rest;
+        }
+    }
+
+    fn fetch(&self, lists: &[(FarKey, Scope<'_>)]) {
+        self.fetch_lists(lists);
+    }
+
+    fn list(&self, of: FarKey, scope: Scope<'_>) -> List {
+        self.list_of(of.shard, ListName::of(of, self.graphs_name(scope)))
+    }
+
+    fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool {
+        if let Some(list) = self.kept(&ListName::of(of, self.graphs_name(scope))) {
+            let at = list.partition_point(|e| e.0 < neighbour);
+            return list.get(at).is_some_and(|e| e.0 == neighbour);
+        }
+        let mut there = [false];
+        self.contains_many(&[(of, neighbour, 0)], scope, &mut there);
+        there[0]
+    }
+
+    fn contains_many(&self, edges: &[(FarKey, u32, usize)], scope: Scope<'_>, there: &mut [bool]) {
+        self.ask_edges(edges, scope, there);
+    }
+
+    fn lay(
+        &self,
+        keys: &[FarKey],
+        within: (Scope<'_>, [u32; 2]),
+        more: &mut Vec<u32>,
+    ) -> Vec<[u32; 2]> {
+        self.lay_lists(keys, within, more)
+    }
+
+    fn fetch_degrees(&self, keys: &[FarKey]) {
+        self.fetch_numbers(keys);
+    }
+
+    fn degrees(&self, of: FarKey) -> [u64; 2] {
+        self.number_of_edges(of)
+    }
+
+    fn fetch_terms(&self, ids: &[(u32, u32)]) {
+        self.fetch_missing_terms(ids);
+    }
+
+    fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
+        self.keep_sent_terms(shard, ids, ends, bytes);
+    }
+
+    fn graph_subjects(&self, graph: u32, p: PredicateId, out: &mut Vec<u32>) {
+        out.clear();
+        self.own().graph_subjects(graph, p, out);
+        let predicate = p.0;
+        self.add_ids(&Request::GraphSubjects { graph, predicate }, out);
+    }
+
+    fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let mut out = self.own().graph_predicates(graph);
+        self.add_ids(&Request::GraphPredicates { graph }, &mut out);
+        out
+    }
+
+    fn object_terms(&self, p: PredicateId) -> ObjectTerms {
+        let mut all = self.base.object_terms(p);
+        let request = Request::ObjectTerms { predicate: p.0 };
+        for (shard, reply) in self.ask_others(&request) {
+            all = all.min(match reply {
+                Reply::Objects(0) => ObjectTerms::Any,
+                Reply::Objects(1) => ObjectTerms::Texts,
+                Reply::Objects(2) => ObjectTerms::Resources,
+                _ => {
+                    self.unfit(shard);
+                    ObjectTerms::Any
+                }
+            });
+        }
+        all
+    }
+}
+
+impl TermSource for Session {
+    fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        let from = out.len();
+        self.own().lookup(terms, out);
+        let missing: Vec<usize> = (0..terms.len())
+            .filter(|i| out[from + i] == NO_VERTEX)
+            .collect();
+        for part in missing.chunks(TERMS) {
+            let (mut ends, mut bytes) = (Vec::with_capacity(part.len()), Vec::new());
+            for &i in part {
+                bytes.extend_from_slice(terms[i]);
+                ends.push(bytes.len() as u32);
+            }
+            let few = terms.len() <= CONSTANTS;
+            let request = match few {
+                true => Request::Find { ends, bytes },
+                false => Request::Lookup { ends, bytes },
+            };
+            for (shard, reply) in self.ask_others(&request) {
+                match reply {
+                    Reply::Found {
+                        ids,
+                        ends,
+                        predicates,
+                        default,
+                        named,
+                    } if few
+                        && [ids.len(), ends.len()] == [part.len(); 2]
+                        && [default.len(), named.len()] == [predicates.len(); 2]
+                        && ends.is_sorted()
+                        && ends.last().is_none_or(|&e| e as usize <= predicates.len()) =>
+                    {
+                        let mut start = 0;
+                        for ((&i, id), end) in part.iter().zip(ids).zip(ends) {
+                            let range = start..end as usize;
+                            start = range.end;
+                            if id == NO_VERTEX {
+                                continue;
+                            }
+                            out[from + i] = id;
+                            let owner = self.blocks().place(id).map(|p| p.shard);
+                            if owner == Some(shard) && !range.is_empty() {
+                                let edges = range.map(|e| (predicates[e], [default[e], named[e]]));
+                                self.keep_counts(shard, id, edges);
+                            }
+                        }
+                    }
+                    Reply::Ids { ids, more: false } if ids.len() == part.len() => {
+                        for (&i, id) in part.iter().zip(ids) {
+                            if id != NO_VERTEX {
+                                out[from + i] = id;
+                            }
+                        }
+                    }
+                    _ => self.unfit(shard),
+                }
+            }
+        }
+    }
+
+    fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
+        let here = self.own();
+        let mut buffer = Vec::new();
+        // By shard: places in `ids`.
+        let mut far: Vec<Vec<u32>> = vec![Vec::new(); self.blocks().shards() as usize];
+        for (at, &id) in (0..).zip(ids) {
+            buffer.clear();
+            if here.term(id, &mut buffer) || self.kept_term(id, &mut buffer) {
+                take(at as usize, &buffer);
+            } else if let Some(place) = self.blocks().place(id)
+                && place.shard != self.own().number()
+                && let Some(list) = far.get_mut(place.shard as usize)
+            {
+                list.push(at);
+            }
+        }
+        let mut from = 0;
+        while far.iter().any(|list| list.len() > from) {
+            let mut places = Vec::new();
+            let mut requests = Vec::new();
+            for (shard, list) in (0..).zip(&far) {
+                let part = list.get(from..list.len().min(from + TERMS)).unwrap_or(&[]);
+                if !part.is_empty() {
+                    let ids = part.iter().map(|&at| ids[at as usize]).collect();
+                    requests.push((shard, Request::Terms { ids }));
+                    places.push(part);
+                }
+            }
+            let replies = self.ask(&requests);
+            if replies.is_empty() {
+                return;
+            }
+            for ((part, (shard, _)), reply) in places.into_iter().zip(&requests).zip(replies) {
+                let Reply::Terms { ends, bytes } = reply else {
+                    self.unfit(*shard);
+                    return;
+                };
+                let mut start = 0;
+                for (&at, &end) in part.iter().zip(&ends) {
+                    match bytes.get(start as usize..end as usize) {
+                        Some([]) => {}
+                        Some(term) => take(at as usize, term),
+                        None => self.unfit(*shard),
+                    }
+                    start = end;
+                }
+                if ends.len() != part.len() {
+                    self.unfit(*shard);
+                }
+            }
+            from += TERMS;
+        }
+    }
+}

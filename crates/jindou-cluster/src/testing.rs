@@ -1,0 +1,57 @@
+//! Small stores in shards for the tests of other crates, through the real load.
+
+use crate::shards::{Near, snapshot_of_shard};
+use jindou_model::Progress;
+use jindou_store::shard::{Cluster, Sharding, open_shards};
+use jindou_store::testing::{QuadList, TermQuad, canonical};
+use jindou_store::{LoadOptions, Snapshot, load, open};
+use oxrdf::Quad;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A store of these quads, cut into shards, which are open in this process: the whole store as one of them sees it. One shard gives a store
+/// that is not cut.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
+    let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();
+    shards_of_terms(&terms, sharding, own)
+}
+
+/// As [`shards_of`], from canonical bytes.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
+    let (folder, near) = near_of_terms(quads, sharding);
+    let Some(near) = near else {
+        let base = open(&folder.path().join("store")).expect("the store just loaded");
+        return (folder, Snapshot::of_base(base));
+    };
+    let base = Arc::clone(&near.shards()[own as usize]);
+    let snapshot = snapshot_of_shard(base, Arc::new(near)).expect("a shard");
+    (folder, snapshot)
+}
+
+/// The shards of these quads, open in this process; `None` for one shard, which is a store that is not cut.
+///
+/// # Panics
+/// When the load fails: this is for tests.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn near_of_terms(quads: &[TermQuad], sharding: Sharding) -> (TempDir, Option<Near>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dir = folder.path().join("store");
+    let options = LoadOptions::default()
+        .with_memory(64 << 20)
+        .with_threads(2)
+        .with_sharding(Some(sharding));
+    load(&dir, &QuadList(quads), &options, &Progress::default()).expect("a load of small data");
+    let cluster = Cluster::read(&dir).expect("the manifest just written");
+    let near = cluster.map(|c| Near::new(open_shards(&dir, &c).expect("the shards just loaded")));
+    (folder, near)
+}

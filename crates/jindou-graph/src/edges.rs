@@ -1,0 +1,296 @@
+//! The edges of one predicate in one direction as a query sees them.
+
+use crate::segment::{EdgeView, Patch, PatchFinger, Scope, Segment};
+use crate::shard::ShardEdges;
+use jindou_model::DEFAULT_GRAPH;
+use std::sync::Arc;
+
+/// The edges of one predicate in one direction: all here, or on several shards. Loops choose once a step which of both they read; what is
+/// asked once a step, or seldom, is asked here. Keys are ids.
+#[derive(Clone, Copy, Debug)]
+pub enum Edges<'a> {
+    /// All are here.
+    Here(EdgeView<'a>),
+    /// This shard has some.
+    Sharded(ShardEdges<'a>),
+}
+
+impl<'a> From<EdgeView<'a>> for Edges<'a> {
+    fn from(view: EdgeView<'a>) -> Self {
+        Self::Here(view)
+    }
+}
+
+impl<'a> Edges<'a> {
+    /// The view of edges that are all here.
+    #[inline]
+    #[must_use]
+    pub fn here(&self) -> Option<&EdgeView<'a>> {
+        match self {
+            Self::Here(view) => Some(view),
+            Self::Sharded(_) => None,
+        }
+    }
+
+    /// The edges on several shards.
+    #[inline]
+    #[must_use]
+    pub fn sharded(&self) -> Option<&ShardEdges<'a>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Sharded(edges) => Some(edges),
+        }
+    }
+
+    /// True if other shards have some of the edges, so that reading a key may cost a round trip.
+    #[inline]
+    #[must_use]
+    pub fn is_sharded(&self) -> bool {
+        matches!(self, Self::Sharded(_))
+    }
+
+    /// Changes by updates, as the reader's snapshot has them.
+    #[inline]
+    #[must_use]
+    pub fn patch(&self) -> Option<&'a Patch> {
+        self.here().and_then(|view| view.patch)
+    }
+
+    /// The segment that alone answers `scope`, when there is one: as [`EdgeView::plain`]. On several shards there is one only without edges.
+    #[inline]
+    #[must_use]
+    pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
+        match self {
+            Self::Here(view) => view.plain(scope),
+            Self::Sharded(edges) => edges.is_empty(scope).then_some(Segment::EMPTY),
+        }
+    }
+
+    /// As [`EdgeView::plain_but_dirty`].
+    #[inline]
+    #[must_use]
+    pub fn plain_but_dirty(&self, scope: Scope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
+        self.here()?.plain_but_dirty(scope)
+    }
+
+    /// As [`EdgeView::read`].
+    #[inline]
+    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Here(view) => view.read(key, scope, scratch),
+            Self::Sharded(edges) => edges.read(key, scope, scratch),
+        }
+    }
+
+    /// As [`EdgeView::append_touched`].
+    #[inline]
+    pub fn append_touched(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        at: &mut PatchFinger<'a>,
+        out: &mut Vec<u32>,
+        merged: &mut u64,
+    ) -> bool {
+        self.here()
+            .is_some_and(|view| view.append_touched(key, scope, at, out, merged))
+    }
+
+    /// As [`EdgeView::note_merged`].
+    pub fn note_merged(&self, lists: u64, all: u64) {
+        if let Self::Here(view) = self {
+            view.note_merged(lists, all);
+        }
+    }
+
+    /// As [`EdgeView::shared_list`].
+    #[must_use]
+    pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        self.here()?.shared_list(key, scope)
+    }
+
+    /// As [`EdgeView::shared_keys`].
+    #[must_use]
+    pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        self.here()?.shared_keys(scope)
+    }
+
+    /// As [`EdgeView::read_with_graphs`].
+    pub fn read_with_graphs(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        neighbours: &mut Vec<u32>,
+        graphs: &mut Vec<u32>,
+    ) {
+        self.for_each(key, scope, |n, g| {
+            neighbours.push(n);
+            graphs.push(g);
+        });
+    }
+
+    /// As [`EdgeView::for_each`].
+    #[inline]
+    pub fn for_each(&self, key: u32, scope: Scope<'_>, f: impl FnMut(u32, u32)) {
+        match self {
+            Self::Here(view) => view.for_each(key, scope, f),
+            Self::Sharded(edges) => edges.for_each(key, scope, f),
+        }
+    }
+
+    /// As [`EdgeView::contains`].
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+        self.contains_counting(key, neighbour, scope, &mut 0)
+    }
+
+    /// As [`EdgeView::contains_counting`].
+    #[inline]
+    pub fn contains_counting(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        looked: &mut u64,
+    ) -> bool {
+        match self {
+            Self::Here(view) => view.contains_counting(key, neighbour, scope, looked),
+            Self::Sharded(edges) => edges.contains(key, neighbour, scope),
+        }
+    }
+
+    /// As [`EdgeView::graphs_of_edge`].
+    pub fn graphs_of_edge(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        mut f: impl FnMut(u32),
+    ) {
+        match self {
+            Self::Here(view) => view.graphs_of_edge(key, neighbour, scope, f),
+            Self::Sharded(edges) => edges.for_each(key, scope, |n, g| {
+                if n == neighbour {
+                    f(g);
+                }
+            }),
+        }
+    }
+
+    /// As [`EdgeView::candidate_keys`]; exact where the edges are on several shards.
+    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        match self {
+            Self::Here(view) => view.candidate_keys(scope, out),
+            Self::Sharded(edges) => edges.candidate_keys(scope, out),
+        }
+    }
+
+    /// As [`EdgeView::default_edges`], of all shards.
+    #[must_use]
+    pub fn default_edges(&self) -> u64 {
+        match self {
+            Self::Here(view) => view.default_edges(),
+            Self::Sharded(edges) => edges.edge_counts()[0],
+        }
+    }
+
+    /// As [`EdgeView::named_edges`], of all shards.
+    #[must_use]
+    pub fn named_edges(&self) -> u64 {
+        match self {
+            Self::Here(view) => view.named_edges(),
+            Self::Sharded(edges) => edges.edge_counts()[1],
+        }
+    }
+
+    /// Edges in the scope without reading any, where counts alone say it.
+    #[must_use]
+    pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
+        let default = if scope.sees(DEFAULT_GRAPH) {
+            self.default_edges()
+        } else {
+            0
+        };
+        (!scope.sees_named() || self.named_edges() == 0).then_some(default)
+    }
+
+    /// As [`EdgeView::default_degree`].
+    #[must_use]
+    pub fn default_degree(&self, key: u32) -> u64 {
+        match self {
+            Self::Here(view) => view.default_degree(key),
+            Self::Sharded(edges) => edges.degrees(key)[0],
+        }
+    }
+
+    /// As [`EdgeView::named_degree`].
+    #[must_use]
+    pub fn named_degree(&self, key: u32) -> u64 {
+        match self {
+            Self::Here(view) => view.named_degree(key),
+            Self::Sharded(edges) => edges.named_degree(key),
+        }
+    }
+
+    /// Edges in the scope, overlaps and the choice of named graphs ignored: an upper bound for the planner.
+    #[must_use]
+    pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
+        let d = if scope.sees(DEFAULT_GRAPH) {
+            self.default_edges()
+        } else {
+            0
+        };
+        let n = if scope.sees_named() {
+            self.named_edges()
+        } else {
+            0
+        };
+        d + n
+    }
+
+    /// As [`EdgeView::key_counts`], on all shards.
+    #[must_use]
+    pub fn key_counts(&self) -> [u32; 2] {
+        match self {
+            Self::Here(view) => view.key_counts(),
+            Self::Sharded(edges) => edges.key_counts(),
+        }
+    }
+
+    /// As [`EdgeView::some_key`]; of a store in shards one of this shard, or none.
+    pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
+        match self {
+            Self::Here(view) => view.some_key(share, out),
+            Self::Sharded(edges) => edges.some_key(share, out),
+        }
+    }
+
+    /// True if no named graph has an edge in a segment.
+    #[must_use]
+    pub fn has_no_named(&self) -> bool {
+        match self {
+            Self::Here(view) => view.has_no_named(),
+            Self::Sharded(edges) => edges.edge_counts()[1] == 0,
+        }
+    }
+
+    /// Fetches what [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will be asked for, in one round: before the loop over a
+    /// batch. Nothing to do where all edges are here.
+    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
+        if let Self::Sharded(edges) = self {
+            edges.fetch(keys);
+        }
+    }
+
+    /// Fetches what [`Self::default_degree`] and [`Self::named_degree`] will be asked for, in one round. Nothing to do where all edges are
+    /// here.
+    pub fn fetch_degrees(&self, keys: &[u32]) {
+        if let Self::Sharded(edges) = self {
+            edges.fetch_degrees(keys);
+        }
+    }
+}

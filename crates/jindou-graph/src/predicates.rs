@@ -1,0 +1,83 @@
+//! Predicates by term and by vertex, as loops over rows read them.
+
+use crate::delta::{BaseSets, VertexDelta};
+use crate::sets::CharacteristicSets;
+use jindou_model::{Direction, PredicateId, VertexId};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// Predicates of a graph by term and by vertex. Take it once a query or step; nothing in it is called through a table.
+#[derive(Clone, Copy)]
+pub struct Predicates<'a> {
+    /// Dense predicate ids by vertex: those of the load, and those that updates brought.
+    numbers: [Option<&'a FxHashMap<u32, u32>>; 2],
+    base: BaseSets<'a>,
+    touched: Option<&'a VertexDelta>,
+}
+
+impl<'a> Predicates<'a> {
+    /// Without edits: dense predicate ids by vertex, and the characteristic sets of the vertices `1..=vertices`.
+    #[must_use]
+    pub fn new(
+        numbers: &'a FxHashMap<u32, u32>,
+        sets: CharacteristicSets<'a>,
+        vertices: u32,
+    ) -> Self {
+        Self {
+            numbers: [Some(numbers), None],
+            base: BaseSets { sets, vertices },
+            touched: None,
+        }
+    }
+
+    /// With predicates and vertices' predicates that edits brought.
+    #[must_use]
+    pub fn with_edits(self, numbers: &'a FxHashMap<u32, u32>, touched: &'a VertexDelta) -> Self {
+        Self {
+            numbers: [self.numbers[0], Some(numbers)],
+            touched: Some(touched),
+            ..self
+        }
+    }
+
+    /// The dense id of a predicate's term. O(1).
+    #[must_use]
+    pub fn of_term(&self, v: VertexId) -> Option<PredicateId> {
+        let mut known = self.numbers.iter().flatten();
+        known.find_map(|n| n.get(&v.0)).copied().map(PredicateId)
+    }
+
+    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
+    /// superset where a patch removed edges. O(log runs + log edits); borrowed where no edit gave it another.
+    #[must_use]
+    pub fn of_vertex(&self, v: u32, direction: Direction) -> Cow<'a, [u32]> {
+        match self.touched {
+            Some(touched) => touched.predicates_of(self.base, v, direction),
+            None => Cow::Borrowed(self.base.list(v, direction)),
+        }
+    }
+
+    /// The characteristic sets without edits, which widen those of some vertices: [`Self::widened_vertices`].
+    #[must_use]
+    pub fn sets(&self) -> CharacteristicSets<'a> {
+        self.base.sets
+    }
+
+    /// The vertices whose predicate lists in a direction edits widened, ascending, each with its whole list as
+    /// [`Self::of_vertex`] gives it. O(edits).
+    #[must_use]
+    pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'a, [u32]>)> {
+        let vertices = self.touched.map(|t| t.widened(direction));
+        let vertices = vertices.unwrap_or_default().into_iter();
+        vertices
+            .map(|v| (v, self.of_vertex(v, direction)))
+            .collect()
+    }
+
+    /// The different predicate lists of the vertices that edits widened, and how many have each: supersets of the
+    /// vertices' out-predicates. The planner must add them to the characteristic sets before it calls
+    /// anything empty. O(different lists).
+    pub fn widened_sets(&self) -> impl Iterator<Item = (&'a [u32], u32)> + use<'a> {
+        self.touched.into_iter().flat_map(VertexDelta::widened_sets)
+    }
+}

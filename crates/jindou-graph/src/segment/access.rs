@@ -1,0 +1,136 @@
+//! Making views, and counts and keys of one without reading lists.
+
+use super::view::{EdgeView, Scope};
+use super::{NamedSegment, Patch, Segment};
+use jindou_model::DEFAULT_GRAPH;
+
+impl<'a> EdgeView<'a> {
+    /// Edges of the default graph, edges of named graphs with a graph column, and changes over both.
+    #[inline]
+    #[must_use]
+    pub fn new(default: Segment<'a>, named: NamedSegment<'a>, patch: Option<&'a Patch>) -> Self {
+        Self {
+            default,
+            named,
+            patch,
+        }
+    }
+
+    /// Keys of the default graph's segment and of the named graphs', without those that a patch brought. O(1).
+    #[must_use]
+    pub fn key_counts(&self) -> [u32; 2] {
+        [self.default.key_count, self.named.key_count]
+    }
+
+    /// Appends some key, as far along the keys as `share` (0 to 1) says: of the default graph's segment, or of the named graphs' if
+    /// that has none.
+    pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
+        let count = match self.default.key_count {
+            0 => self.named.key_count,
+            n => n,
+        };
+        let at = (share * f64::from(count)) as u32;
+        if self.default.key_count > 0 {
+            self.default.keys_into(at, at.saturating_add(1), out);
+        } else {
+            self.named.keys_into(at, at.saturating_add(1), out);
+        }
+    }
+
+    /// True if no named graph has an edge in a segment.
+    #[must_use]
+    pub fn has_no_named(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// Appends the keys here that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch, less those that have none.
+    pub(crate) fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        let start = out.len();
+        self.candidate_keys(scope, out);
+        // Where graphs are not chosen, every candidate has an edge.
+        if self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed) {
+            return;
+        }
+        let mut scratch = Vec::new();
+        let mut write = start;
+        for i in start..out.len() {
+            let key = out[i];
+            out[write] = key;
+            write += usize::from(!self.read(key, scope, &mut scratch).is_empty());
+        }
+        out.truncate(write);
+    }
+
+    /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key after one of
+    /// which it is false. O(log keys + keys of the page), but where named graphs are chosen: those keys are read that the page passes.
+    pub(crate) fn keys_page(
+        &self,
+        scope: Scope<'_>,
+        is_before: impl Fn(u32) -> bool,
+        most: usize,
+        out: &mut Vec<u32>,
+    ) {
+        let most_out = out.len() + most;
+        let (default, named) = (self.default, self.named);
+        let ends = [
+            default.key_count * u32::from(scope.sees(DEFAULT_GRAPH)),
+            named.key_count * u32::from(scope.sees_named()),
+        ];
+        let mut at = [
+            first_number(
+                ends[0],
+                |n, key| default.keys_into(n, n + 1, key),
+                &is_before,
+            ),
+            first_number(ends[1], |n, key| named.keys_into(n, n + 1, key), &is_before),
+        ];
+        let all_have =
+            self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed);
+        let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+        while out.len() < most_out {
+            // This many of each are enough to know the next this many of both.
+            let wanted = (most_out - out.len()).min(u32::MAX as usize) as u32;
+            a.clear();
+            b.clear();
+            default.keys_into(at[0], at[0].saturating_add(wanted).min(ends[0]), &mut a);
+            named.keys_into(at[1], at[1].saturating_add(wanted).min(ends[1]), &mut b);
+            let (mut i, mut j) = (0, 0);
+            for _ in 0..wanted {
+                let key = match (a.get(i), b.get(j)) {
+                    (Some(&x), Some(&y)) => x.min(y),
+                    (Some(&x), None) | (None, Some(&x)) => x,
+                    (None, None) => break,
+                };
+                i += usize::from(a.get(i) == Some(&key));
+                j += usize::from(b.get(j) == Some(&key));
+                if all_have || !self.read(key, scope, &mut scratch).is_empty() {
+                    out.push(key);
+                }
+            }
+            if i + j == 0 {
+                break;
+            }
+            at = [at[0] + i as u32, at[1] + j as u32];
+        }
+    }
+}
+
+/// The number of the first of `keys` keys that does not lie before a page.
+fn first_number(
+    keys: u32,
+    read: impl Fn(u32, &mut Vec<u32>),
+    is_before: impl Fn(u32) -> bool,
+) -> u32 {
+    let (mut from, mut to, mut key) = (0, keys, Vec::with_capacity(1));
+    while from < to {
+        let middle = from + (to - from) / 2;
+        key.clear();
+        read(middle, &mut key);
+        if key.first().is_some_and(|&k| is_before(k)) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
+}

@@ -1,0 +1,604 @@
+//! From a vertex to the number of its key in a segment.
+//!
+//! | kind | chosen when | memory | a lookup touches |
+//! |---|---|---|---|
+//! | intervals | at most [`MAX_INTERVALS`] runs of consecutive ids | 12 B a run | the interval table (cached) |
+//! | bitmap and rank | at least one id in 16 of the range is a key | 2 bit an id in range | 1 line |
+//! | directory | else | 4.5 B a key | 1 line of the directory, 1 of keys |
+//!
+//! Merged segments have keys among the base's ids and among those of the tail, with most of the id space between.
+//! Their bitmaps and directories are over *folded* ids, in which the tail follows the base at once.
+
+use super::{FIRST_KEY, FinderKind, prefetch};
+use bytemuck::{Pod, Zeroable};
+use jindou_model::FIRST_TAIL_ID;
+
+/// "This vertex is not a key."
+pub const NO_KEY: u32 = u32::MAX;
+
+/// Runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that
+/// stay in the first-level cache, and a branch-free scan of them costs less than one miss.
+pub const MAX_INTERVALS: usize = 16;
+
+/// Mean keys in one directory bucket: two buckets' keys fill a cache line.
+const BUCKET_KEYS: u32 = 8;
+
+/// A run of consecutive keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Interval {
+    /// First id.
+    pub start: u32,
+    /// One past the last id.
+    pub end: u32,
+    /// Key number of `start`.
+    pub base: u32,
+}
+
+/// 64 ids: which are keys, and how many keys come before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct RankBlock {
+    /// Bit `i`: is id `first + 64 * block + i` a key.
+    pub bits: u64,
+    /// Keys before this block.
+    pub rank: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
+/// An index from a vertex to the number of its key in a segment.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyFinder<'a> {
+    /// No keys.
+    Empty,
+    /// Ascending, disjoint runs.
+    Intervals(&'a [Interval]),
+    /// Bits from `first` (a multiple of 64) on.
+    Bitmap {
+        /// Id of bit 0.
+        first: u32,
+        /// The bits.
+        blocks: &'a [RankBlock],
+    },
+    /// Sorted keys; bucket `b` holds the keys with `(key - first) >> shift == b`.
+    Directory {
+        /// The smallest key.
+        first: u32,
+        /// log2 of the ids in a bucket.
+        shift: u32,
+        /// Number of the first key of each bucket, and one entry more.
+        buckets: &'a [u32],
+        /// All keys, ascending.
+        keys: &'a [u32],
+    },
+    /// As `Bitmap`, of folded ids.
+    FoldedBitmap {
+        /// Folded id of the first tail id.
+        fold: u32,
+        /// Folded id of bit 0.
+        first: u32,
+        /// The bits.
+        blocks: &'a [RankBlock],
+    },
+    /// As `Directory`; buckets are of folded ids, keys as they are.
+    FoldedDirectory {
+        /// Folded id of the first tail id.
+        fold: u32,
+        /// The smallest key, folded.
+        first: u32,
+        /// log2 of the folded ids in a bucket.
+        shift: u32,
+        /// Number of the first key of each bucket, and one entry more.
+        buckets: &'a [u32],
+        /// All keys, ascending.
+        keys: &'a [u32],
+    },
+}
+
+/// The folded id of `v`: those of the tail begin at `fold`, which is above all ids of the base.
+#[inline]
+#[must_use]
+pub fn folded(v: u32, fold: u32) -> u32 {
+    match v.checked_sub(FIRST_TAIL_ID) {
+        Some(n) => n.saturating_add(fold),
+        None => v,
+    }
+}
+
+/// The arrays of a directory that does not fold, for readers that know no other.
+#[derive(Clone, Debug, Default)]
+pub struct PlainDirectory {
+    /// The smallest key.
+    pub first: u32,
+    /// log2 of the ids in a bucket.
+    pub shift: u32,
+    /// Number of the first key of each bucket, and one entry more.
+    pub buckets: Vec<u32>,
+    /// All keys, ascending.
+    pub keys: Vec<u32>,
+}
+
+impl KeyFinder<'_> {
+    /// A directory of the same keys, if this finder folds ids. O(keys). Its buckets are as uneven as the ids are.
+    #[must_use]
+    pub fn unfolded(&self, key_count: u32) -> Option<PlainDirectory> {
+        if !matches!(
+            self,
+            Self::FoldedBitmap { .. } | Self::FoldedDirectory { .. }
+        ) {
+            return None;
+        }
+        let mut keys = Vec::new();
+        self.keys_into(0, key_count, &mut keys);
+        let (&first, &last) = (keys.first()?, keys.last()?);
+        let (shift, buckets) = buckets_of(&keys, first, last, |k| k);
+        Some(PlainDirectory {
+            first,
+            shift,
+            buckets,
+            keys,
+        })
+    }
+
+    /// The key number of `v`, or [`NO_KEY`].
+    #[inline]
+    #[must_use]
+    pub fn find(&self, v: u32) -> u32 {
+        match *self {
+            Self::Empty => NO_KEY,
+            Self::Intervals(runs) => find_interval(runs, v),
+            Self::Bitmap { first, blocks } => find_bitmap(first, blocks, v),
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                keys,
+            } => find_directory(first, shift, buckets, keys, v),
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => find_bitmap(first, blocks, folded(v, fold)),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                keys,
+            } => find_in_bucket(first, shift, buckets, keys, folded(v, fold), v),
+        }
+    }
+
+    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once a batch, and the
+    /// lines of kinds that miss are prefetched ahead.
+    pub fn find_many(&self, ids: &[u32], out: &mut Vec<u32>) {
+        out.clear();
+        out.reserve(ids.len());
+        match *self {
+            Self::Empty => out.resize(ids.len(), NO_KEY),
+            Self::Intervals(&[run]) => {
+                let width = run.end.wrapping_sub(run.start);
+                out.extend(ids.iter().map(|&v| {
+                    let d = v.wrapping_sub(run.start);
+                    if d < width {
+                        run.base.wrapping_add(d)
+                    } else {
+                        NO_KEY
+                    }
+                }));
+            }
+            Self::Intervals(runs) => out.extend(ids.iter().map(|&v| find_interval(runs, v))),
+            Self::Bitmap { first, blocks } => find_all_in_bitmap(first, blocks, ids, |v| v, out),
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => find_all_in_bitmap(first, blocks, ids, |v| folded(v, fold), out),
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                keys,
+            } => find_all_in_directory(first, shift, buckets, keys, ids, |v| v, out),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                keys,
+            } => {
+                let at = |v| folded(v, fold);
+                find_all_in_directory(first, shift, buckets, keys, ids, at, out);
+            }
+        }
+    }
+
+    /// Starts fetching what [`Self::find`] of `v` reads first.
+    #[inline]
+    pub fn prefetch(&self, v: u32) {
+        match *self {
+            Self::Empty | Self::Intervals(_) => {}
+            Self::Bitmap { first, blocks } => {
+                prefetch(blocks, (v.wrapping_sub(first) / 64) as usize)
+            }
+            Self::Directory {
+                first,
+                shift,
+                buckets,
+                ..
+            } => {
+                prefetch(buckets, (v.wrapping_sub(first) >> shift) as usize);
+            }
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => prefetch(blocks, (folded(v, fold).wrapping_sub(first) / 64) as usize),
+            Self::FoldedDirectory {
+                fold,
+                first,
+                shift,
+                buckets,
+                ..
+            } => {
+                let at = folded(v, fold).wrapping_sub(first) >> shift;
+                prefetch(buckets, at as usize);
+            }
+        }
+    }
+
+    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from`, whatever a damaged
+    /// file says. O(log runs + keys), for bitmaps O(log blocks + blocks crossed).
+    pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
+        if from >= to {
+            return;
+        }
+        let most = out.len() + (to - from) as usize;
+        match *self {
+            Self::Empty => {}
+            Self::Intervals(runs) => {
+                let at = runs.partition_point(|r| r.base <= from).saturating_sub(1);
+                for r in runs.get(at..).unwrap_or(&[]) {
+                    if r.base >= to || out.len() >= most {
+                        break;
+                    }
+                    let len = r.end.saturating_sub(r.start);
+                    let a = from.saturating_sub(r.base).min(len);
+                    let b = (to - r.base).min(len);
+                    out.extend(r.start.saturating_add(a)..r.start.saturating_add(b));
+                }
+            }
+            Self::Bitmap { first, blocks } => {
+                bits_into(first, blocks, from..to, most, |v| v, out);
+            }
+            Self::FoldedBitmap {
+                fold,
+                first,
+                blocks,
+            } => {
+                let id = |f: u32| match f.checked_sub(fold) {
+                    Some(n) => n.saturating_add(FIRST_TAIL_ID),
+                    None => f,
+                };
+                bits_into(first, blocks, from..to, most, id, out);
+            }
+            Self::Directory { keys, .. } | Self::FoldedDirectory { keys, .. } => {
+                let b = (to as usize).min(keys.len());
+                let a = (from as usize).min(b);
+                out.extend_from_slice(&keys[a..b]);
+            }
+        }
+        out.truncate(most);
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> FinderKind {
+        match self {
+            Self::Empty => FinderKind::Empty,
+            Self::Intervals(_) => FinderKind::Intervals,
+            Self::Bitmap { .. } => FinderKind::Bitmap,
+            Self::Directory { .. } => FinderKind::Directory,
+            Self::FoldedBitmap { .. } => FinderKind::FoldedBitmap,
+            Self::FoldedDirectory { .. } => FinderKind::FoldedDirectory,
+        }
+    }
+}
+
+/// Lookups in flight: enough to cover a memory latency at the machine's random-read rate.
+const AHEAD: usize = 16;
+
+#[inline(always)]
+fn find_all_in_bitmap(
+    first: u32,
+    blocks: &[RankBlock],
+    ids: &[u32],
+    at: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    for (i, &v) in ids.iter().enumerate() {
+        if let Some(&w) = ids.get(i + AHEAD) {
+            prefetch(blocks, (at(w).wrapping_sub(first) / 64) as usize);
+        }
+        out.push(find_bitmap(first, blocks, at(v)));
+    }
+}
+
+#[inline(always)]
+fn find_all_in_directory(
+    first: u32,
+    shift: u32,
+    buckets: &[u32],
+    keys: &[u32],
+    ids: &[u32],
+    at: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    for (i, &v) in ids.iter().enumerate() {
+        if let Some(&w) = ids.get(i + 2 * AHEAD) {
+            prefetch(buckets, (at(w).wrapping_sub(first) >> shift) as usize);
+        }
+        if let Some(&w) = ids.get(i + AHEAD)
+            && at(w) >= first
+            && let Some(&k) = buckets.get(((at(w) - first) >> shift) as usize)
+        {
+            prefetch(keys, k as usize);
+        }
+        out.push(find_in_bucket(first, shift, buckets, keys, at(v), v));
+    }
+}
+
+/// Appends the ids of set bits with numbers in a range, while `out` is not longer than `most`.
+#[inline(always)]
+fn bits_into(
+    first: u32,
+    blocks: &[RankBlock],
+    numbers: std::ops::Range<u32>,
+    most: usize,
+    id: impl Fn(u32) -> u32,
+    out: &mut Vec<u32>,
+) {
+    let at = blocks
+        .partition_point(|b| b.rank <= numbers.start)
+        .saturating_sub(1);
+    for (i, b) in blocks.iter().enumerate().skip(at) {
+        if b.rank >= numbers.end || out.len() >= most {
+            break;
+        }
+        let mut bits = b.bits;
+        let mut number = b.rank;
+        while bits != 0 {
+            if numbers.contains(&number) {
+                let start = first.wrapping_add((i as u32).wrapping_mul(64));
+                out.push(id(start.wrapping_add(bits.trailing_zeros())));
+            }
+            number = number.wrapping_add(1);
+            bits &= bits - 1;
+        }
+    }
+}
+
+#[inline]
+fn find_interval(runs: &[Interval], v: u32) -> u32 {
+    // No early exit: sixteen independent compares pipeline better than one mispredicted branch.
+    let mut found = NO_KEY;
+    for r in runs {
+        let d = v.wrapping_sub(r.start);
+        let hit = d < r.end.wrapping_sub(r.start);
+        found = if hit { r.base.wrapping_add(d) } else { found };
+    }
+    found
+}
+
+#[inline]
+fn find_bitmap(first: u32, blocks: &[RankBlock], v: u32) -> u32 {
+    let d = v.wrapping_sub(first);
+    match blocks.get((d / 64) as usize) {
+        Some(b) if b.bits >> (d % 64) & 1 == 1 => b
+            .rank
+            .wrapping_add((b.bits & ((1u64 << (d % 64)) - 1)).count_ones()),
+        _ => NO_KEY,
+    }
+}
+
+#[inline]
+fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32) -> u32 {
+    find_in_bucket(first, shift, buckets, keys, v, v)
+}
+
+/// Looks for the key `v` in the bucket of `at`.
+#[inline]
+fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32, v: u32) -> u32 {
+    if at < first {
+        return NO_KEY;
+    }
+    let bucket = ((at - first) >> shift) as usize;
+    let Some(&[a, b]) = buckets.get(bucket..).and_then(|s| s.first_chunk::<2>()) else {
+        return NO_KEY;
+    };
+    let Some(slice) = keys.get(a as usize..b as usize) else {
+        return NO_KEY;
+    };
+    if slice.len() <= 2 * BUCKET_KEYS as usize {
+        match slice.iter().position(|&k| k >= v) {
+            Some(i) if slice[i] == v => a + i as u32,
+            _ => NO_KEY,
+        }
+    } else {
+        slice.binary_search(&v).map_or(NO_KEY, |i| a + i as u32)
+    }
+}
+
+/// A finder's arrays, built from keys.
+#[derive(Debug, Clone, Default)]
+pub struct FinderArrays {
+    /// The format byte of the [`FinderKind`].
+    pub kind: u8,
+    /// log2 of the ids in a bucket.
+    pub shift: u32,
+    /// First id of the bitmap or of the buckets.
+    pub first: u32,
+    /// Folded id of the first tail id, for folded kinds.
+    pub fold: u32,
+    /// Intervals of keys.
+    pub intervals: Vec<Interval>,
+    /// The bitmap with its ranks.
+    pub blocks: Vec<RankBlock>,
+    /// Where each bucket begins in `keys`.
+    pub buckets: Vec<u32>,
+    /// Kept in the segment only for directories.
+    pub keys: Vec<u32>,
+}
+
+/// Folded id of the first tail id after a base of this many vertices.
+#[must_use]
+pub fn fold_behind(vertices: u32) -> u32 {
+    vertices.saturating_add(1).next_multiple_of(64)
+}
+
+/// Chooses and builds the finder of ascending, distinct `keys`. O(keys + range / 64).
+pub(crate) fn build(keys: Vec<u32>) -> FinderArrays {
+    build_folded(keys, None)
+}
+
+/// As [`build`]; with `fold`, keys of base and tail may be among them, and those of the tail follow `fold`.
+#[must_use]
+pub fn build_folded(keys: Vec<u32>, fold: Option<u32>) -> FinderArrays {
+    let (Some(&first), Some(&last)) = (keys.first(), keys.last()) else {
+        return FinderArrays {
+            kind: FinderKind::Empty as u8,
+            ..Default::default()
+        };
+    };
+    debug_assert!(first >= FIRST_KEY && keys.windows(2).all(|w| w[0] < w[1]));
+    let runs = 1 + keys.windows(2).filter(|w| w[0] + 1 != w[1]).count();
+    if runs <= MAX_INTERVALS {
+        let mut intervals: Vec<Interval> = Vec::with_capacity(runs);
+        for (i, &k) in keys.iter().enumerate() {
+            match intervals.last_mut() {
+                Some(r) if r.end == k => r.end += 1,
+                _ => intervals.push(Interval {
+                    start: k,
+                    end: k + 1,
+                    base: i as u32,
+                }),
+            }
+        }
+        return FinderArrays {
+            kind: FinderKind::Intervals as u8,
+            first,
+            intervals,
+            ..Default::default()
+        };
+    }
+    match fold.filter(|_| first < FIRST_TAIL_ID && last >= FIRST_TAIL_ID) {
+        Some(fold) => FinderArrays {
+            fold,
+            ..table(
+                keys,
+                |v| folded(v, fold),
+                [FinderKind::FoldedBitmap, FinderKind::FoldedDirectory],
+            )
+        },
+        None => table(keys, |v| v, [FinderKind::Bitmap, FinderKind::Directory]),
+    }
+}
+
+/// A bitmap where keys are dense, else a directory. `at` keeps the order of ids.
+fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> FinderArrays {
+    let [first, last] = [keys.first(), keys.last()].map(|k| at(k.copied().unwrap_or(0)));
+    let base = first & !63;
+    let range = u64::from(last - base) + 1;
+    if range.div_ceil(64) * 16 <= keys.len() as u64 * 4 {
+        let mut blocks = vec![
+            RankBlock {
+                bits: 0,
+                rank: 0,
+                pad: 0
+            };
+            range.div_ceil(64) as usize
+        ];
+        for &k in &keys {
+            let d = at(k) - base;
+            blocks[(d / 64) as usize].bits |= 1 << (d % 64);
+        }
+        let mut rank = 0;
+        for b in &mut blocks {
+            b.rank = rank;
+            rank += b.bits.count_ones();
+        }
+        return FinderArrays {
+            kind: kinds[0] as u8,
+            first: base,
+            blocks,
+            ..Default::default()
+        };
+    }
+    let (shift, buckets) = buckets_of(&keys, first, last, at);
+    FinderArrays {
+        kind: kinds[1] as u8,
+        shift,
+        first,
+        buckets,
+        keys,
+        ..Default::default()
+    }
+}
+
+/// The shift and the starts of a directory's buckets; `first` and `last` are the ends as `at` gives them.
+fn buckets_of(keys: &[u32], first: u32, last: u32, at: impl Fn(u32) -> u32) -> (u32, Vec<u32>) {
+    let width = u64::from(last - first) + 1;
+    let wanted = (keys.len() as u64 / u64::from(BUCKET_KEYS)).max(1);
+    // Smallest power of two of ids a bucket that leaves at most `wanted` buckets.
+    let shift = (width.div_ceil(wanted))
+        .next_power_of_two()
+        .trailing_zeros()
+        .min(31);
+    let count = ((width - 1) >> shift) + 1;
+    let mut buckets = vec![0u32; count as usize + 1];
+    for &k in keys {
+        buckets[((at(k) - first) >> shift) as usize + 1] += 1;
+    }
+    for i in 1..buckets.len() {
+        buckets[i] += buckets[i - 1];
+    }
+    (shift, buckets)
+}
+
+impl FinderArrays {
+    /// The finder over these arrays.
+    #[must_use]
+    pub fn view(&self) -> KeyFinder<'_> {
+        match FinderKind::from_byte(self.kind) {
+            Some(FinderKind::Intervals) => KeyFinder::Intervals(&self.intervals),
+            Some(FinderKind::Bitmap) => KeyFinder::Bitmap {
+                first: self.first,
+                blocks: &self.blocks,
+            },
+            Some(FinderKind::Directory) => KeyFinder::Directory {
+                first: self.first,
+                shift: self.shift,
+                buckets: &self.buckets,
+                keys: &self.keys,
+            },
+            Some(FinderKind::FoldedBitmap) => KeyFinder::FoldedBitmap {
+                fold: self.fold,
+                first: self.first,
+                blocks: &self.blocks,
+            },
+            Some(FinderKind::FoldedDirectory) => KeyFinder::FoldedDirectory {
+                fold: self.fold,
+                first: self.first,
+                shift: self.shift,
+                buckets: &self.buckets,
+                keys: &self.keys,
+            },
+            Some(FinderKind::Empty) | None => KeyFinder::Empty,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "finder_tests.rs"]
+mod tests;

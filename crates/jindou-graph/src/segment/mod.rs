@@ -1,0 +1,308 @@
+//! Segments: all edges of one predicate in one direction, in compressed-sparse-row form (predicate-based
+//! grouping, ATC '18 §4.2).
+//!
+//! A lookup has two halves. The [`KeyFinder`] maps a vertex to the number of its key, by the cheapest
+//! means that the shape of the key set allows; the offsets then give the key's neighbours:
+//!
+//! ```text
+//! vertex ──finder──► key number k ──offsets[k], offsets[k+1]──► neighbours[a..b]   (sorted)
+//!                                └─ no offsets: every key has one neighbour ──► neighbours[k]
+//! ```
+//!
+//! Segments of named graphs have the same shape with a graph next to each neighbour, sorted by (neighbour,
+//! graph), and are packed to bits ([`NamedSegment`]); those of the default graph pay nothing for them.
+
+mod access;
+mod build;
+mod derived;
+mod dirty;
+mod finder;
+mod merged_lists;
+mod packed;
+mod patch;
+mod sorted;
+mod tree;
+mod view;
+#[cfg(test)]
+mod view_tests;
+
+pub use build::{SegmentArrays, SegmentBuilder};
+pub use dirty::Dirty;
+pub use finder::{
+    FinderArrays, Interval, KeyFinder, NO_KEY, PlainDirectory, RankBlock, build_folded,
+    fold_behind, folded,
+};
+pub use packed::{
+    BitWriter, NamedList, NamedSegment, OffsetBlock, PackedEdges, Packing, SLACK, pack_offsets,
+};
+pub use patch::{Patch, PatchBuilder, PatchChange, PatchFinger};
+pub use tree::{CowTree, Finger, Slices};
+pub use view::{EdgeView, Scope};
+
+use std::ops::Range;
+
+use jindou_model::NO_VERTEX;
+
+/// How a segment finds its keys; part of the format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum FinderKind {
+    /// No keys.
+    Empty = 0,
+    /// A few intervals: arithmetic, no memory touched but the interval table.
+    Intervals = 1,
+    /// Dense keys: one bit a vertex in range, with ranks alongside; one cache miss.
+    Bitmap = 2,
+    /// Sparse keys: sorted, after a directory of buckets; two cache misses.
+    Directory = 3,
+    /// A bitmap in which the tail's ids follow the base's.
+    FoldedBitmap = 4,
+    /// A directory in which the tail's ids follow the base's.
+    FoldedDirectory = 5,
+}
+
+impl FinderKind {
+    /// The kind of a format byte.
+    #[must_use]
+    pub fn from_byte(b: u8) -> Option<Self> {
+        Some(match b {
+            0 => Self::Empty,
+            1 => Self::Intervals,
+            2 => Self::Bitmap,
+            3 => Self::Directory,
+            4 => Self::FoldedBitmap,
+            5 => Self::FoldedDirectory,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of an entry of the table that finds keys: an interval, a block of the bitmap, a bucket.
+    #[must_use]
+    pub fn entry_bytes(self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Intervals => 12,
+            Self::Bitmap | Self::FoldedBitmap => 16,
+            Self::Directory | Self::FoldedDirectory => 4,
+        }
+    }
+
+    /// The name `info` prints.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Intervals => "intervals",
+            Self::Bitmap => "bitmap",
+            Self::Directory => "directory",
+            Self::FoldedBitmap => "folded bitmap",
+            Self::FoldedDirectory => "folded directory",
+        }
+    }
+}
+
+/// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap; views are
+/// made per query step, never per row.
+///
+/// Nothing in here is trusted: a damaged file gives wrong or empty lists, never a fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// Finds keys.
+    pub finder: KeyFinder<'a>,
+    /// Number of keys.
+    pub key_count: u32,
+    /// `key_count + 1` offsets into `neighbours`; `None` when every key has exactly one neighbour.
+    pub offsets: Option<&'a [u32]>,
+    /// Neighbour lists of all keys in key order, each sorted ascending.
+    pub neighbours: &'a [u32],
+}
+
+impl<'a> Segment<'a> {
+    /// A segment without edges.
+    pub const EMPTY: Segment<'static> = Segment {
+        finder: KeyFinder::Empty,
+        key_count: 0,
+        offsets: None,
+        neighbours: &[],
+    };
+
+    /// Number of edges.
+    #[inline]
+    #[must_use]
+    pub fn edge_count(&self) -> u64 {
+        self.neighbours.len() as u64
+    }
+
+    /// True without edges.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.neighbours.is_empty()
+    }
+
+    /// Where the neighbours of key number `k` lie in `neighbours`. Empty for `NO_KEY` and for damaged
+    /// offsets.
+    #[inline]
+    #[must_use]
+    pub fn range(&self, k: u32) -> (usize, usize) {
+        let k = k as usize;
+        match self.offsets {
+            None => {
+                if k < self.neighbours.len() {
+                    (k, k + 1)
+                } else {
+                    (0, 0)
+                }
+            }
+            Some(offsets) => match offsets.get(k..).and_then(|o| o.first_chunk::<2>()) {
+                Some(&[a, b]) if a <= b && b as usize <= self.neighbours.len() => {
+                    (a as usize, b as usize)
+                }
+                _ => (0, 0),
+            },
+        }
+    }
+
+    /// The neighbours of key number `k`, sorted.
+    #[inline]
+    #[must_use]
+    pub fn list(&self, k: u32) -> &'a [u32] {
+        let (a, b) = self.range(k);
+        // `range` only returns bounds inside `neighbours`.
+        self.neighbours.get(a..b).unwrap_or(&[])
+    }
+
+    /// The neighbours of a vertex, sorted; empty if it is not a key.
+    #[inline]
+    #[must_use]
+    pub fn neighbours_of(&self, v: u32) -> &'a [u32] {
+        self.list(self.finder.find(v))
+    }
+
+    /// True if the edge is there. O(log degree).
+    #[must_use]
+    pub fn contains(&self, key: u32, neighbour: u32) -> bool {
+        self.neighbours_of(key).binary_search(&neighbour).is_ok()
+    }
+
+    /// Fetches the cache lines that a lookup of `v` will need first.
+    #[inline]
+    pub fn prefetch_key(&self, v: u32) {
+        self.finder.prefetch(v);
+    }
+
+    /// Fetches the cache lines that [`Self::list`] of `k` will need first.
+    #[inline]
+    pub fn prefetch_list(&self, k: u32) {
+        match self.offsets {
+            None => prefetch(self.neighbours, k as usize),
+            Some(offsets) => prefetch(offsets, k as usize),
+        }
+    }
+
+    /// Appends the keys with numbers `from .. to` to `out`, ascending.
+    #[inline]
+    pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
+        self.finder.keys_into(from, to.min(self.key_count), out);
+    }
+}
+
+/// Interface that both kinds of segments have, for the load and the check, which walk whole ones.
+pub trait Rows {
+    /// The finder of keys.
+    fn finder(&self) -> KeyFinder<'_>;
+    /// Number of keys.
+    fn key_count(&self) -> u32;
+    /// Number of edges.
+    fn edges(&self) -> u64;
+    /// The edges of key number `k`; empty for damaged offsets.
+    fn range_of(&self, k: u32) -> Range<u64>;
+    /// Neighbour and graph (0 for the default one) of an edge; zeros outside.
+    fn edge(&self, i: u64) -> (u32, u32);
+
+    /// Calls `f` with every (key number, key); false if keys are missing.
+    fn for_each_key(&self, mut f: impl FnMut(u32, u32)) -> bool {
+        /// Keys enumerated at once.
+        const PART: u32 = 1 << 16;
+        let mut keys = Vec::new();
+        let mut whole = true;
+        for from in (0..self.key_count()).step_by(PART as usize) {
+            let to = from.saturating_add(PART).min(self.key_count());
+            keys.clear();
+            self.finder().keys_into(from, to, &mut keys);
+            whole &= keys.len() as u32 == to - from;
+            for (k, &key) in (from..).zip(&keys) {
+                f(k, key);
+            }
+        }
+        whole
+    }
+}
+
+impl Rows for Segment<'_> {
+    #[inline]
+    fn finder(&self) -> KeyFinder<'_> {
+        self.finder
+    }
+
+    #[inline]
+    fn key_count(&self) -> u32 {
+        self.key_count
+    }
+
+    #[inline]
+    fn edges(&self) -> u64 {
+        self.edge_count()
+    }
+
+    #[inline]
+    fn range_of(&self, k: u32) -> Range<u64> {
+        let (a, b) = self.range(k);
+        a as u64..b as u64
+    }
+
+    #[inline]
+    fn edge(&self, i: u64) -> (u32, u32) {
+        (self.neighbours.get(i as usize).copied().unwrap_or(0), 0)
+    }
+}
+
+impl Rows for NamedSegment<'_> {
+    #[inline]
+    fn finder(&self) -> KeyFinder<'_> {
+        self.finder
+    }
+
+    #[inline]
+    fn key_count(&self) -> u32 {
+        self.key_count
+    }
+
+    #[inline]
+    fn edges(&self) -> u64 {
+        self.edge_count()
+    }
+
+    #[inline]
+    fn range_of(&self, k: u32) -> Range<u64> {
+        self.range(k)
+    }
+
+    #[inline]
+    fn edge(&self, i: u64) -> (u32, u32) {
+        (self.neighbour(i), self.graph(i))
+    }
+}
+
+/// Asks the processor to fetch `slice[at]`; does nothing out of bounds or where there is no such instruction.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    // Prefetching any address is allowed, but one that is not mapped costs a walk of the page table.
+    if at < slice.len() {
+        jindou_model::memory::prefetch_at(slice, at);
+    }
+}
+
+/// The smallest id that can be a key.
+pub(crate) const FIRST_KEY: u32 = NO_VERTEX + 1;

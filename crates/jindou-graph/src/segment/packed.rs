@@ -1,0 +1,402 @@
+//! Named graphs' segments: the same shape as the default graph's, packed to bits.
+//!
+//! Readers of named graphs merge lists and look at graphs edge by edge, so nothing is lost when they unpack
+//! as they go; what is gained is more than half of the bytes. The default graph's segments stay arrays that
+//! loops borrow.
+//!
+//! ```text
+//! edges     entry i at bit i × (v + g): neighbour (v bits), number of its graph (g bits)
+//! graphs    ids by number, ascending; one table a file
+//! offsets   blocks of 64 keys { base u32, place u32 }, and one more; key 64 b + j begins at edge
+//!           base + j + (field j of the words from `place` on), fields as wide as the block has words
+//! ```
+//!
+//! Most subjects have few edges of a predicate, so a field is the small number of edges beyond one a key:
+//! about 6 bits a key in all, in place of 32. A block with a vertex of a million edges gets wider fields
+//! and no other does.
+
+use super::finder::{self, FinderArrays, KeyFinder, NO_KEY};
+use std::sync::Arc;
+
+/// Keys that share a base.
+pub(crate) const BLOCK_KEYS: u32 = 64;
+
+/// Bytes after the last entry, so that any field can be read as part of one 8-byte word.
+pub const SLACK: usize = 8;
+
+/// Bits that numbers up to `most` need.
+pub(crate) fn bits_for(most: u32) -> u32 {
+    u32::BITS - most.leading_zeros()
+}
+
+/// The field of `width` (at most 32) bits at bit `at`; 0 outside.
+#[inline(always)]
+fn field(bytes: &[u8], at: u64, width: u32) -> u32 {
+    let byte = (at / 8) as usize;
+    match bytes.get(byte..).and_then(|b| b.first_chunk::<8>()) {
+        Some(b) => (u64::from_le_bytes(*b) >> (at % 8) & ((1u64 << (width & 63)) - 1)) as u32,
+        None => 0,
+    }
+}
+
+/// Appends fields of bits to words.
+#[derive(Debug, Default, Clone)]
+pub struct BitWriter {
+    /// The words so far.
+    pub words: Vec<u64>,
+    used: u32,
+}
+
+impl BitWriter {
+    /// Appends the low `width` (at most 32) bits of a value, which has no others.
+    #[inline]
+    pub fn push(&mut self, value: u32, width: u32) {
+        if width == 0 {
+            return;
+        }
+        let value = u64::from(value);
+        if self.used == 0 {
+            self.words.push(0);
+        }
+        if let Some(last) = self.words.last_mut() {
+            *last |= value << self.used;
+        }
+        let end = self.used + width;
+        if end > 64 {
+            self.words.push(value >> (64 - self.used));
+        }
+        self.used = end % 64;
+    }
+
+    /// The next field begins a word.
+    pub fn align(&mut self) {
+        self.used = 0;
+    }
+}
+
+/// 64 keys: the first one's edge, and where their fields begin in the words.
+pub type OffsetBlock = [u32; 2];
+
+/// How wide the fields of a file are, and the numbers of its graphs.
+#[derive(Debug, Clone)]
+pub struct Packing {
+    vertex_bits: u32,
+    graphs: Arc<FinderArrays>,
+    count: u32,
+}
+
+impl Packing {
+    /// For vertices up to `vertices` and these graphs: ascending ids, each once.
+    #[must_use]
+    pub fn new(vertices: u32, graphs: Vec<u32>) -> Self {
+        Self {
+            vertex_bits: bits_for(vertices),
+            count: graphs.len() as u32,
+            graphs: Arc::new(finder::build(graphs)),
+        }
+    }
+
+    /// Bits of a neighbour.
+    #[inline]
+    #[must_use]
+    pub fn vertex_bits(&self) -> u32 {
+        self.vertex_bits
+    }
+
+    /// Bits of a graph's number.
+    #[inline]
+    #[must_use]
+    pub fn graph_bits(&self) -> u32 {
+        bits_for(self.count.saturating_sub(1))
+    }
+
+    /// The number of a graph; `None` if it was not among the given ones.
+    #[must_use]
+    pub fn number(&self, graph: u32) -> Option<u32> {
+        Some(self.graphs.view().find(graph)).filter(|&k| k != NO_KEY)
+    }
+
+    /// All graphs, ascending.
+    #[must_use]
+    pub fn graph_ids(&self) -> Vec<u32> {
+        let mut out = Vec::with_capacity(self.count as usize);
+        self.graphs.view().keys_into(0, self.count, &mut out);
+        out
+    }
+}
+
+/// The arrays of one named segment in ordinary memory, without its finder.
+#[derive(Debug, Clone, Default)]
+pub struct PackedEdges {
+    /// Number of edges.
+    pub edges: u64,
+    /// Empty when every key has one edge.
+    pub blocks: Vec<OffsetBlock>,
+    /// Fields of the offsets.
+    pub fields: Vec<u64>,
+    /// Neighbours with the numbers of their graphs.
+    pub entries: Vec<u64>,
+}
+
+/// Blocks and fields of offsets, which may be empty: one edge a key.
+#[must_use]
+pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
+    let mut blocks = Vec::new();
+    let mut fields = BitWriter::default();
+    if let Some((&end, _)) = offsets.split_last() {
+        for block in offsets.chunks(BLOCK_KEYS as usize) {
+            let base = block[0];
+            let beyond = |j: usize| block[j] - base - j as u32;
+            blocks.push([base, fields.words.len() as u32]);
+            // The last field of the last block is where the last key's edges end.
+            let width = bits_for(beyond(block.len() - 1));
+            (0..block.len()).for_each(|j| fields.push(beyond(j), width));
+            fields
+                .words
+                .resize(blocks[blocks.len() - 1][1] as usize + width as usize, 0);
+            fields.align();
+        }
+        blocks.push([end, fields.words.len() as u32]);
+        fields.words.push(0);
+    }
+    (blocks, fields.words)
+}
+
+impl PackedEdges {
+    /// Packs neighbours with the numbers of their graphs; `None` if one does not fit. `offsets` may be empty:
+    /// one edge a key.
+    #[must_use]
+    pub fn new(
+        offsets: &[u32],
+        neighbours: &[u32],
+        graphs: &[u32],
+        packing: &Packing,
+    ) -> Option<Self> {
+        let (v, g) = (packing.vertex_bits, packing.graph_bits());
+        let mut entries = BitWriter::default();
+        entries
+            .words
+            .reserve(neighbours.len() * (v + g) as usize / 64 + 2);
+        for (&n, &graph) in neighbours.iter().zip(graphs) {
+            if bits_for(n) > v {
+                return None;
+            }
+            entries.push(n, v);
+            entries.push(packing.number(graph)?, g);
+        }
+        entries.words.push(0);
+        let (blocks, fields) = pack_offsets(offsets);
+        Some(Self {
+            edges: neighbours.len() as u64,
+            blocks,
+            fields,
+            entries: entries.words,
+        })
+    }
+
+    /// Bytes of all arrays.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.blocks[..])
+            + size_of_val(&self.fields[..])
+            + size_of_val(&self.entries[..])) as u64
+    }
+}
+
+/// A segment of named graphs, borrowed from mapped memory. Nothing in here is trusted: a damaged file
+/// gives wrong or empty lists, never a fault.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedSegment<'a> {
+    /// Finds keys.
+    pub finder: KeyFinder<'a>,
+    /// Number of keys.
+    pub key_count: u32,
+    /// Number of edges.
+    pub edges: u64,
+    /// Offsets of the edges, 64 keys a block; empty when every key has one edge.
+    pub blocks: &'a [OffsetBlock],
+    /// Fields of the offsets.
+    pub fields: &'a [u8],
+    /// Neighbours with the numbers of their graphs.
+    pub entries: &'a [u8],
+    /// Bits of a neighbour.
+    pub vertex_bits: u32,
+    /// Bits of a graph's number.
+    pub graph_bits: u32,
+    /// Graphs by number, ascending.
+    pub graphs: &'a [u32],
+}
+
+impl<'a> NamedSegment<'a> {
+    /// A segment without edges.
+    pub const EMPTY: NamedSegment<'static> = NamedSegment {
+        finder: KeyFinder::Empty,
+        key_count: 0,
+        edges: 0,
+        blocks: &[],
+        fields: &[],
+        entries: &[],
+        vertex_bits: 0,
+        graph_bits: 0,
+        graphs: &[],
+    };
+
+    /// Number of (key, neighbour, graph).
+    #[must_use]
+    pub fn edge_count(&self) -> u64 {
+        self.edges
+    }
+
+    /// True without edges.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edges == 0
+    }
+
+    /// Blocks of offsets of this many keys: they have a field for each key's start and one for the last end.
+    #[must_use]
+    pub fn block_count(keys: u32) -> u64 {
+        u64::from(keys) / u64::from(BLOCK_KEYS) + 2
+    }
+
+    /// Bytes that the entries must have.
+    #[must_use]
+    pub fn entry_bytes(edges: u64, vertex_bits: u32, graph_bits: u32) -> Option<u64> {
+        let bits = edges.checked_mul(u64::from(vertex_bits + graph_bits))?;
+        Some(bits.div_ceil(64) * 8 + SLACK as u64)
+    }
+
+    /// Where the edges of key number `k` begin; for `key_count` where the last ones end.
+    #[inline]
+    fn start(&self, k: u32) -> Option<u64> {
+        let (b, j) = ((k / BLOCK_KEYS) as usize, k % BLOCK_KEYS);
+        let &[[base, place], [_, next]] = self.blocks.get(b..)?.first_chunk::<2>()?;
+        let width = next.wrapping_sub(place).min(u32::BITS);
+        let at = u64::from(place) * 64 + u64::from(j * width);
+        Some(u64::from(base) + u64::from(j) + u64::from(field(self.fields, at, width)))
+    }
+
+    /// The edges of key number `k`, as a range of edge numbers. Empty for `NO_KEY` and damaged offsets.
+    #[inline]
+    #[must_use]
+    pub fn range(&self, k: u32) -> std::ops::Range<u64> {
+        if k >= self.key_count {
+            return 0..0;
+        }
+        if self.blocks.is_empty() {
+            let k = u64::from(k);
+            return if k < self.edges { k..k + 1 } else { 0..0 };
+        }
+        match (self.start(k), self.start(k + 1)) {
+            (Some(a), Some(b)) if a <= b && b <= self.edges => a..b,
+            _ => 0..0,
+        }
+    }
+
+    /// The neighbour of edge number `i`; 0 outside.
+    #[inline]
+    #[must_use]
+    pub fn neighbour(&self, i: u64) -> u32 {
+        let width = u64::from(self.vertex_bits + self.graph_bits);
+        field(self.entries, i.wrapping_mul(width), self.vertex_bits)
+    }
+
+    /// The number of the graph of edge number `i`; 0 outside.
+    #[inline]
+    #[must_use]
+    pub fn graph_number(&self, i: u64) -> u32 {
+        let width = u64::from(self.vertex_bits + self.graph_bits);
+        let at = i.wrapping_mul(width).wrapping_add(self.vertex_bits.into());
+        field(self.entries, at, self.graph_bits)
+    }
+
+    /// The graph of edge number `i`; 0 outside.
+    #[inline]
+    #[must_use]
+    pub fn graph(&self, i: u64) -> u32 {
+        let number = self.graph_number(i);
+        self.graphs.get(number as usize).copied().unwrap_or(0)
+    }
+
+    /// The edges of key number `k`, sorted by (neighbour, graph).
+    #[inline]
+    #[must_use]
+    pub fn list(&self, k: u32) -> NamedList<'a> {
+        let range = self.range(k);
+        NamedList {
+            segment: *self,
+            next: range.start,
+            end: range.end,
+        }
+    }
+
+    /// The edges of a vertex, sorted by (neighbour, graph); none if it is not a key.
+    #[inline]
+    #[must_use]
+    pub fn edges_of(&self, v: u32) -> NamedList<'a> {
+        self.list(self.finder.find(v))
+    }
+
+    /// True if the vertex has an edge in the graph. O(degree).
+    #[must_use]
+    pub fn has(&self, v: u32, graph: u32) -> bool {
+        self.edges_of(v).any(|e| e.1 == graph)
+    }
+
+    /// Appends the keys with numbers `from .. to` to `out`, ascending.
+    pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
+        self.finder.keys_into(from, to.min(self.key_count), out);
+    }
+}
+
+/// Iterator over the edges of a key, as (neighbour, graph), sorted. Copies are cheap.
+#[derive(Clone, Debug)]
+pub struct NamedList<'a> {
+    segment: NamedSegment<'a>,
+    next: u64,
+    end: u64,
+}
+
+impl<'a> NamedList<'a> {
+    /// The neighbours alone: ascending, once a graph.
+    pub fn neighbours(self) -> impl Iterator<Item = u32> + 'a {
+        (self.next..self.end).map(move |i| self.segment.neighbour(i))
+    }
+
+    /// The rest from the first edge on whose neighbour is not below `neighbour`. O(log length).
+    #[must_use]
+    pub fn from_neighbour(mut self, neighbour: u32) -> Self {
+        let (mut low, mut high) = (self.next, self.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.segment.neighbour(middle) < neighbour {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.next = low;
+        self
+    }
+}
+
+impl Iterator for NamedList<'_> {
+    type Item = (u32, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, u32)> {
+        if self.next >= self.end {
+            return None;
+        }
+        let i = self.next;
+        self.next += 1;
+        Some((self.segment.neighbour(i), self.segment.graph(i)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n = self.end.saturating_sub(self.next) as usize;
+        (n, Some(n))
+    }
+}
+
+impl ExactSizeIterator for NamedList<'_> {}

@@ -1,0 +1,461 @@
+//! Patches: what updates changed in a segment since it was built (OSDI '16 §6, snapshots).
+//!
+//! A patch never changes a segment's arrays. It says with one bit a key whether the key was touched, and keeps the
+//! net effect of all edits sorted alongside: edges that the base lacks, and edges of the base that are gone. Loops over
+//! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
+
+use super::derived::Derived;
+use super::dirty::{Dirty, DirtyBits};
+use super::tree::{CowTree, Finger, Slices};
+use jindou_model::{DEFAULT_GRAPH, FIRST_TAIL_ID};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// All edits of one predicate in one direction. Cloning is O(1).
+#[derive(Debug, Clone, Default)]
+pub struct Patch {
+    dirty: Arc<DirtyBits>,
+    /// Edges of the default graph that the base lacks, as [`edge`] packs them.
+    added: CowTree<u64>,
+    /// Edges of the base's default graph that are gone.
+    removed: CowTree<u64>,
+    /// `[key, neighbour, graph]`, likewise.
+    named_added: CowTree<[u32; 3]>,
+    named_removed: CowTree<[u32; 3]>,
+    /// Keys that have edges here but none in the base; some more where all of a key's edges went again.
+    more_keys: u32,
+    /// Edges when plans were last told that counts changed much.
+    noted: u64,
+    derived: Derived,
+}
+
+/// Where a reader of a patch was last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatchFinger<'a> {
+    added: Finger<'a, u64>,
+    removed: Finger<'a, u64>,
+}
+
+/// An edge of the default graph as patches sort it.
+#[inline]
+#[must_use]
+pub fn edge(key: u32, neighbour: u32) -> u64 {
+    u64::from(key) << 32 | u64::from(neighbour)
+}
+
+/// Changes of one transaction to one patch: edges to add, which were not there, and edges to remove, which were.
+#[derive(Debug, Default)]
+pub struct PatchChange {
+    /// Edges of the default graph that come, as [`edge`] makes them.
+    pub added: Vec<u64>,
+    /// Edges of the default graph that go.
+    pub removed: Vec<u64>,
+    /// Edges of named graphs that come: key, neighbour, graph.
+    pub named_added: Vec<[u32; 3]>,
+    /// Edges of named graphs that go.
+    pub named_removed: Vec<[u32; 3]>,
+}
+
+impl PatchChange {
+    /// Sorts all lists, as [`Patch::apply`] needs them.
+    pub fn sort(&mut self) {
+        self.added.sort_unstable();
+        self.removed.sort_unstable();
+        self.named_added.sort_unstable();
+        self.named_removed.sort_unstable();
+    }
+
+    /// Keys that get edges, ascending, each once.
+    #[must_use]
+    pub fn keys_added(&self) -> Vec<u32> {
+        keys_of(&self.added, &self.named_added)
+    }
+}
+
+fn keys_of(default: &[u64], named: &[[u32; 3]]) -> Vec<u32> {
+    let mut keys: Vec<u32> = default.iter().map(|e| (e >> 32) as u32).collect();
+    keys.dedup();
+    if !named.is_empty() {
+        keys.extend(named.iter().map(|e| e[0]));
+        keys.sort();
+        keys.dedup();
+    }
+    keys
+}
+
+/// Splits an ascending list: what the tree has, and the rest.
+fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
+    if tree.is_empty() {
+        return (Vec::new(), list.to_vec());
+    }
+    list.iter().partition(|x| tree.contains(x))
+}
+
+impl Patch {
+    /// True if `v` may have been touched: one bit, false positives at most 1 in 32.
+    #[inline]
+    #[must_use]
+    pub fn is_dirty(&self, v: u32) -> bool {
+        self.dirty.has(v)
+    }
+
+    /// The bits after [`Self::is_dirty`], for loops that ask often.
+    #[inline]
+    #[must_use]
+    pub fn dirty(&self) -> Dirty<'_> {
+        self.dirty.reader()
+    }
+
+    /// The folded dirty bits as they are now, and the mask to fold an id with (for devices and remote readers).
+    #[must_use]
+    pub fn dirty_bits(&self) -> (Vec<u64>, u32) {
+        self.dirty.copy()
+    }
+
+    /// Edges of the default graph with this key that the base lacks, and those that are gone.
+    #[must_use]
+    pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (self.added.range(from, to), self.removed.range(from, to))
+    }
+
+    /// As [`Self::edits_of`], for a finger that is used with this patch only; fast for ascending keys.
+    pub(super) fn edits_at<'a>(
+        &'a self,
+        key: u32,
+        at: &mut PatchFinger<'a>,
+    ) -> (Slices<'a, u64>, Slices<'a, u64>) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (
+            at.added.range(&self.added, from, to),
+            at.removed.range(&self.removed, from, to),
+        )
+    }
+
+    /// The same of named graphs: `[key, neighbour, graph]`.
+    #[must_use]
+    pub fn named_edits_of(&self, key: u32) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
+        let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
+        (
+            self.named_added.range(from, to),
+            self.named_removed.range(from, to),
+        )
+    }
+
+    /// The same of one edge in all named graphs.
+    #[must_use]
+    pub fn named_edits_of_edge(
+        &self,
+        key: u32,
+        neighbour: u32,
+    ) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
+        let (from, to) = ([key, neighbour, 0], [key, neighbour, u32::MAX]);
+        (
+            self.named_added.range(from, to),
+            self.named_removed.range(from, to),
+        )
+    }
+
+    /// State of one edge by the edits: true if it is there, false if it is gone, `None` if no edit is about it. O(log edits).
+    #[must_use]
+    pub fn says(&self, key: u32, neighbour: u32, graph: u32) -> Option<bool> {
+        let (there, gone) = if graph == DEFAULT_GRAPH {
+            let e = edge(key, neighbour);
+            (self.added.contains(&e), self.removed.contains(&e))
+        } else {
+            let e = [key, neighbour, graph];
+            (
+                self.named_added.contains(&e),
+                self.named_removed.contains(&e),
+            )
+        };
+        (there || gone).then_some(there)
+    }
+
+    /// Edges of the default graph with this key that are there alongside the base's, and that are gone. O(log edits).
+    #[must_use]
+    pub fn degree_change(&self, key: u32) -> (u64, u64) {
+        let (from, to) = (edge(key, 0), edge(key, u32::MAX));
+        (
+            self.added.count(from, to) as u64,
+            self.removed.count(from, to) as u64,
+        )
+    }
+
+    /// Of the edges of the default graph that the base lacks, the part with one of these keys; with `far`, of those with the
+    /// (one) key the part whose neighbour is of the tail. 0 without any. O(log edits).
+    #[must_use]
+    pub fn tail_share(&self, keys: RangeInclusive<u32>, far: bool) -> f64 {
+        let (a, b) = keys.into_inner();
+        let least = if far { FIRST_TAIL_ID } else { 0 };
+        let some = self.added.count(edge(a, least), edge(b, u32::MAX));
+        let all = match far {
+            true => self.added.count(edge(a, 0), edge(b, u32::MAX)),
+            false => self.added.len(),
+        };
+        some as f64 / all.max(1) as f64
+    }
+
+    /// The same of named graphs.
+    #[must_use]
+    pub fn named_degree_change(&self, key: u32) -> (u64, u64) {
+        let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
+        (
+            self.named_added.count(from, to) as u64,
+            self.named_removed.count(from, to) as u64,
+        )
+    }
+
+    /// VertexDelta keys, ascending, each once. O(edits).
+    #[must_use]
+    pub fn keys(&self) -> Vec<u32> {
+        let mut keys = self.default_keys();
+        for tree in [&self.named_added, &self.named_removed] {
+            for e in tree.iter() {
+                if keys.last() != Some(&e[0]) {
+                    keys.push(e[0]);
+                }
+            }
+        }
+        // Three ascending runs: a stable sort merges them.
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// The smallest key from `from` on with an edge of the default graph that the base lacks. O(log edits).
+    #[must_use]
+    pub fn next_added_key(&self, from: u32) -> Option<u32> {
+        let first = self.added.first_from(&edge(from, 0))?;
+        Some((first >> 32) as u32)
+    }
+
+    /// VertexDelta keys, about. O(1).
+    pub(super) fn touched_keys(&self) -> u64 {
+        self.dirty.count()
+    }
+
+    /// Keys of edits of the default graph, ascending, each once. O(edits).
+    pub(super) fn default_keys(&self) -> Vec<u32> {
+        let mut keys: Vec<u32> = Vec::new();
+        for tree in [&self.added, &self.removed] {
+            for e in tree.iter() {
+                let key = (e >> 32) as u32;
+                if keys.last() != Some(&key) {
+                    keys.push(key);
+                }
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// Calls `f` with every key that has an edge which the base lacks: those of the default graph, then those of named
+    /// graphs, each ascending. O(edits).
+    pub fn for_each_added_key(&self, mut f: impl FnMut(u32)) {
+        let mut last = None;
+        let mut each = |key: u32| {
+            if last != Some(key) {
+                last = Some(key);
+                f(key);
+            }
+        };
+        self.added.iter().for_each(|e| each((e >> 32) as u32));
+        self.named_added.iter().for_each(|e| each(e[0]));
+    }
+
+    /// Keys that have edges here but none in the base, about.
+    #[must_use]
+    pub fn more_keys(&self) -> u32 {
+        self.more_keys
+    }
+
+    /// Edges of the default graph that the base lacks, and those that are gone.
+    #[must_use]
+    pub fn default_counts(&self) -> (u64, u64) {
+        (self.added.len() as u64, self.removed.len() as u64)
+    }
+
+    /// The same of named graphs.
+    #[must_use]
+    pub fn named_counts(&self) -> (u64, u64) {
+        (
+            self.named_added.len() as u64,
+            self.named_removed.len() as u64,
+        )
+    }
+
+    /// True if edges of the default graph are changed.
+    #[inline]
+    #[must_use]
+    pub fn has_default(&self) -> bool {
+        !self.added.is_empty() || !self.removed.is_empty()
+    }
+
+    /// True if edges of named graphs are changed.
+    #[inline]
+    #[must_use]
+    pub fn has_named(&self) -> bool {
+        !self.named_added.is_empty() || !self.named_removed.is_empty()
+    }
+
+    /// True if named graphs have edges that the base lacks.
+    #[inline]
+    #[must_use]
+    pub fn adds_named(&self) -> bool {
+        !self.named_added.is_empty()
+    }
+
+    /// True if an edge with this key is there that the base lacks.
+    #[must_use]
+    pub fn adds_to(&self, key: u32) -> bool {
+        let (default, named) = (self.edits_of(key).0, self.named_edits_of(key).0);
+        !default.is_empty() || !named.is_empty()
+    }
+
+    /// Number of edits.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.added.len() + self.removed.len() + self.named_added.len() + self.named_removed.len()
+    }
+
+    /// True without edits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the heap, what other versions share included. O(edits / 100).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.dirty.bytes()
+            + self.derived.bytes()
+            + self.added.bytes()
+            + self.removed.bytes()
+            + self.named_added.bytes()
+            + self.named_removed.bytes()
+    }
+
+    pub(super) fn derived(&self) -> &Derived {
+        &self.derived
+    }
+
+    /// Lays a change over this. Gives the keys that lost edges which the base lacks, ascending, and the named ones
+    /// among those edges. O(change log edits).
+    pub fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
+        for list in [&change.added, &change.removed] {
+            self.derived.change(list.iter().map(|e| (e >> 32) as u32));
+        }
+        // An edge that comes back is not an edit any more, one that goes again neither.
+        let (back, fresh) = split(&change.added, &self.removed);
+        let (dropped, gone) = split(&change.removed, &self.added);
+        self.added.apply(&fresh, &dropped);
+        self.removed.apply(&gone, &back);
+        let (back, named_fresh) = split(&change.named_added, &self.named_removed);
+        let (named_dropped, named_gone) = split(&change.named_removed, &self.named_added);
+        self.named_added.apply(&named_fresh, &named_dropped);
+        self.named_removed.apply(&named_gone, &back);
+        for list in [&fresh, &gone] {
+            for key in keys_of(list, &[]) {
+                self.dirty.add(key);
+            }
+        }
+        for list in [&named_fresh, &named_gone] {
+            for e in list {
+                self.dirty.add(e[0]);
+            }
+        }
+        if self.dirty.is_full() {
+            let keys = self.keys();
+            // Twice the room that it needs now.
+            let bits = DirtyBits::for_keys(keys.len() as u64 * 2);
+            keys.iter().for_each(|&k| bits.add(k));
+            self.dirty = Arc::new(bits);
+        }
+        (keys_of(&dropped, &named_dropped), named_dropped)
+    }
+
+    /// The edits that are left once those of `then`, an earlier version, are in the base. O(edits that differ, and leaves).
+    #[must_use]
+    pub fn since(&self, then: &Self) -> Self {
+        fn left<T: Copy + Ord>(
+            (now, was): (&CowTree<T>, &CowTree<T>),
+            (went_now, went_then): (&CowTree<T>, &CowTree<T>),
+        ) -> Vec<T> {
+            // What came since, and what had been taken and is back.
+            let mut out = now.difference(was);
+            out.extend(went_then.difference(went_now));
+            out
+        }
+        let default = (&self.added, &then.added);
+        let gone = (&self.removed, &then.removed);
+        let named = (&self.named_added, &then.named_added);
+        let named_gone = (&self.named_removed, &then.named_removed);
+        let mut change = PatchChange {
+            added: left(default, gone),
+            removed: left(gone, default),
+            named_added: left(named, named_gone),
+            named_removed: left(named_gone, named),
+        };
+        change.sort();
+        let mut out = Self::default();
+        out.apply(&change);
+        out
+    }
+
+    /// Keys with edges that the base lacks, ascending, each once.
+    #[must_use]
+    pub fn added_keys(&self) -> Vec<u32> {
+        let default: Vec<u64> = self.added.iter().collect();
+        let named: Vec<[u32; 3]> = self.named_added.iter().collect();
+        keys_of(&default, &named)
+    }
+
+    /// Counts keys that came and went.
+    pub fn count_keys(&mut self, more: usize, fewer: usize) {
+        self.more_keys = (self.more_keys + more as u32).saturating_sub(fewer as u32);
+    }
+
+    /// True, once, when the number of edges is far from the one that plans know.
+    pub fn note_drift(&mut self, edges: u64) -> bool {
+        let far = edges > 2 * self.noted + 64 || edges + 64 < self.noted / 2;
+        if far {
+            self.noted = edges;
+        }
+        far
+    }
+
+    /// Plans know this number of edges.
+    pub fn note(&mut self, edges: u64) {
+        self.noted = edges;
+    }
+}
+
+/// Collects edits into a [`Patch`].
+#[derive(Debug, Default)]
+pub struct PatchBuilder {
+    change: PatchChange,
+}
+
+impl PatchBuilder {
+    /// Adds one edit of an edge: added, which the base must lack, or removed, which it must have. One edit an edge.
+    pub fn push(&mut self, key: u32, neighbour: u32, graph: u32, added: bool) {
+        let c = &mut self.change;
+        match (graph == DEFAULT_GRAPH, added) {
+            (true, true) => c.added.push(edge(key, neighbour)),
+            (true, false) => c.removed.push(edge(key, neighbour)),
+            (false, true) => c.named_added.push([key, neighbour, graph]),
+            (false, false) => c.named_removed.push([key, neighbour, graph]),
+        }
+    }
+
+    /// The patch. O(edits log edits).
+    #[must_use]
+    pub fn finish(mut self) -> Patch {
+        self.change.sort();
+        let mut p = Patch::default();
+        p.apply(&self.change);
+        p
+    }
+}

@@ -1,0 +1,482 @@
+//! The edges of one predicate in one direction where all are here: the default graph's segment, the
+//! named graphs' segment and the patch as one, for one choice of graphs.
+
+use super::merged_lists::{Found, MergedLists};
+use super::sorted::{Merged, merge_distinct, merge_runs};
+use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
+use jindou_model::DEFAULT_GRAPH;
+use std::sync::Arc;
+
+/// The graphs that a triple pattern looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// The default graph only.
+    Default,
+    /// One named graph.
+    Named(u32),
+    /// Every named graph, not the default one; an edge counts once.
+    AnyNamed,
+    /// The default graph and every named one, merged: an edge counts once.
+    Union,
+    /// Several graphs, merged (ascending ids, `DEFAULT_GRAPH` for the default graph): an edge counts once.
+    Set(&'a [u32]),
+}
+
+impl Scope<'_> {
+    /// True if edges of `graph` are seen.
+    #[inline]
+    #[must_use]
+    pub fn sees(&self, graph: u32) -> bool {
+        match *self {
+            Self::Default => graph == DEFAULT_GRAPH,
+            Self::Named(g) => graph == g,
+            Self::AnyNamed => graph != DEFAULT_GRAPH,
+            Self::Union => true,
+            Self::Set(gs) => gs.binary_search(&graph).is_ok(),
+        }
+    }
+
+    pub(crate) fn sees_named(&self) -> bool {
+        match *self {
+            Self::Default => false,
+            Self::Set(gs) => gs.iter().any(|&g| g != DEFAULT_GRAPH),
+            _ => true,
+        }
+    }
+}
+
+/// The edges of one predicate in one direction, all of which are here: two segments and a patch over them.
+#[derive(Clone, Copy, Debug)]
+pub struct EdgeView<'a> {
+    /// Edges of the default graph.
+    pub default: Segment<'a>,
+    /// Edges of named graphs, with a graph column.
+    pub named: NamedSegment<'a>,
+    /// Changes by updates, as the reader's snapshot has them.
+    pub patch: Option<&'a Patch>,
+}
+
+impl<'a> EdgeView<'a> {
+    /// The segment that alone answers `scope`, when there is one: nothing that a patch changed is seen, and only the
+    /// default graph's edges or (if the default graph has none) nothing to merge. Loops take it and never look back.
+    #[inline]
+    #[must_use]
+    pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
+        if let Some(p) = self.patch
+            && ((p.has_default() && scope.sees(DEFAULT_GRAPH))
+                || (p.has_named() && scope.sees_named()))
+        {
+            return None;
+        }
+        if !scope.sees(DEFAULT_GRAPH) {
+            return self.named.is_empty().then_some(Segment::EMPTY);
+        }
+        (!scope.sees_named() || self.named.is_empty()).then_some(self.default)
+    }
+
+    /// The default graph's segment when only keys the patch marks dirty need [`Self::read`]: no named
+    /// graph is looked at (or there are none).
+    #[inline]
+    #[must_use]
+    pub fn plain_but_dirty(&self, scope: Scope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
+        let patch = self.patch?;
+        let alone = scope.sees(DEFAULT_GRAPH) && (!scope.sees_named() || self.named.is_empty());
+        alone.then_some((self.default, patch))
+    }
+
+    /// The patch, if it may have edits of a key.
+    #[inline]
+    fn touched(&self, key: u32) -> Option<&'a Patch> {
+        self.patch.filter(|p| p.is_dirty(key))
+    }
+
+    /// True if some named graph may have edges here.
+    fn has_named(&self) -> bool {
+        !self.named.is_empty() || self.patch.is_some_and(Patch::adds_named)
+    }
+
+    /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has
+    /// to be merged, else built in `scratch`. O(degree), by runs where few edits lie in a long list.
+    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        let d = if scope.sees(DEFAULT_GRAPH) {
+            self.default.neighbours_of(key)
+        } else {
+            &[]
+        };
+        let sees_named = scope.sees_named() && self.has_named();
+        if let Some(patch) = self.touched(key) {
+            if sees_named {
+                scratch.clear();
+                self.for_each(key, scope, |n, _| {
+                    if scratch.last() != Some(&n) {
+                        scratch.push(n);
+                    }
+                });
+                return scratch;
+            }
+            if !scope.sees(DEFAULT_GRAPH) {
+                return &[];
+            }
+            match patch.derived().find(key) {
+                Found::Untouched => return d,
+                Found::List(list) => return list,
+                Found::Unknown => {}
+            }
+            let (added, removed) = patch.edits_of(key);
+            if added.is_empty() && removed.is_empty() {
+                return d;
+            }
+            scratch.clear();
+            merge_runs(d, added, removed, scratch);
+            return scratch;
+        }
+        if !sees_named {
+            return d;
+        }
+        let n = self.named.edges_of(key);
+        if n.len() == 0 {
+            return d;
+        }
+        scratch.clear();
+        if matches!(scope, Scope::Union | Scope::AnyNamed) {
+            merge_distinct(d, n.neighbours(), scratch);
+        } else {
+            let seen = n.filter(|e| scope.sees(e.1));
+            merge_distinct(d, seen.map(|e| e.0), scratch);
+        }
+        scratch
+    }
+
+    /// Appends the neighbours of a key that edits touch to `out`, as [`Self::read`] gives them; false, and nothing
+    /// appended, where no edit of the key is seen. `at` is used with this view only; ascending keys are found fast.
+    /// `merged` counts lists of the default graph that were merged: see [`Self::note_merged`].
+    pub fn append_touched(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        at: &mut PatchFinger<'a>,
+        out: &mut Vec<u32>,
+        merged: &mut u64,
+    ) -> bool {
+        let Some(patch) = self.touched(key) else {
+            return false;
+        };
+        if scope.sees_named() && self.has_named() {
+            let start = out.len();
+            self.for_each(key, scope, |n, _| {
+                if out.len() == start || out.last() != Some(&n) {
+                    out.push(n);
+                }
+            });
+            return true;
+        }
+        if !scope.sees(DEFAULT_GRAPH) {
+            return true;
+        }
+        match patch.derived().find(key) {
+            Found::Untouched => false,
+            Found::List(list) => {
+                out.extend_from_slice(list);
+                true
+            }
+            Found::Unknown => {
+                *merged += 1;
+                self.append_merged(key, at, out)
+            }
+        }
+    }
+
+    /// Appends the neighbours of a key in the default graph, merged; false, and nothing appended, without edits of it.
+    pub(super) fn append_merged(
+        &self,
+        key: u32,
+        at: &mut PatchFinger<'a>,
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let Some(patch) = self.patch else {
+            return false;
+        };
+        let (added, removed) = patch.edits_at(key, at);
+        if added.is_empty() && removed.is_empty() {
+            return false;
+        }
+        merge_runs(self.default.neighbours_of(key), added, removed, out);
+        true
+    }
+
+    /// A reader merged, or looked through, the lists of this many touched keys, of `all` so far. Where all readers of this
+    /// version together did so often enough, and this one had a sixteenth of it, the lists of all touched keys are merged
+    /// and kept for those that follow: what the making delays is then never much more than what it had to do anyway.
+    pub fn note_merged(&self, lists: u64, all: u64) {
+        let Some(patch) = self.patch.filter(|p| p.derived().may_be_merged()) else {
+            return;
+        };
+        let least = patch.derived().worth(patch.touched_keys());
+        if patch.derived().spend(lists) >= least && all >= least / 16 {
+            patch
+                .derived()
+                .merge(|room| MergedLists::new(self, patch, room));
+        }
+    }
+
+    /// The patch, if only the default graph's edges are seen.
+    fn default_alone(&self, scope: Scope<'_>) -> Option<&'a Patch> {
+        let alone = scope.sees(DEFAULT_GRAPH) && !(scope.sees_named() && self.has_named());
+        self.patch.filter(|_| alone)
+    }
+
+    /// The neighbours of a touched key with a long list, kept for the next reader of the same patch.
+    #[must_use]
+    pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        /// Shorter lists are made as fast as they are found.
+        const LONG: u64 = 256;
+        let patch = self.default_alone(scope)?;
+        if !patch.is_dirty(key) || self.default_degree(key) < LONG {
+            return None;
+        }
+        Some(patch.derived().list(key, || {
+            let mut list = Vec::new();
+            self.read(key, Scope::Default, &mut list).to_vec()
+        }))
+    }
+
+    /// The keys that have an edge, where only the default graph's are seen and a patch changes them: kept for the next
+    /// reader of the same patch. O(keys) the first time.
+    #[must_use]
+    pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+        let patch = self.default_alone(scope)?;
+        Some(patch.derived().keys(|| {
+            let mut keys = Vec::new();
+            self.candidate_keys(Scope::Default, &mut keys);
+            keys.retain(|&k| !patch.is_dirty(k) || self.default_degree(k) > 0);
+            keys
+        }))
+    }
+
+    /// The neighbours of `key` with their graphs, sorted by (neighbour, graph), appended to two columns.
+    pub fn read_with_graphs(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        neighbours: &mut Vec<u32>,
+        graphs: &mut Vec<u32>,
+    ) {
+        self.for_each(key, scope, |n, g| {
+            neighbours.push(n);
+            graphs.push(g);
+        });
+    }
+
+    /// Calls `f` with every (neighbour, graph) of `key` that `scope` sees, sorted.
+    pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
+        let sees_default = scope.sees(DEFAULT_GRAPH);
+        let base = if sees_default {
+            self.default.neighbours_of(key)
+        } else {
+            &[]
+        };
+        let touched = self.touched(key);
+        let edits = touched.filter(|_| sees_default).map(|p| p.edits_of(key));
+        let (added, removed) = edits.unzip();
+        let neighbours = |s: Option<Slices<'a, u64>>| s.into_iter().flatten().flatten();
+        let mut d = Merged::new(
+            base.iter().copied(),
+            neighbours(added).map(|&e| e as u32),
+            neighbours(removed).map(|&e| e as u32),
+        )
+        .peekable();
+        if !scope.sees_named() {
+            d.for_each(|n| f(n, DEFAULT_GRAPH));
+            return;
+        }
+        let (added, removed) = touched.map(|p| p.named_edits_of(key)).unzip();
+        let pairs = |s: Option<Slices<'a, [u32; 3]>>| {
+            s.into_iter().flatten().flatten().map(|e| (e[1], e[2]))
+        };
+        let named = Merged::new(self.named.edges_of(key), pairs(added), pairs(removed));
+        for (n, g) in named.filter(|e| scope.sees(e.1)) {
+            while let Some(x) = d.next_if(|&x| x <= n) {
+                f(x, DEFAULT_GRAPH);
+            }
+            f(n, g);
+        }
+        d.for_each(|n| f(n, DEFAULT_GRAPH));
+    }
+
+    /// True if an edge `key`–`neighbour` is seen. O(log degree + log edits), and the graphs of the edge.
+    #[must_use]
+    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+        self.contains_counting(key, neighbour, scope, &mut 0)
+    }
+
+    /// As [`Self::contains`]; `looked` counts keys whose edits were looked through: see [`Self::note_merged`].
+    pub fn contains_counting(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        looked: &mut u64,
+    ) -> bool {
+        let touched = self.touched(key);
+        if scope.sees(DEFAULT_GRAPH) {
+            let there = match touched.map(|p| (p, p.derived().find(key))) {
+                Some((_, Found::List(list))) => list.binary_search(&neighbour).is_ok(),
+                Some((p, Found::Unknown)) => {
+                    *looked += 1;
+                    p.says(key, neighbour, DEFAULT_GRAPH)
+                        .unwrap_or_else(|| self.default.contains(key, neighbour))
+                }
+                Some((_, Found::Untouched)) | None => self.default.contains(key, neighbour),
+            };
+            if there {
+                return true;
+            }
+        }
+        if !scope.sees_named() {
+            return false;
+        }
+        if let (Some(p), Scope::Named(g)) = (touched, scope)
+            && let Some(there) = p.says(key, neighbour, g)
+        {
+            return there;
+        }
+        self.named_graphs_of(key, neighbour).any(|g| scope.sees(g))
+    }
+
+    /// The named graphs that have an edge, ascending.
+    fn named_graphs_of(&self, key: u32, neighbour: u32) -> impl Iterator<Item = u32> + use<'a> {
+        let base = self.named.edges_of(key);
+        let base = base
+            .from_neighbour(neighbour)
+            .take_while(move |e| e.0 == neighbour)
+            .map(|e| e.1);
+        let edits = self
+            .touched(key)
+            .map(|p| p.named_edits_of_edge(key, neighbour));
+        let (added, removed) = edits.unzip();
+        let graphs =
+            |s: Option<Slices<'a, [u32; 3]>>| s.into_iter().flatten().flatten().map(|e| e[2]);
+        Merged::new(base, graphs(added), graphs(removed))
+    }
+
+    /// Calls `f` with every graph that `scope` sees and that has the edge `key`–`neighbour`, ascending.
+    /// O(log degree + log edits), and the graphs of the edge.
+    pub fn graphs_of_edge(
+        &self,
+        key: u32,
+        neighbour: u32,
+        scope: Scope<'_>,
+        mut f: impl FnMut(u32),
+    ) {
+        if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, Scope::Default) {
+            f(DEFAULT_GRAPH);
+        }
+        if scope.sees_named() {
+            self.named_graphs_of(key, neighbour)
+                .filter(|&g| scope.sees(g))
+                .for_each(f);
+        }
+    }
+
+    /// Every vertex that may be a key here in `scope`: ascending, each once, appended to `out`. A superset
+    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells.
+    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        if let Some(s) = self.plain(scope) {
+            s.keys_into(0, s.key_count, out);
+            return;
+        }
+        let start = out.len();
+        if scope.sees(DEFAULT_GRAPH) {
+            self.default.keys_into(0, self.default.key_count, out);
+        }
+        if scope.sees_named() {
+            self.named.keys_into(0, self.named.key_count, out);
+        }
+        if let Some(p) = self.patch {
+            out.extend(p.keys());
+        }
+        // A few ascending runs: a stable sort merges them.
+        out[start..].sort();
+        let mut last = None;
+        let mut write = start;
+        for i in start..out.len() {
+            if last != Some(out[i]) {
+                last = Some(out[i]);
+                out[write] = out[i];
+                write += 1;
+            }
+        }
+        out.truncate(write);
+    }
+
+    /// Edges in the default graph, patch included. O(1).
+    #[must_use]
+    pub fn default_edges(&self) -> u64 {
+        let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
+        (self.default.edge_count() + added).saturating_sub(removed)
+    }
+
+    /// Edges in named graphs, patch included; an edge counts once for each graph. O(1).
+    #[must_use]
+    pub fn named_edges(&self) -> u64 {
+        let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);
+        (self.named.edge_count() + added).saturating_sub(removed)
+    }
+
+    /// Edges in the scope without reading any, where counts alone say it.
+    #[must_use]
+    pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
+        let default = if scope.sees(DEFAULT_GRAPH) {
+            self.default_edges()
+        } else {
+            0
+        };
+        (!scope.sees_named() || self.named_edges() == 0).then_some(default)
+    }
+
+    /// Edges of a key in the default graph. O(log edits), without reading the list.
+    #[must_use]
+    pub fn default_degree(&self, key: u32) -> u64 {
+        let base = self.default.neighbours_of(key).len() as u64;
+        match self.touched(key) {
+            Some(p) => {
+                let (added, removed) = p.degree_change(key);
+                (base + added).saturating_sub(removed)
+            }
+            None => base,
+        }
+    }
+
+    /// Edges of a key in named graphs, an edge once for each graph. O(log edits), without reading the list.
+    #[must_use]
+    pub fn named_degree(&self, key: u32) -> u64 {
+        let range = self.named.range(self.named.finder.find(key));
+        let base = range.end.saturating_sub(range.start);
+        match self.touched(key) {
+            Some(p) => {
+                let (added, removed) = p.named_degree_change(key);
+                (base + added).saturating_sub(removed)
+            }
+            None => base,
+        }
+    }
+
+    /// Edges in the scope, overlaps and the choice of named graphs ignored: an upper bound for the planner.
+    #[must_use]
+    pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
+        let d = if scope.sees(DEFAULT_GRAPH) {
+            self.default_edges()
+        } else {
+            0
+        };
+        let n = if scope.sees_named() {
+            self.named_edges()
+        } else {
+            0
+        };
+        d + n
+    }
+}

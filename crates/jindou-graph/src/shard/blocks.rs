@@ -1,0 +1,265 @@
+//! The block table: which shard owns which ids, and where among its keys they lie.
+//!
+//! Ids are cut into blocks of 2^shift. A shard numbers the blocks that it owns by rank, ascending, so that its *local keys*,
+//! `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at least 1: local key 0 is
+//! no vertex, as id 0 is none. Keys of a shard's segments are local, neighbours are ids.
+
+use jindou_model::NO_VERTEX;
+
+/// Most shards of a store: an owner is one byte.
+pub const MAX_SHARDS: u32 = 255;
+/// The largest block, as a power of two.
+pub const MAX_SHIFT: u32 = 16;
+
+/// Where an id's edges and string are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The shard that owns the id.
+    pub shard: u32,
+    /// The key there.
+    pub local: LocalKey,
+}
+
+/// A key of one shard's segments, which is not an id: see the head of this file. 0 is none.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    bytemuck::Pod,
+    bytemuck::Zeroable,
+)]
+#[repr(transparent)]
+pub struct LocalKey(pub u32);
+
+/// The table, the same on every shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    shift: u32,
+    shards: u32,
+    vertices: u32,
+    /// By block.
+    owners: Vec<u8>,
+    /// By block.
+    ranks: Vec<u32>,
+    /// Ids of terms that every shard has: of predicates, classes and graphs. Ascending.
+    everywhere: Vec<u32>,
+    /// By shard and rank; [`NO_BLOCK`] for a rank that no block of the shard has.
+    owned: Vec<Vec<u32>>,
+    /// The first block of each run of blocks that one shard owns.
+    runs: Vec<u32>,
+}
+
+const NO_BLOCK: u32 = u32::MAX;
+
+impl Blocks {
+    /// The table of a store with the ids `1..=vertices`, by the owner of each block; `None` if these do not fit each other. `everywhere` has
+    /// the ids of the terms that every shard has, ascending. O(blocks).
+    #[must_use]
+    pub fn new(
+        [shift, shards, vertices]: [u32; 3],
+        owners: Vec<u8>,
+        everywhere: Vec<u32>,
+    ) -> Option<Self> {
+        let sound = shift <= MAX_SHIFT
+            && (1..=MAX_SHARDS).contains(&shards)
+            && owners.len() as u64 == u64::from(vertices >> shift) + 1
+            && owners.iter().all(|&o| u32::from(o) < shards)
+            && everywhere.windows(2).all(|w| w[0] < w[1]);
+        if !sound {
+            return None;
+        }
+        let ranks = ranks_of(shards, &owners);
+        let mut owned = vec![Vec::new(); shards as usize];
+        for (b, &owner) in (0..).zip(&owners) {
+            if let Some(list) = owned.get_mut(usize::from(owner)) {
+                if b > 0 && list.is_empty() {
+                    list.push(NO_BLOCK);
+                }
+                list.push(b);
+            }
+        }
+        let begins = |&b: &u32| b == 0 || owners[b as usize] != owners[b as usize - 1];
+        let runs = (0..owners.len() as u32).filter(begins).collect();
+        Some(Self {
+            shift,
+            shards,
+            vertices,
+            owners,
+            ranks,
+            everywhere,
+            owned,
+            runs,
+        })
+    }
+
+    /// log2 of the ids in a block.
+    #[must_use]
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Number of shards.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// Number of ids: `1..=vertices`.
+    #[must_use]
+    pub fn vertices(&self) -> u32 {
+        self.vertices
+    }
+
+    /// The owner of each block.
+    #[must_use]
+    pub fn owners(&self) -> &[u8] {
+        &self.owners
+    }
+
+    /// The rank of each block among those of its owner.
+    #[must_use]
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
+    /// Ids of the terms that every shard has, ascending.
+    #[must_use]
+    pub fn everywhere(&self) -> &[u32] {
+        &self.everywhere
+    }
+
+    /// The owner of an id and its key there; `None` for ids that the load did not give out. Two loads; neighbouring ids
+    /// share their cache lines.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, v: u32) -> Option<Place> {
+        let block = (v >> self.shift) as usize;
+        if v == NO_VERTEX || v > self.vertices {
+            return None;
+        }
+        Some(Place {
+            shard: u32::from(*self.owners.get(block)?),
+            local: LocalKey(self.ranks.get(block)? << self.shift | v & ((1 << self.shift) - 1)),
+        })
+    }
+
+    /// The shard that owns the id, if one does.
+    #[inline]
+    #[must_use]
+    pub fn owner(&self, v: u32) -> Option<u8> {
+        if v == NO_VERTEX || v > self.vertices {
+            return None;
+        }
+        self.owners.get((v >> self.shift) as usize).copied()
+    }
+
+    /// The parts of ascending runs of ids that a shard owns, O(runs of its blocks among them).
+    #[must_use]
+    pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
+        let mut out: Vec<[u32; 2]> = Vec::new();
+        // After the last id there is no block.
+        let end = u64::from(self.vertices) + 1;
+        for &[from, to] in ids {
+            let (from, to) = (u64::from(from.max(1)), u64::from(to).min(end));
+            let at = self
+                .runs
+                .partition_point(|&b| u64::from(b) << self.shift <= from);
+            let mut runs = self.runs.iter().skip(at.saturating_sub(1)).peekable();
+            while let Some(&block) = runs.next()
+                && u64::from(block) << self.shift < to
+            {
+                if self
+                    .owners
+                    .get(block as usize)
+                    .is_none_or(|&o| u32::from(o) != shard)
+                {
+                    continue;
+                }
+                let a = (u64::from(block) << self.shift).max(from) as u32;
+                let b = runs
+                    .peek()
+                    .map_or(to, |&&next| (u64::from(next) << self.shift).min(to))
+                    as u32;
+                match out.last_mut() {
+                    Some(last) if last[1] == a => last[1] = b,
+                    _ if a < b => out.push([a, b]),
+                    _ => {}
+                }
+            }
+        }
+        out
+    }
+
+    /// The id of a shard's key; [`NO_VERTEX`] where it has none.
+    #[inline]
+    #[must_use]
+    pub fn global(&self, shard: u32, local: LocalKey) -> u32 {
+        let local = local.0;
+        let blocks = self
+            .owned
+            .get(shard as usize)
+            .map_or(&[][..], Vec::as_slice);
+        match blocks.get((local >> self.shift) as usize) {
+            Some(&block) if block != NO_BLOCK => {
+                block << self.shift | local & ((1 << self.shift) - 1)
+            }
+            _ => NO_VERTEX,
+        }
+    }
+
+    /// The first key of a shard: its dictionary numbers the terms that it owns by `key - first_key + 1`, since its blocks are
+    /// full but for block 0, which lacks id 0, and the last one.
+    #[must_use]
+    pub fn first_key(&self, shard: u32) -> LocalKey {
+        LocalKey(match self.owners.first() {
+            Some(&owner) if u32::from(owner) == shard => 1,
+            _ => 1 << self.shift,
+        })
+    }
+
+    /// Number of ids that a shard owns.
+    #[must_use]
+    pub fn terms_of(&self, shard: u32) -> u32 {
+        let blocks = self
+            .owned
+            .get(shard as usize)
+            .map_or(&[][..], Vec::as_slice);
+        let size = |&b: &u32| {
+            let (from, to) = (u64::from(b) << self.shift, (u64::from(b) + 1) << self.shift);
+            (to.min(u64::from(self.vertices) + 1) - from.max(1).min(to)) as u32
+        };
+        blocks.iter().filter(|&&b| b != NO_BLOCK).map(size).sum()
+    }
+
+    /// Vertices of [`Self::everywhere`] that a shard does not own.
+    #[must_use]
+    pub fn foreign(&self, shard: u32) -> Vec<u32> {
+        let all = self.everywhere.iter().copied();
+        all.filter(|&v| self.place(v).is_some_and(|p| p.shard != shard))
+            .collect()
+    }
+}
+
+/// Places of the blocks among those of their owners: see the head of this file.
+fn ranks_of(shards: u32, owners: &[u8]) -> Vec<u32> {
+    let mut next = vec![1u32; shards as usize];
+    let each = (0u32..).zip(owners).map(|(b, &owner)| {
+        if b == 0 {
+            return 0;
+        }
+        match next.get_mut(usize::from(owner)) {
+            Some(n) => {
+                *n += 1;
+                *n - 1
+            }
+            None => 0,
+        }
+    });
+    each.collect()
+}

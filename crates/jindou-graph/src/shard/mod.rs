@@ -1,0 +1,33 @@
+//! A graph that is one of several shards: which shard owns what ([`Blocks`]), the way to the others for one query ([`Sharded`]), and for
+//! parts of queries that run there ([`Far`], [`Posts`]).
+//!
+//! Keys of a shard's segments are those of the vertices that it owns, numbered by the shard; neighbours are ids of the whole store.
+//! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
+//!
+//! ```text
+//! planner, executors ──► Sharded, ShardEdges ─► OtherShards   requests of one query for lists, numbers of edges, terms
+//! fork-join ───────────► Far::post ──────────► Posts::take   messages to the part of another shard that runs queries
+//! ```
+//!
+//! A graph in shards is as its load made it: [`Blocks`] gives no owner to ids that came later, and a sharded view has no patch. Planner and
+//! engine rely on that. Where they ask whether the graph was changed (`is_as_loaded`, `is_predicate_patched`, `object_terms`, counts), test
+//! ids against class intervals, or take "no characteristic set has both" for a proof, this shard answers for all of them. Before shards take
+//! updates, each of these answers has to be about the whole store, and a merge of one shard must not make class intervals or counts of its
+//! own part.
+
+mod blocks;
+mod edges;
+mod far;
+mod lay;
+mod others;
+mod own;
+
+pub use blocks::{Blocks, LocalKey, MAX_SHARDS, MAX_SHIFT, Place};
+pub use edges::ShardEdges;
+pub use far::{Far, Posts};
+pub use lay::MOST_LAID;
+pub use others::{FarKey, List, OtherShards, Sharded, Traffic};
+pub use own::{OwnEdges, OwnLists};
+
+/// An interval that all ids are in.
+pub const EVERYTHING: [u32; 2] = [0, u32::MAX];

@@ -1,0 +1,238 @@
+//! One query's reading of other shards.
+
+use super::Blocks;
+use crate::segment::Scope;
+use crate::statistics::Statistics;
+use crate::{ObjectTerms, TermSource};
+use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
+use std::sync::Arc;
+
+/// Counts of what a query asked other shards for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Times that it waited for replies.
+    pub rounds: u64,
+    /// Messages to a shard, each with all requests of a round.
+    pub messages: u64,
+    /// Bytes of requests and replies, and of what was read.
+    pub bytes: u64,
+    /// Requests for lists that were read out of other servers' memory, without a message.
+    pub reads: u64,
+}
+
+/// A key of another shard, in the edges of one predicate in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FarKey {
+    /// The shard that owns it.
+    pub shard: u32,
+    /// Dense predicate id.
+    pub predicate: u32,
+    /// The end that is the key.
+    pub direction: Direction,
+    /// The id.
+    pub key: u32,
+}
+
+/// The (neighbour, graph) of a key, sorted.
+pub type List = Arc<[(u32, u32)]>;
+
+/// The other shards of a graph, as one query reads them.
+///
+/// All keys are owned by the shards that are named with them: [`Sharded`] and the views look that up, row by row, before anything is asked
+/// here, a batch at a time. What cannot be read is an empty list, a 0, or missing; from then on [`Watch::check`] gives the error, for good,
+/// and nothing that was read counts.
+pub trait OtherShards: TermSource + Watch {
+    /// The same shards for another query: what this one could not read does not concern it.
+    fn for_new_query(&self) -> Arc<dyn OtherShards>;
+
+    /// Ties reading to a query's token: no wait is longer than it allows.
+    fn begin(&self, cancel: &CancelToken);
+
+    /// Charges what is kept to a query's memory from now on. The first budget counts.
+    fn charge_to(&self, memory: &MemoryBudget);
+
+    /// Counts of what was asked for so far.
+    fn traffic(&self) -> Traffic;
+
+    /// The statistics of the whole store.
+    fn statistics(&self) -> &Statistics;
+
+    /// Appends this shard's own keys of a predicate in some graphs, from an id on: ascending ids, each with an edge, at most `most`. True if
+    /// there are more.
+    fn own_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        page: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool;
+
+    /// Appends the keys of all other shards that have an edge: each shard's ascending.
+    fn far_keys(&self, p: PredicateId, direction: Direction, scope: Scope<'_>, out: &mut Vec<u32>);
+
+    /// Fetches lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will be asked for, in one round if they are not too long.
+    /// They may repeat.
+    fn fetch(&self, lists: &[(FarKey, Scope<'_>)]);
+
+    /// A list: kept, or asked for alone.
+    fn list(&self, of: FarKey, scope: Scope<'_>) -> List;
+
+    /// Whether an edge is there.
+    fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool;
+
+    /// Whether edges of one predicate in one direction are there, in one round: each with its place in `there`, which holds false so far.
+    fn contains_many(&self, edges: &[(FarKey, u32, usize)], scope: Scope<'_>, there: &mut [bool]);
+
+    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few rounds; gives where each is, `[1, 0]`
+    /// for those without room among [`MOST_LAID`](super::MOST_LAID) ids. Neighbours that are not in the half-open interval may be missing.
+    fn lay(
+        &self,
+        keys: &[FarKey],
+        within: (Scope<'_>, [u32; 2]),
+        more: &mut Vec<u32>,
+    ) -> Vec<[u32; 2]>;
+
+    /// Fetches numbers of edges that [`Self::degrees`] will be asked for, in one round. They may repeat.
+    fn fetch_degrees(&self, keys: &[FarKey]);
+
+    /// Edges of a key in the default graph and in named ones: kept, or asked for.
+    fn degrees(&self, of: FarKey) -> [u64; 2];
+
+    /// Fetches terms that [`TermSource`] will be asked for, each with the shard that owns its id, in one round. They may repeat.
+    fn fetch_terms(&self, ids: &[(u32, u32)]);
+
+    /// Keeps terms that another shard sent with its answer: those of its own ids, a term an id, with the place where each ends in the
+    /// bytes. Terms that do not fit their ids are left out.
+    fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]);
+
+    /// Makes `out` the subjects of one graph with a predicate on all shards, ascending.
+    fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>);
+
+    /// The predicates that occur in one graph on all shards, ascending.
+    fn graph_predicates(&self, graph: u32) -> Vec<u32>;
+
+    /// Kind of terms that the objects of a predicate on all shards belong to.
+    fn object_terms(&self, p: PredicateId) -> ObjectTerms;
+}
+
+/// One shard's place among the others, and the way to them for one query.
+#[derive(Clone, Debug)]
+pub struct Sharded {
+    number: u32,
+    blocks: Arc<Blocks>,
+    others: Arc<dyn OtherShards>,
+}
+
+impl Sharded {
+    /// The shard with this number, of a store with these blocks.
+    #[must_use]
+    pub fn new(number: u32, blocks: Arc<Blocks>, others: Arc<dyn OtherShards>) -> Self {
+        Self {
+            number,
+            blocks,
+            others,
+        }
+    }
+
+    /// The same shard for another query.
+    #[must_use]
+    pub fn for_new_query(&self) -> Self {
+        Self {
+            others: self.others.for_new_query(),
+            ..self.clone()
+        }
+    }
+
+    /// The number of the shard.
+    #[inline]
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The table of which shards own which ids.
+    #[inline]
+    #[must_use]
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// The other shards, as this query reads them.
+    #[must_use]
+    pub fn others(&self) -> &Arc<dyn OtherShards> {
+        &self.others
+    }
+
+    /// Ok if all that was asked of other shards so far was answered: to be asked before anything that was read counts.
+    ///
+    /// # Errors
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first that did not answer; the query's own limits.
+    pub fn check(&self) -> Result<()> {
+        self.others.check()
+    }
+
+    /// As [`OtherShards::charge_to`].
+    pub fn charge_to(&self, memory: &MemoryBudget) {
+        self.others.charge_to(memory);
+    }
+
+    /// As [`OtherShards::traffic`].
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.others.traffic()
+    }
+
+    /// True if this shard owns an id.
+    #[inline]
+    #[must_use]
+    pub fn owns(&self, id: u32) -> bool {
+        self.blocks
+            .owner(id)
+            .is_some_and(|owner| u32::from(owner) == self.number)
+    }
+
+    /// The shard that owns an id, where that is another one.
+    #[inline]
+    fn other_owner(&self, id: u32) -> Option<u32> {
+        let owner = u32::from(self.blocks.owner(id)?);
+        (owner != self.number).then_some(owner)
+    }
+
+    /// A key, where another shard owns it.
+    #[inline]
+    pub(super) fn far_key(&self, predicate: u32, direction: Direction, key: u32) -> Option<FarKey> {
+        Some(FarKey {
+            shard: self.other_owner(key)?,
+            predicate,
+            direction,
+            key,
+        })
+    }
+
+    /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and its like will be asked for, in one
+    /// round: before the loop over a batch.
+    pub fn fetch<'s>(&self, lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>) {
+        let far: Vec<_> = lists
+            .filter_map(|(p, d, key, scope)| Some((self.far_key(p.0, d, key)?, scope)))
+            .collect();
+        self.others.fetch(&far);
+    }
+
+    /// Fetches the numbers of edges that [`Edges::default_degree`](crate::Edges::default_degree) and
+    /// [`Edges::named_degree`](crate::Edges::named_degree) will be asked for, in one round.
+    pub fn fetch_degrees(&self, of: impl Iterator<Item = (PredicateId, Direction, u32)>) {
+        let far: Vec<_> = of
+            .filter_map(|(p, d, key)| self.far_key(p.0, d, key))
+            .collect();
+        self.others.fetch_degrees(&far);
+    }
+
+    /// Fetches terms that [`TermDecoding::term`](crate::TermDecoding::term) will be asked for, of a batch of rows, in one round.
+    pub fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
+        let far: Vec<_> = ids
+            .filter_map(|id| Some((self.other_owner(id)?, id)))
+            .collect();
+        self.others.fetch_terms(&far);
+    }
+}

@@ -1,0 +1,140 @@
+//! One shard's own edges: keys are the shard's, neighbours are ids of the whole store.
+
+use super::{Blocks, LocalKey};
+use crate::segment::{EdgeView, NamedSegment, Scope, Segment};
+
+/// The edges of one predicate in one direction that one shard has.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnEdges<'a> {
+    /// Its keys are local: nothing hands out this view or takes an id for it.
+    view: EdgeView<'a>,
+    shard: u32,
+    blocks: &'a Blocks,
+}
+
+impl<'a> OwnEdges<'a> {
+    /// Edges of the default graph and of named graphs, of the shard with this number.
+    #[must_use]
+    pub fn new(
+        default: Segment<'a>,
+        named: NamedSegment<'a>,
+        (shard, blocks): (u32, &'a Blocks),
+    ) -> Self {
+        Self {
+            view: EdgeView::new(default, named, None),
+            shard,
+            blocks,
+        }
+    }
+
+    /// As [`EdgeView::read`].
+    pub fn read<'b>(&self, key: LocalKey, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        self.view.read(key.0, scope, scratch)
+    }
+
+    /// As [`EdgeView::for_each`].
+    pub fn for_each(&self, key: LocalKey, scope: Scope<'_>, f: impl FnMut(u32, u32)) {
+        self.view.for_each(key.0, scope, f);
+    }
+
+    /// As [`EdgeView::read_with_graphs`].
+    pub fn read_with_graphs(
+        &self,
+        key: LocalKey,
+        scope: Scope<'_>,
+        neighbours: &mut Vec<u32>,
+        graphs: &mut Vec<u32>,
+    ) {
+        self.view.read_with_graphs(key.0, scope, neighbours, graphs);
+    }
+
+    /// As [`EdgeView::contains`].
+    #[must_use]
+    pub fn contains(&self, key: LocalKey, neighbour: u32, scope: Scope<'_>) -> bool {
+        self.view.contains(key.0, neighbour, scope)
+    }
+
+    /// As [`EdgeView::default_degree`].
+    #[must_use]
+    pub fn default_degree(&self, key: LocalKey) -> u64 {
+        self.view.default_degree(key.0)
+    }
+
+    /// As [`EdgeView::named_degree`].
+    #[must_use]
+    pub fn named_degree(&self, key: LocalKey) -> u64 {
+        self.view.named_degree(key.0)
+    }
+
+    /// The lists that alone answer `scope`, when there are some.
+    #[inline]
+    #[must_use]
+    pub fn plain(&self, scope: Scope<'_>) -> Option<OwnLists<'a>> {
+        self.view.plain(scope).map(OwnLists)
+    }
+
+    /// Appends some key's id, as [`EdgeView::some_key`] does.
+    pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
+        let start = out.len();
+        self.view.some_key(share, out);
+        self.make_ids(out, start);
+    }
+
+    /// Appends the ids of the keys that have an edge in `scope`: ascending.
+    pub fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+        let start = out.len();
+        self.view.keys_with_edges(scope, out);
+        self.make_ids(out, start);
+    }
+
+    /// Appends the first `most` ids of keys with an edge in `scope`, from an id on: ascending. O(log keys + keys of the page), but where named
+    /// graphs are chosen: those keys are read that the page passes.
+    pub fn keys_page(&self, scope: Scope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
+        let start = out.len();
+        let is_before = |key| self.blocks.global(self.shard, LocalKey(key)) < from;
+        self.view.keys_page(scope, is_before, most, out);
+        self.make_ids(out, start);
+    }
+
+    /// Makes ids of the keys from a place on.
+    fn make_ids(&self, keys: &mut [u32], from: usize) {
+        for key in keys.iter_mut().skip(from) {
+            *key = self.blocks.global(self.shard, LocalKey(*key));
+        }
+    }
+}
+
+/// A shard's lists of one predicate in one direction, out of one segment.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnLists<'a>(Segment<'a>);
+
+impl<'a> OwnLists<'a> {
+    /// Puts the numbers of keys into `out`; [`NO_KEY`](crate::segment::NO_KEY) for those without a list.
+    pub fn find_many(&self, keys: &[LocalKey], out: &mut Vec<u32>) {
+        self.0.finder.find_many(bytemuck::cast_slice(keys), out);
+    }
+
+    /// Where the list of key number `k` lies in [`Self::neighbours`].
+    #[inline]
+    #[must_use]
+    pub fn range(&self, k: u32) -> (usize, usize) {
+        self.0.range(k)
+    }
+
+    /// The lists of all keys.
+    #[inline]
+    #[must_use]
+    pub fn neighbours(&self) -> &'a [u32] {
+        self.0.neighbours
+    }
+
+    /// Where each list begins, as [`Segment::offsets`].
+    #[inline]
+    #[must_use]
+    pub fn offsets(&self) -> Option<&'a [u32]> {
+        self.0.offsets
+    }
+}

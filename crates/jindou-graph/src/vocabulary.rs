@@ -1,0 +1,237 @@
+//! Terms ↔ ids and the values of terms, as loops over rows read them.
+
+use crate::delta::TailTerms;
+use jindou_dictionary::index::{OpenIndexes, Probe, Question};
+use jindou_dictionary::{Decoder, Dictionary};
+use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Terms that are not in this process's dictionary. A call may cost a round trip, so batches are what it is asked for.
+pub trait TermSource: Send + Sync {
+    /// Appends the id of every term, given by its canonical bytes; [`NO_VERTEX`] where there is none.
+    fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>);
+
+    /// Calls `take` with the place in `ids` and the canonical bytes of every id that has a term, in any order.
+    fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8]));
+}
+
+/// Terms ↔ ids of a graph, and the values of terms. Take it once a query: where the terms are this process's, nothing in it is
+/// called through a table.
+#[derive(Clone, Copy)]
+pub struct Vocabulary<'a>(Terms<'a>);
+
+#[derive(Clone, Copy)]
+enum Terms<'a> {
+    Stored(&'a Dictionary, &'a TailTerms, &'a OpenIndexes),
+    Other(&'a dyn TermSource),
+}
+
+impl<'a> Vocabulary<'a> {
+    /// A dictionary's terms, and those that came after.
+    #[must_use]
+    pub fn stored(
+        dictionary: &'a Dictionary,
+        indexes: &'a OpenIndexes,
+        tail: &'a TailTerms,
+    ) -> Self {
+        Self(Terms::Stored(dictionary, tail, indexes))
+    }
+
+    /// Terms of elsewhere. None of them is in an index: they are compared by what they say.
+    #[must_use]
+    pub fn other(source: &'a dyn TermSource) -> Self {
+        Self(Terms::Other(source))
+    }
+
+    /// The id of a term, given its canonical bytes.
+    #[must_use]
+    pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
+        match self.0 {
+            Terms::Stored(dictionary, tail, _) => {
+                let found = dictionary.lookup(canonical);
+                found.or_else(|| tail.lookup(canonical))
+            }
+            Terms::Other(source) => {
+                let mut found = Vec::with_capacity(1);
+                source.lookup_many(&[canonical], &mut found);
+                let found = found.first().copied().filter(|&id| id != NO_VERTEX);
+                found.map(VertexId)
+            }
+        }
+    }
+
+    /// Appends the id of every term; [`NO_VERTEX`] where there is none. Where terms are looked up in a store, cache misses of
+    /// different ones overlap; else there is one request for all.
+    pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        let from = out.len();
+        match self.0 {
+            Terms::Stored(dictionary, tail, _) => {
+                dictionary.lookup_many(terms, out);
+                for (id, term) in out[from..].iter_mut().zip(terms) {
+                    if *id == NO_VERTEX {
+                        *id = tail.lookup(term).map_or(NO_VERTEX, |v| v.0);
+                    }
+                }
+            }
+            Terms::Other(source) => source.lookup_many(terms, out),
+        }
+    }
+
+    /// Appends the canonical bytes of a term; false for an unknown id.
+    pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
+        match self.0 {
+            Terms::Stored(dictionary, tail, _) => {
+                if v.0 >= FIRST_TAIL_ID {
+                    let term = tail.term(v);
+                    term.map(|t| out.extend_from_slice(t)).is_some()
+                } else {
+                    dictionary.term(v, out)
+                }
+            }
+            Terms::Other(source) => {
+                let mut found = false;
+                source.terms_many(&[v.0], &mut |_, term| {
+                    found = true;
+                    out.extend_from_slice(term);
+                });
+                found
+            }
+        }
+    }
+
+    /// The first id above those that have value ranks: all ids below are of [`Self::ranks`].
+    #[inline]
+    #[must_use]
+    pub fn ranked_end(&self) -> u32 {
+        match self.0 {
+            Terms::Stored(..) => FIRST_TAIL_ID,
+            Terms::Other(_) => NO_VERTEX + 1,
+        }
+    }
+
+    /// The dictionary with the value ranks of terms, if the graph has any.
+    #[inline]
+    #[must_use]
+    pub fn ranks(&self) -> Option<&'a Dictionary> {
+        match self.0 {
+            Terms::Stored(dictionary, ..) => Some(dictionary),
+            Terms::Other(_) => None,
+        }
+    }
+
+    /// The dictionary that has the value rank of this id, if that has one.
+    #[inline]
+    #[must_use]
+    pub fn ranks_of(&self, id: u32) -> Option<&'a Dictionary> {
+        self.ranks().filter(|_| id < FIRST_TAIL_ID)
+    }
+
+    /// The answer of an index of the graph's terms to a question, if one has any. Verdicts are of ids below [`FIRST_TAIL_ID`].
+    #[must_use]
+    pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
+        match self.0 {
+            Terms::Stored(dictionary, _, indexes) => indexes.probe(question, dictionary),
+            Terms::Other(_) => None,
+        }
+    }
+
+    /// True if there are indexes besides the value ranks: then it is worth asking about more than comparisons.
+    #[inline]
+    #[must_use]
+    pub fn has_indexes(&self) -> bool {
+        match self.0 {
+            Terms::Stored(_, _, indexes) => !indexes.are_ranks_alone(),
+            Terms::Other(_) => false,
+        }
+    }
+
+    /// Decodes many terms.
+    #[must_use]
+    pub fn decoding(&self) -> TermDecoding<'a> {
+        TermDecoding(match self.0 {
+            Terms::Stored(dictionary, tail, _) => Decoding::Stored(dictionary.decoder(), tail),
+            Terms::Other(source) => Decoding::Other(Fetched {
+                source,
+                bytes: Vec::new(),
+                places: FxHashMap::default(),
+            }),
+        })
+    }
+}
+
+/// Decodes terms of a [`Vocabulary`]: ids near each other cost little, and terms of elsewhere are fetched in batches.
+pub struct TermDecoding<'a>(Decoding<'a>);
+
+enum Decoding<'a> {
+    Stored(Decoder<'a>, &'a TailTerms),
+    Other(Fetched<'a>),
+}
+
+/// The terms that were fetched last.
+struct Fetched<'a> {
+    source: &'a dyn TermSource,
+    bytes: Vec<u8>,
+    places: FxHashMap<u32, Range<usize>>,
+}
+
+impl Fetched<'_> {
+    #[inline(never)]
+    fn term(&mut self, id: VertexId) -> Option<&[u8]> {
+        if !self.places.contains_key(&id.0) {
+            self.fetch(&[id.0]);
+        }
+        let place = self.places.get(&id.0)?.clone();
+        self.bytes.get(place).filter(|term| !term.is_empty())
+    }
+
+    fn fetch(&mut self, ids: &[u32]) {
+        let (bytes, places) = (&mut self.bytes, &mut self.places);
+        bytes.clear();
+        places.clear();
+        // One that has no term is not asked for again. No term is empty.
+        places.extend(ids.iter().map(|&id| (id, 0..0)));
+        self.source.terms_many(ids, &mut |at, term| {
+            let start = bytes.len();
+            bytes.extend_from_slice(term);
+            if let Some(&id) = ids.get(at) {
+                places.insert(id, start..bytes.len());
+            }
+        });
+    }
+}
+
+impl TermDecoding<'_> {
+    /// The canonical bytes of a term; `None` for unknown ids.
+    // Inlined with what nearly all ids take, and nothing else: a call costs a tenth of decoding a term.
+    #[inline(always)]
+    pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
+        if id.0 >= FIRST_TAIL_ID {
+            return self.tail_term(id);
+        }
+        match &mut self.0 {
+            Decoding::Stored(decoder, _) => decoder.term(id),
+            Decoding::Other(fetched) => fetched.term(id),
+        }
+    }
+
+    /// [`Self::term`] of an id that is not below [`FIRST_TAIL_ID`].
+    #[cold]
+    #[inline(never)]
+    fn tail_term(&mut self, id: VertexId) -> Option<&[u8]> {
+        match &mut self.0 {
+            Decoding::Stored(_, tail) => tail.term(id),
+            Decoding::Other(fetched) => fetched.term(id),
+        }
+    }
+
+    /// Fetches what [`Self::term`] will need for these ids, in place of what was fetched before: some tens of ids, before
+    /// decoding the first.
+    #[inline]
+    pub fn prefetch(&mut self, ids: &[u32]) {
+        match &mut self.0 {
+            Decoding::Stored(decoder, _) => decoder.prefetch(ids),
+            Decoding::Other(fetched) => fetched.fetch(ids),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One shard's own data, read by ids of the whole store.
+
+use super::Shard;
+use crate::base::Base;
+use jindou_graph::segment::Scope;
+use jindou_graph::sets::CharacteristicSets;
+use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
+use jindou_model::{Direction, PredicateId, VertexId};
+use std::sync::Arc;
+
+/// Keys in one page at most.
+pub const PAGE: u32 = 1 << 20;
+
+/// The data of one shard alone: edges of the vertices that it owns, the terms that it has. It is the base's, which no update changes.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnData<'a> {
+    base: &'a Base,
+    shard: &'a Shard,
+}
+
+impl Base {
+    /// The data of this shard; `None` for a store that is not cut.
+    #[must_use]
+    pub fn own_data(&self) -> Option<OwnData<'_>> {
+        let shard = self.shard.as_deref()?;
+        Some(OwnData { base: self, shard })
+    }
+}
+
+impl<'a> OwnData<'a> {
+    /// The shard's number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.shard.number
+    }
+
+    /// The table of which shards own which ids.
+    #[must_use]
+    pub fn blocks(&self) -> &'a Arc<Blocks> {
+        &self.shard.blocks
+    }
+
+    /// The edges of a predicate, under the shard's own keys.
+    #[must_use]
+    pub fn edges(&self, p: PredicateId, direction: Direction) -> OwnEdges<'a> {
+        let d = direction as usize;
+        OwnEdges::new(
+            self.base.default_segment(p.0, d),
+            self.base.named_segment(p.0, d),
+            (self.shard.number, &self.shard.blocks),
+        )
+    }
+
+    /// The key of an id that the shard owns.
+    #[must_use]
+    pub fn key(&self, id: u32) -> Option<LocalKey> {
+        self.shard.key(id)
+    }
+
+    /// The characteristic sets of the whole store: by id.
+    #[must_use]
+    pub fn sets(&self) -> CharacteristicSets<'a> {
+        self.base.index.sets()
+    }
+
+    /// True if the shard has the term.
+    #[must_use]
+    pub fn has_term(&self, id: u32) -> bool {
+        self.shard.term_number(id).is_some()
+    }
+
+    /// Appends a term that the shard has; false if it has none.
+    pub fn term(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let number = self.shard.term_number(id);
+        number.is_some_and(|n| self.base.dictionary.term(VertexId(n), out))
+    }
+
+    /// Appends the id of each term that the shard has, and 0 for others.
+    pub fn lookup(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
+        let from = out.len();
+        self.base.dictionary.lookup_many(terms, out);
+        for n in &mut out[from..] {
+            *n = self.shard.term_id(*n);
+        }
+    }
+
+    /// Appends the shard's keys of a predicate in some graphs from an id on, as ascending ids, at most `most` and [`PAGE`]. True if there are
+    /// more.
+    pub fn keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: Scope<'_>,
+        [from, most]: [u32; 2],
+        out: &mut Vec<u32>,
+    ) -> bool {
+        let most = most.clamp(1, PAGE) as usize;
+        let start = out.len();
+        // One more says whether there is another page.
+        self.edges(p, direction)
+            .keys_page(scope, from, most + 1, out);
+        let more = out.len() - start > most;
+        out.truncate(start + most);
+        more
+    }
+
+    /// Appends the shard's subjects of one graph with a predicate, ascending.
+    pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
+        let predicate = predicate.0;
+        if let Some(part) = self.base.index.graph_part(graph, predicate) {
+            out.extend_from_slice(part.subjects);
+            return;
+        }
+        let named = self.base.named_segment(predicate, Direction::Out as usize);
+        let small = self.base.index.small_graph_subjects(graph).iter().copied();
+        out.extend(small.filter(|&s| self.shard.key(s).is_some_and(|key| named.has(key.0, graph))));
+    }
+
+    /// The predicates of the shard's subjects in one graph, ascending.
+    #[must_use]
+    pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
+        let parts = self.base.index.graph_parts(graph);
+        let mut out: Vec<u32> = parts.map(|p| p.predicate).collect();
+        for &s in self.base.index.small_graph_subjects(graph) {
+            let Some(key) = self.shard.key(s) else {
+                continue;
+            };
+            for &p in self.base.index.sets().out_predicates(s) {
+                if !out.contains(&p) && self.base.named_segment(p, 0).has(key.0, graph) {
+                    out.push(p);
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
