@@ -172,7 +172,7 @@ impl Completer {
     /// are the words of SPARQL, and predicates and classes of the whole data.
     ///
     /// # Errors
-    /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Store`] when the store's files are damaged.
+    /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Damaged`] when the store's files are damaged.
     pub fn complete(&self, request: &Request<'_>) -> Result<Completion> {
         let length = request.before.len().saturating_add(request.after.len());
         if length > LONGEST_TEXT {

@@ -2,6 +2,7 @@
 
 use crate::Snapshot;
 use crate::segment::{EdgeView, Scope};
+use jindou_dictionary::STRINGS_FILE;
 use jindou_model::sync;
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
@@ -146,9 +147,12 @@ impl Out<'_> {
     fn term(&mut self, v: u32) -> Result<Span> {
         let start = self.batch.bytes.len();
         if !self.snapshot.term(VertexId(v), &mut self.batch.bytes) {
-            return Err(Error::Store(format!(
-                "the store has edges of the term {v} but no such term; run `jindou check` on it"
-            )));
+            return Err(Error::damaged(
+                STRINGS_FILE,
+                format!(
+                    "it lacks the term {v}, of which the store has edges; `jindou check` shows all damage"
+                ),
+            ));
         }
         let len = self.batch.bytes.len() - start;
         if len > SPAN_LIMIT {

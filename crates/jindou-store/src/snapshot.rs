@@ -72,10 +72,10 @@ impl Snapshot {
     /// One shard's base with the way to the others: the whole store, to be read.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) if the base is not a shard.
+    /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
     pub fn of_shard(base: Arc<Base>, far: Arc<dyn Far>) -> Result<Self> {
         let session = Session::new(Arc::clone(&base), far)
-            .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+            .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
         Ok(Self {
             far: Some(Arc::new(session)),
             ..Self::of_base(base)

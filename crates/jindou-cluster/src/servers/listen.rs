@@ -99,13 +99,16 @@ impl Listener {
     /// Takes the port of a server.
     ///
     /// # Errors
-    /// [`Error::Store`] when it cannot be had.
+    /// [`Error::Io`] when it cannot be had.
     pub async fn bind(entry: &ServerEntry, tls: &Both) -> Result<(Self, SocketAddr)> {
         let cannot = |e: io::Error| {
-            Error::Store(format!(
-                "server {} cannot listen at {} for its peers: {e}",
-                entry.name, entry.address
-            ))
+            Error::io(
+                format!(
+                    "server {}, address {} for its peers",
+                    entry.name, entry.address
+                ),
+                e,
+            )
         };
         let tcp = TcpListener::bind(&entry.address).await.map_err(cannot)?;
         let address = tcp.local_addr().map_err(cannot)?;
@@ -380,7 +383,7 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
 
 fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
     let requests =
-        wire::requests(bytes).ok_or_else(|| Error::Store("the request cannot be read".into()))?;
+        wire::requests(bytes).ok_or_else(|| Error::Usage("the request cannot be read".into()))?;
     let one = |(shard, request): &(u32, Request)| own.answer(*shard, request);
     requests.iter().map(one).collect()
 }

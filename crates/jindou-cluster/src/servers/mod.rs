@@ -28,7 +28,7 @@ pub use file::{ClusterFile, Fabric, ServerEntry};
 
 use frame::Hello;
 use jindou_model::sync::lock;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Blocks, Cluster, Far, Posts, Reply, Request, shard_folder, wire};
 use listen::{Inside, Listener, Own};
@@ -90,7 +90,7 @@ impl Servers {
     /// at them. Requests of peers are charged to `memory` while they come and until they are answered.
     ///
     /// # Errors
-    /// [`Error::Store`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Store`] for
+    /// [`Error::Usage`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Usage`] for
     /// certificates and addresses that cannot be used.
     pub fn start(
         file: &ClusterFile,
@@ -108,7 +108,7 @@ impl Servers {
             .map(|(s, _)| s)
             .collect();
         if mine != entry.shards {
-            return Err(Error::Store(format!(
+            return Err(Error::Usage(format!(
                 "{}: server {name} should hold shards {:?} but has {mine:?} open",
                 file.path.display(),
                 entry.shards
@@ -123,9 +123,10 @@ impl Servers {
             .enable_all()
             .build()
             .map_err(|e| {
-                Error::Store(format!(
-                    "cannot start the threads for the cluster's network: {e}"
-                ))
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start the threads for the cluster's network: {e}"),
+                )
             })?;
         let tls = tls::Both::of(entry)?;
         let hello = Hello {
@@ -282,9 +283,10 @@ impl Servers {
             .enable_all()
             .build()
             .map_err(|e| {
-                Error::Store(format!(
-                    "cannot start a thread for the cluster's network: {e}"
-                ))
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for the cluster's network: {e}"),
+                )
             })?;
         let one = |s: &ServerEntry| {
             let found = runtime.block_on(peer::state_of(s, &tls.client, &hello));

@@ -168,12 +168,15 @@ impl Net {
     /// Checks that this is the net effect of something on the snapshot: ids are known, quads there or not there.
     ///
     /// # Errors
-    /// [`Error::Store`]: the record it came from is damaged or another snapshot's.
+    /// [`Error::Damaged`]: the record it came from is damaged or another snapshot's.
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let wrong = |what: &str| {
-            Err(Error::Store(format!(
-                "a record of the log does not match the store: {what}; restore the store from a backup"
-            )))
+            Err(Error::damaged(
+                "log",
+                format!(
+                    "a record does not match the store: {what}; restore the store from a backup"
+                ),
+            ))
         };
         if self.tail_before != snapshot.tail().len()
             || self.predicates_before != snapshot.predicate_count()

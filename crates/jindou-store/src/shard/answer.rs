@@ -9,7 +9,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, Error, Result, VertexId};
 /// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
 ///
 /// # Errors
-/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Store`] if its files failed.
+/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
 pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
     let shard = base.shard.as_deref().ok_or_else(|| Error::Shard {
         shard: 0,
