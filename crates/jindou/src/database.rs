@@ -20,7 +20,6 @@ use jindou_plan::{Form, PlanCache};
 use jindou_store::shard::{Cluster, Far};
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -590,11 +589,5 @@ pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken 
     cancel.watching(snapshot.watch())
 }
 
-/// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
-pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
-        Err(Error::Internal(
-            "internal invariant violated while running the query; see if `jindou check` finds damage".into(),
-        ))
-    })
-}
+// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
+pub(crate) use jindou_model::invariant::guarded;

@@ -82,6 +82,8 @@ pub use jindou_log::{Objects, object_store};
 pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
 #[doc(hidden)]
+pub use jindou_model::invariant;
+#[doc(hidden)]
 pub use jindou_model::setters;
 pub use jindou_model::term::{
     Parts as TermParts, decode as decode_term, encode as encode_term, parts as term_parts,

@@ -5,13 +5,13 @@ use super::gate::{Gate, Newcomer};
 use super::lane::{self, Answering};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
+use jindou_model::invariant::guarded;
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Posts, Reply, Request, answer, wire};
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -71,12 +71,10 @@ impl Own {
             (Request::Post(message), Some(posts)) => posts.take(shard, message).map(Reply::Post),
             _ => answer(base, request),
         };
-        catch_unwind(AssertUnwindSafe(one))
-            .unwrap_or_else(|_| Err(failed("its files gave values out of range".into())))
-            .map_err(|e| match e {
-                Error::Shard { .. } => e,
-                e => failed(e.to_string()),
-            })
+        guarded(one).map_err(|e| match e {
+            Error::Shard { .. } => e,
+            e => failed(e.to_string()),
+        })
     }
 }
 

@@ -155,9 +155,7 @@ impl Machine {
 
     #[inline]
     pub(super) fn bytes(&self, s: Span) -> &[u8] {
-        self.arena
-            .get(s.start as usize..s.end as usize)
-            .unwrap_or(&[])
+        &self.arena[s.start as usize..s.end as usize]
     }
 
     pub(super) fn str(&self, s: Span) -> &str {
@@ -269,11 +267,7 @@ impl Machine {
             }
             Val::Text(t) => {
                 self.term.clear();
-                let part = |s: Span| {
-                    self.arena
-                        .get(s.start as usize..s.end as usize)
-                        .unwrap_or(&[])
-                };
+                let part = |s: Span| &self.arena[s.start as usize..s.end as usize];
                 match t.lang {
                     None => self.term.push(term::STRING),
                     Some(lang) => {
@@ -286,10 +280,7 @@ impl Machine {
             }
             Val::Term(s) => {
                 self.term.clear();
-                let part = self
-                    .arena
-                    .get(s.start as usize..s.end as usize)
-                    .unwrap_or(&[]);
+                let part = &self.arena[s.start as usize..s.end as usize];
                 self.term.extend_from_slice(part);
             }
         }

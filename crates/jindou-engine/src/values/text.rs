@@ -142,7 +142,7 @@ impl Machine {
                 let held = std::mem::take(&mut self.term);
                 let v = match term::parts(&held) {
                     Some(Parts::Triple(parts)) => {
-                        let part = parts.get(usize::from(n)).copied().unwrap_or(&[]);
+                        let part = parts[usize::from(n)];
                         Some(match run.vocabulary.lookup(part) {
                             Some(id) => Val::Id(id.0),
                             None => Val::Term(self.push(part)),
