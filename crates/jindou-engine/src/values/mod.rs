@@ -23,7 +23,6 @@ mod sum;
 #[cfg(test)]
 mod tests;
 mod text;
-mod time;
 mod val;
 
 pub(crate) use aggregate::Accumulators;
