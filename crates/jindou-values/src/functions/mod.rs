@@ -98,7 +98,7 @@ macro_rules! for_each_function {
     };
 }
 
-/// What a function takes or gives.
+/// The type of an argument or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Any term.
@@ -151,7 +151,7 @@ impl Type {
     }
 }
 
-/// What a call costs.
+/// The cost of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Some instructions.
@@ -167,7 +167,7 @@ pub struct Definition {
     pub names: &'static [&'static str],
     /// Names and types of its arguments.
     pub arguments: &'static [(&'static str, Type)],
-    /// How many of them there must be.
+    /// The fewest arguments.
     pub least: usize,
     /// Whether the last one may be repeated.
     pub repeats: bool,
@@ -175,24 +175,24 @@ pub struct Definition {
     pub gives: Type,
     /// Whether the value is the same for the same arguments, within a query.
     pub deterministic: bool,
-    /// What a call costs.
+    /// The cost of a call.
     pub cost: Cost,
-    /// How a row's value is computed, if that is done here.
+    /// Its row form, if it is computed here.
     pub row: Option<Scalar>,
-    /// How the values of a column of numbers are computed, if it takes and gives numbers alone.
+    /// Its column form, if it takes and gives numbers alone.
     pub number: Option<fn(Num) -> Option<Num>>,
     /// Its section of the reference.
     pub group: &'static str,
     /// A sentence or two on its value.
     pub summary: &'static str,
-    /// When a call is an error, besides arguments without a value; empty for never.
+    /// The conditions of an error, other than arguments without a value; empty for never.
     pub errors: &'static str,
     /// Calls and their values.
     pub examples: &'static [(&'static str, &'static str)],
 }
 
 impl Definition {
-    /// How many arguments it may have at most.
+    /// The most arguments.
     #[must_use]
     pub fn most(&self) -> usize {
         if self.repeats {
@@ -202,7 +202,7 @@ impl Definition {
         }
     }
 
-    /// True if it can be called with so many arguments.
+    /// True if it can be called with this many arguments.
     #[must_use]
     pub fn takes(&self, arguments: usize) -> bool {
         (self.least..=self.most()).contains(&arguments)
