@@ -66,7 +66,8 @@ pub fn panics() {
         let owned = payload.downcast_ref::<String>().map(String::as_str);
         let message = owned.or_else(|| payload.downcast_ref::<&str>().copied());
         let message = message.unwrap_or_default();
-        tracing::error!(at, reason = message, "a thread panicked; please report it");
+        let backtrace = std::backtrace::Backtrace::force_capture();
+        tracing::error!(at, reason = message, %backtrace, "a thread panicked; please report it");
     }));
 }
 

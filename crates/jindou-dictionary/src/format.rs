@@ -266,7 +266,7 @@ impl Sections {
     /// Maps or reads a file and checks its head.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be read, [`Error::Store`] when it is foreign, newer, truncated
+    /// [`Error::Io`] when it cannot be read, [`Error::Version`], [`Error::Damaged`] when it is foreign, truncated
     /// or its head is damaged.
     pub(crate) fn open(path: &Path, magic: [u8; 8], residence: Residence) -> Result<Self> {
         Self::over(Backing::open(path, residence)?, path, magic)
@@ -279,7 +279,7 @@ impl Sections {
 
     fn over(map: Backing, path: &Path, magic: [u8; 8]) -> Result<Self> {
         if map.len() < HEAD {
-            return Err(bad(path, "is shorter than its head"));
+            return Err(bad(path, "shorter than its head"));
         }
         let number = |at: usize| {
             map.get(at..at + 8)
@@ -287,23 +287,22 @@ impl Sections {
                 .map_or(0, u64::from_le_bytes)
         };
         if map[..8] != magic {
-            return Err(bad(path, "is not a file of a Jindou dictionary"));
+            return Err(bad(path, "not a file of a Jindou dictionary"));
         }
         let (version, sections) = (number(8) as u32, (number(8) >> 32) as usize);
         if version != VERSION {
-            return Err(bad(
-                path,
-                &format!(
-                    "has format version {version}, this program reads {VERSION}; load the data again"
-                ),
-            ));
+            return Err(Error::Version {
+                file: path.to_owned(),
+                found: version.into(),
+                supported: VERSION.into(),
+            });
         }
         if number(16) != map.len() as u64 {
-            return Err(bad(path, "is truncated or was appended to"));
+            return Err(bad(path, "truncated or appended to"));
         }
-        let terms = u32::try_from(number(24)).map_err(|_| bad(path, "is damaged (terms)"))?;
+        let terms = u32::try_from(number(24)).map_err(|_| bad(path, "damaged (terms)"))?;
         if sections > MAX_SECTIONS {
-            return Err(bad(path, "is damaged (section table)"));
+            return Err(bad(path, "damaged (section table)"));
         }
         let mut table = Vec::new();
         for i in 0..sections {
@@ -314,7 +313,7 @@ impl Sections {
                 (Ok(kind), Some(end)) if start % ALIGN == 0 => {
                     table.push((kind, start as usize..end as usize));
                 }
-                _ => return Err(bad(path, "is damaged (section table)")),
+                _ => return Err(bad(path, "damaged (section table)")),
             }
         }
         let own = [32, 40, 48, 56].map(number);
@@ -341,15 +340,15 @@ impl Sections {
         self.map.is_whole()
     }
 
-    /// Where a section lies; `Error::Store` when there is none or its length is not as expected.
+    /// Where a section lies; [`Error::Damaged`] when there is none or its length is not as expected.
     pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
         match self.table.iter().find(|(k, _)| *k == kind) {
             Some((_, r)) if len(r.len()) => Ok(r.clone()),
             Some(_) => Err(bad(
                 &self.path,
-                &format!("is damaged (length of section {kind})"),
+                &format!("damaged (length of section {kind})"),
             )),
-            None => Err(bad(&self.path, &format!("has no section {kind}"))),
+            None => Err(bad(&self.path, &format!("damaged (no section {kind})"))),
         }
     }
 
@@ -370,7 +369,7 @@ impl Sections {
     }
 
     pub(crate) fn damaged(&self, what: &str) -> Error {
-        bad(&self.path, &format!("is damaged ({what})"))
+        bad(&self.path, &format!("damaged ({what})"))
     }
 
     /// Tells the kernel that reads will be random.
@@ -385,5 +384,5 @@ impl Sections {
 }
 
 fn bad(path: &Path, what: &str) -> Error {
-    Error::Store(format!("{} {what}", path.display()))
+    Error::damaged(path, what)
 }

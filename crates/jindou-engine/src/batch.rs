@@ -63,13 +63,10 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The ids of one column; empty for a column that is not there.
+    /// The ids of one column.
     #[inline]
     pub fn column(&self, at: usize) -> &'a [u32] {
-        self.columns
-            .get(at)
-            .and_then(|c| c.get(..self.rows))
-            .unwrap_or(&[])
+        &self.columns[at][..self.rows]
     }
 }
 
@@ -84,7 +81,7 @@ pub(crate) fn widen(column: &mut Vec<u32>, kept: usize, room: usize) {
     }
     // A block that grows in place is searched for, with some 500 instructions; a new short one is at hand.
     let mut wider = Vec::with_capacity(room);
-    wider.extend_from_slice(column.get(..kept).unwrap_or(&[]));
+    wider.extend_from_slice(&column[..kept]);
     wider.resize(room, 0);
     *column = wider;
 }
@@ -166,8 +163,7 @@ impl Batch {
     pub fn copy_rows(&mut self, other: &Self, from: usize, rows: usize) -> Result<()> {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(&other.columns) {
-            let part = c.get(from..from + rows).unwrap_or(&[]);
-            to[..part.len()].copy_from_slice(part);
+            to[..rows].copy_from_slice(&c[from..from + rows]);
         }
         self.rows = rows;
         Ok(())
@@ -220,18 +216,18 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
         out.copy_from_slice(run);
         return;
     }
-    if (last as usize) < input.len() {
-        for (o, &i) in out.iter_mut().zip(index) {
-            *o = input.get(i as usize).copied().unwrap_or(0);
-        }
+    // Indexes ascend: the check of the last one lets the loop go without.
+    let input = &input[..last as usize + 1];
+    for (o, &i) in out.iter_mut().zip(index) {
+        *o = input[i as usize];
     }
 }
 
-/// `out[i] = input[index[i]]` for indexes in any order; 0 where the input has no such row.
+/// `out[i] = input[index[i]]` for indexes in any order.
 #[inline]
 pub(crate) fn pick(input: &[u32], index: &[u32], out: &mut [u32]) {
     for (o, &i) in out.iter_mut().zip(index) {
-        *o = input.get(i as usize).copied().unwrap_or(0);
+        *o = input[i as usize];
     }
 }
 

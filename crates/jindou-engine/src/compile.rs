@@ -65,7 +65,7 @@ impl Pipe<'_> {
 
     /// The slices that rows of a leaf pass.
     pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
-        let mut at = self.leaves.get(leaf).map_or(END, |l| l.first.stage);
+        let mut at = self.leaves[leaf].first.stage;
         std::iter::from_fn(move || {
             let link = self.links.get(at)?;
             at = link.next.stage;

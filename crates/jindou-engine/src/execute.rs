@@ -12,7 +12,7 @@ use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_graph::Graph;
 use jindou_model::scope::is_measured;
-use jindou_model::{Error, Holder, Resource, Result, Scope, sync};
+use jindou_model::{Error, Holder, Resource, Result, Scope, invariant, sync};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -160,7 +160,7 @@ pub(crate) fn drive(
                         )
                     })?
                     .join()
-                    .unwrap_or_else(|_| Err(Error::Internal("the engine panicked".into())))
+                    .unwrap_or_else(|panic| Err(invariant::error_of(&*panic)))
             });
         })?;
         done?;

@@ -352,7 +352,7 @@ pub(crate) fn clip(list: &[u32], a: u32, b: u32) -> &[u32] {
         };
         (from, to)
     };
-    list.get(from..to).unwrap_or(&[])
+    &list[from..to]
 }
 
 /// The intersection of two ascending sets of intervals.

@@ -92,7 +92,7 @@ impl KeyTable {
     #[inline]
     pub fn key(&self, number: u32) -> &[u32] {
         let at = number as usize * self.width;
-        self.keys.get(at..at + self.width).unwrap_or(&[])
+        &self.keys[at..at + self.width]
     }
 
     /// All keys in a row, by number.
@@ -117,7 +117,7 @@ impl KeyTable {
                     if let Some(&ahead) = hashes.get(row + AHEAD) {
                         prefetch(&self.table, self.slot(ahead));
                     }
-                    let h = hashes.get(row).copied().unwrap_or(0);
+                    let h = hashes[row];
                     out.push(self.insert_row(columns, row, h)?.0);
                 }
                 self.hashes = hashes;
@@ -171,7 +171,7 @@ impl KeyTable {
         let mask = self.table.len() - 1;
         let mut at = self.slot(hash_id(id));
         loop {
-            let entry = self.table.get(at).copied().unwrap_or(0);
+            let entry = self.table[at];
             if entry == 0 {
                 break;
             }
@@ -196,7 +196,7 @@ impl KeyTable {
         let mut at = self.slot(hash);
         let tag = hash << 32;
         loop {
-            let entry = self.table.get(at).copied().unwrap_or(0);
+            let entry = self.table[at];
             if entry == 0 {
                 break;
             }
@@ -210,8 +210,7 @@ impl KeyTable {
         }
         let number = self.len;
         self.table[at] = tag | u64::from(number + 1);
-        self.keys
-            .extend(columns.iter().map(|c| c.get(row).copied().unwrap_or(0)));
+        self.keys.extend(columns.iter().map(|c| c[row]));
         self.added()?;
         Ok((number, true))
     }
@@ -257,7 +256,7 @@ impl KeyTable {
         }
         let mut at = self.slot(hash_id(id));
         loop {
-            let entry = self.table.get(at).copied().unwrap_or(0);
+            let entry = self.table[at];
             if entry == 0 {
                 return NONE;
             }
@@ -283,7 +282,7 @@ impl KeyTable {
         let mut at = self.slot(hash);
         let tag = hash << 32;
         loop {
-            let entry = self.table.get(at).copied().unwrap_or(0);
+            let entry = self.table[at];
             if entry == 0 {
                 return NONE;
             }
@@ -409,9 +408,7 @@ fn hash_tuple(tuple: &[u32]) -> u64 {
 
 #[inline]
 fn same(key: &[u32], columns: &[&[u32]], row: usize) -> bool {
-    key.iter()
-        .zip(columns)
-        .all(|(&k, c)| c.get(row).copied().unwrap_or(0) == k)
+    key.iter().zip(columns).all(|(&k, c)| c[row] == k)
 }
 
 #[cfg(test)]

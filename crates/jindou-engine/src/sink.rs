@@ -145,7 +145,7 @@ fn fold(columns: &[&[u32]], from: usize, to: usize) -> u64 {
     let mut hashes = [0u64; LANES];
     let hashes = &mut hashes[..to - from];
     for column in columns {
-        let part = column.get(from..to).unwrap_or(&[]);
+        let part = &column[from..to];
         for (h, &v) in hashes.iter_mut().zip(part) {
             *h = mix(*h, v);
         }
@@ -247,11 +247,7 @@ pub struct CollectSink {
 impl CollectSink {
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = &[u32]> {
-        (0..self.rows).map(|r| {
-            self.ids
-                .get(r * self.width..(r + 1) * self.width)
-                .unwrap_or(&[])
-        })
+        (0..self.rows).map(|r| &self.ids[r * self.width..(r + 1) * self.width])
     }
 }
 

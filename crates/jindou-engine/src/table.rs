@@ -103,7 +103,7 @@ impl TupleSet {
     #[inline]
     pub fn get(&self, number: u32) -> &[u32] {
         let at = number as usize * self.width;
-        self.tuples.get(at..at + self.width).unwrap_or(&[])
+        &self.tuples[at..at + self.width]
     }
 
     /// All tuples, one after the other.
@@ -174,7 +174,7 @@ impl IdSet {
         self.bits = jindou_model::memory::huge_zeroed(words);
         let few = std::mem::replace(&mut self.few, TupleSet::new(1, self.charge.budget()));
         for t in few.tuples() {
-            let id = t.first().copied().unwrap_or(0);
+            let id = t[0];
             match self.bits.get_mut((id / 64) as usize) {
                 Some(word) => *word |= 1 << (id % 64),
                 None => {
@@ -195,7 +195,7 @@ impl IdSet {
             }
         }
         for t in self.few.tuples() {
-            f(t.first().copied().unwrap_or(0))?;
+            f(t[0])?;
         }
         Ok(())
     }

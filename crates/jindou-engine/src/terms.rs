@@ -3,6 +3,7 @@
 use crate::batch::Charge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::{Graph, TermDecoding, Vocabulary};
 use jindou_model::sync;
 use jindou_model::{
@@ -258,7 +259,8 @@ impl<'a> TermDecoder<'a> {
 }
 
 fn no_term(id: u32) -> Error {
-    Error::Store(format!(
-        "the store is damaged: the dictionary has no readable term for vertex {id}; `jindou check` shows where"
-    ))
+    Error::damaged(
+        STRINGS_FILE,
+        format!("damaged: it has no readable term for vertex {id}; `jindou check` shows where"),
+    )
 }

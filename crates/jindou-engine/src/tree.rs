@@ -60,7 +60,7 @@ impl Nodes {
 
     /// The node after the subtree of `node`: the next input of the same operator, if there is one.
     pub fn after(&self, node: usize) -> usize {
-        node + self.sizes.get(node).map_or(1, |s| *s as usize)
+        node + self.sizes[node] as usize
     }
 }
 
@@ -140,7 +140,7 @@ impl<'a> Layout<'a> {
     /// The first `columns` columns.
     pub fn first(&self, columns: usize) -> Layout<'_> {
         Layout {
-            slots: self.slots.get(..columns).unwrap_or(self.slots),
+            slots: &self.slots[..columns],
             places: Cow::Borrowed(&self.places),
         }
     }

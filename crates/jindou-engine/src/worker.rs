@@ -12,7 +12,6 @@ use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
 use jindou_plan::Exploration;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -37,17 +36,8 @@ const SHARED_DEPTH: usize = HELPERS_STACK / (16 << 10);
 const BATCH_CELLS: usize = 1 << 17;
 const LEAST_ROWS: usize = 16;
 
-/// A panic below becomes an error: a damaged store must not take the process down.
-pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        Err(Error::Internal(format!("the engine panicked: {text}")))
-    })
-}
+// A panic below becomes an error: neither a bug nor a damaged store may take the process down.
+pub(crate) use jindou_model::invariant::guarded;
 
 /// The work that workers take morsels from.
 enum Work<'p> {
@@ -153,7 +143,7 @@ pub(crate) fn run_pipe<'a, 's>(
     let mut whole: Option<End<'a, 's>> = None;
     for d in done {
         for (leaf, steps) in &d.explored {
-            let node = shared.pipe.leaves.get(*leaf).map_or(0, |l| l.node);
+            let node = shared.pipe.leaves[*leaf].node;
             let ends = StageStats {
                 rows_in: steps.first().map_or(0, |s| s.rows_in),
                 rows_out: steps.last().map_or(0, |s| s.rows_out),
@@ -433,7 +423,7 @@ fn take_morsels<'p, 'a, 's>(
         let mut chain = Chain {
             run,
             stages: &mut stages,
-            first: shared.pipe.leaves.get(at).map_or(To::END, |l| l.first),
+            first: shared.pipe.leaves[at].first,
             end: &mut end,
         };
         let flow = take_job(shared, at, job, &mut pipeline, &mut chain, between);
@@ -560,13 +550,12 @@ fn take_job<'p>(
                 run.check()?;
                 let bare = usize::from(held.bare() > 0);
                 for place in range {
-                    match place.checked_sub(bare).map(|p| held.chunks().get(p)) {
+                    match place.checked_sub(bare).map(|p| &held.chunks()[p]) {
                         None => chain.batch(View {
                             columns: &[],
                             rows: usize::try_from(held.bare()).unwrap_or(usize::MAX),
                         })?,
-                        Some(Some(c)) => chain.batch(c.view())?,
-                        Some(None) => {}
+                        Some(c) => chain.batch(c.view())?,
                     }
                 }
             }

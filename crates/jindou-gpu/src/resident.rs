@@ -185,7 +185,7 @@ pub(crate) fn describe<'a>(segment: &Segment<'a>) -> Result<Described<'a>> {
 fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Described<'a>> {
     let mut p: params::Segment = bytemuck::Zeroable::zeroed();
     p.edges = u32::try_from(segment.neighbours.len())
-        .map_err(|_| Error::Store("a segment with more than 2^32 neighbours".into()))?;
+        .map_err(|_| Error::Gpu("a segment has more than 2^32 neighbours".into()))?;
     p.kind = finder.kind() as u32;
     p.key_count = segment.key_count;
     let (none, is_made): (&[u32], bool) = (

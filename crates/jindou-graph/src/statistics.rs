@@ -102,9 +102,9 @@ impl Statistics {
     pub fn heavy_keys(&self, predicate: u32, direction: Direction) -> &[HeavyKey] {
         let segment = predicate << 1 | direction as u32;
         let from = self.heavy.partition_point(|h| h.segment < segment);
-        let rest = self.heavy.get(from..).unwrap_or(&[]);
+        let rest = &self.heavy[from..];
         let len = rest.partition_point(|h| h.segment == segment);
-        rest.get(..len).unwrap_or(&[])
+        &rest[..len]
     }
 
     /// Fills the two indexes from `sets`. O(total size).

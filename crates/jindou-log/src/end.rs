@@ -119,7 +119,7 @@ impl End {
 /// True if an epoch's log had files in this folder, which need not exist: nothing is said about whether they are there.
 ///
 /// # Errors
-/// [`Error::Store`] if what says so is damaged, [`Error::Io`].
+/// [`Error::Damaged`] if what says so is damaged, [`Error::Io`].
 pub fn was_begun(folder: &Path, epoch: u64) -> Result<bool> {
     let files = crate::files::Directory::unchecked(folder);
     End::read(&files, Some(epoch))

@@ -23,7 +23,7 @@ impl StoreLock {
     /// Takes the lock of a directory that is there.
     ///
     /// # Errors
-    /// [`Error::Store`] if another process (or another part of this one) has it; the message names it if it is known.
+    /// [`Error::InUse`] if another process (or another part of this one) has it; the message names it if it is known.
     /// [`Error::Io`] if the file cannot be made or the file system knows no locks.
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
@@ -44,10 +44,7 @@ impl StoreLock {
                 return Ok(lock);
             }
         }
-        Err(Error::Store(format!(
-            "{}: the lock file keeps being removed",
-            path.display()
-        )))
+        Err(Error::in_use(path, "the lock file keeps being removed"))
     }
 
     /// True while the lock keeps others out: false once someone removed or replaced its file.
@@ -75,8 +72,8 @@ fn in_use(directory: &Path, file: &mut File) -> Error {
         Ok(pid) => format!("process {pid}"),
         Err(_) => "another process".to_owned(),
     };
-    Error::Store(format!(
-        "{}: the store is in use by {who}; stop it first, or send updates to it",
-        directory.display()
-    ))
+    Error::in_use(
+        directory,
+        format!("the store is in use by {who}; stop it first, or send updates to it"),
+    )
 }

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::files::{Files, TEMPORARY};
 use crate::options::{Durability, Options, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
-use crate::writer::{Failure, Record, Writer, remove_before};
+use crate::writer::{Cause, Failure, Record, Writer, remove_before};
 use jindou_model::sync::lock;
 use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
@@ -78,9 +78,8 @@ impl Drop for Waiting {
 fn thread_failed() -> Failure {
     Failure {
         path: "log".into(),
-        kind: std::io::ErrorKind::Other,
-        what: "the log's thread failed (please report it); open the store again".into(),
-        stays: true,
+        cause: Cause::Bug,
+        what: "the log's thread failed; open the store again".into(),
     }
 }
 
@@ -127,7 +126,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`Error::Io`] when the disk refuses (its kind says why: `StorageFull`, `ReadOnlyFilesystem`, `PermissionDenied`,
-    /// …), [`Error::Store`] when trying again is of no use. The record is not in the log then; only if the process dies
+    /// …), [`Error::Damaged`] or [`Error::InUse`] when trying again is of no use. The record is not in the log then; only if the process dies
     /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that no one was
     /// told about.
     pub fn wait(&self) -> Result<()> {
@@ -156,7 +155,7 @@ impl Log {
     /// names in an object store.
     ///
     /// # Errors
-    /// [`Error::Store`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
+    /// [`Error::Damaged`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
     /// `record` gives. That the log cannot be written is not an error here ([`Recovery::read_only`]) but that of the
     /// first record.
     pub fn open(

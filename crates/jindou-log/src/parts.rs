@@ -25,7 +25,7 @@ pub struct LogPart {
 /// a caller was told of, or, if that is not known, as far as the log itself proves that they are durable. The log may be in use.
 ///
 /// # Errors
-/// [`Error::Store`] for damage, with its place; [`Error::Io`]. Of a log that is in use either may go away when it is tried again.
+/// [`Error::Damaged`] for damage, with its place; [`Error::Io`]. Of a log that is in use either may go away when it is tried again.
 pub fn parts(
     files: &dyn Files,
     epoch: u64,

@@ -72,19 +72,17 @@ impl Stop {
                 let end = files.end_path();
                 let of_end = end.file_name().is_some_and(|n| *n == *d.file);
                 if of_end {
-                    return Error::Store(format!("{}: {}", end.display(), d.what));
+                    return Error::damaged(end, d.what);
                 }
-                let byte = match d.is_of_whole_file() {
-                    true => String::new(),
-                    false => format!(", byte {}", d.offset),
-                };
-                Error::Store(format!(
-                    "the log is damaged: {}{byte}: {}. Nothing was changed. The unreadable part has \
-                        acknowledged updates: restore the store from a backup, or put the file back as it \
-                        was",
-                    files.path(&d.file).display(),
-                    d.what
-                ))
+                Error::Damaged {
+                    offset: (!d.is_of_whole_file()).then_some(d.offset),
+                    message: format!(
+                        "the log is damaged: {}. Nothing was changed. The unreadable part has acknowledged updates: restore \
+                            the store from a backup, or put the file back as it was",
+                        d.what
+                    ),
+                    file: files.path(&d.file),
+                }
             }
         }
     }

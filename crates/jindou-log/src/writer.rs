@@ -17,18 +17,31 @@ pub(crate) type Record = (u32, Vec<u8>);
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub path: PathBuf,
-    pub kind: io::ErrorKind,
+    pub cause: Cause,
     pub what: String,
-    /// True if the failure does not go away by itself.
-    pub stays: bool,
+}
+
+/// The cause of a [`Failure`]. All but the first do not go away by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The disk refused, for this reason.
+    Disk(io::ErrorKind),
+    /// The file in use was removed or replaced.
+    Removed,
+    /// Another process writes to the log.
+    InUse,
+    /// A bug of the log's.
+    Bug,
 }
 
 impl Failure {
     pub fn to_error(&self) -> Error {
-        if self.stays {
-            Error::Store(format!("{}: {}", self.path.display(), self.what))
-        } else {
-            Error::io(&self.path, io::Error::new(self.kind, self.what.clone()))
+        let what = || self.what.clone();
+        match self.cause {
+            Cause::Disk(kind) => Error::io(&self.path, io::Error::new(kind, what())),
+            Cause::Removed => Error::damaged(&self.path, what()),
+            Cause::InUse => Error::in_use(&self.path, what()),
+            Cause::Bug => Error::Internal(what()),
         }
     }
 }
@@ -277,12 +290,11 @@ impl Writer {
             Ok(false) => {
                 self.broken = Some(Failure {
                     path: self.files.path(&c.name),
-                    kind: io::ErrorKind::NotFound,
+                    cause: Cause::Removed,
                     what: "the log file was removed or replaced while in use. Acknowledged updates are \
                         still in memory: merge or back up this store before stopping it; updates are \
                         refused until then"
                         .into(),
-                    stays: true,
                 });
                 self.current = None;
                 false
@@ -475,11 +487,10 @@ impl Writer {
             _ => {
                 let failure = Failure {
                     path: self.files.path(name),
-                    kind: io::ErrorKind::AlreadyExists,
+                    cause: Cause::InUse,
                     what: "another process is writing to this log, so this one accepts no more updates. \
                         Stop one of the two and reopen the store"
                         .into(),
-                    stays: true,
                 };
                 self.broken = Some(failure.clone());
                 Err(failure)
@@ -490,11 +501,10 @@ impl Writer {
     fn failure(&self, name: &str, e: &io::Error) -> Failure {
         Failure {
             path: self.files.path(name),
-            kind: e.kind(),
+            cause: Cause::Disk(e.kind()),
             what: format!(
                 "the log cannot be written: {e}. Updates are refused until it can be; queries still work"
             ),
-            stays: false,
         }
     }
 
@@ -559,10 +569,12 @@ impl Writer {
     /// stays, so that numbers of files go on from it.
     pub fn truncate(&mut self, upto: u32) -> Result<u64, Failure> {
         if self.next <= upto.saturating_add(1)
-            && self
-                .broken
-                .as_ref()
-                .is_some_and(|b| b.kind == io::ErrorKind::NotFound)
+            && self.broken.as_ref().is_some_and(|b| {
+                matches!(
+                    b.cause,
+                    Cause::Removed | Cause::Disk(io::ErrorKind::NotFound)
+                )
+            })
         {
             self.broken = None;
             self.durable = None;

@@ -10,7 +10,7 @@
 //! ```text
 //! read ─► SIGBUS ─► table: which file? ─► mark it ─► zero pages over the rest of it ─► the read goes on
 //!                                    └─► none: the handler before, or the signal's default
-//! reader, before its work counts ─► check: marked? its last byte as it was? ─► Error::Store names the file
+//! reader, before its work counts ─► check: marked? its last byte as it was? ─► Error::Damaged names the file
 //! ```
 //!
 //! A file that is cut inside a page raises no signal: the system fills that page with zeros. So a check also reads the last byte
@@ -53,7 +53,7 @@ impl MappedFile {
     /// Maps a file whole. O(1): one page is read.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be opened or mapped, or is empty; [`Error::Store`] when it shrinks meanwhile.
+    /// [`Error::Io`] when it cannot be opened or mapped, or is empty; [`Error::Damaged`] when it shrinks meanwhile.
     pub fn open(path: &Path) -> Result<Self> {
         signal::install(path)?;
         let io = |e| Error::io(path, e);
@@ -88,7 +88,7 @@ impl MappedFile {
     /// Some nanoseconds.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file, what became of it, and what to do: for good, once it has failed.
+    /// [`Error::Damaged`] with the file, what became of it, and what to do: for good, once it has failed.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.is_whole() {
@@ -113,23 +113,19 @@ impl MappedFile {
 
     #[cold]
     fn failure(&self) -> Error {
-        let path = self.path.display();
         let had = self.map.len() as u64;
-        let what = match std::fs::metadata(&self.path) {
+        let what: String = match std::fs::metadata(&self.path) {
             Ok(m) if m.len() < had => {
                 format!(
-                    "{path} has shrunk from {had} to {} bytes while it was open",
+                    "the file has shrunk from {had} to {} bytes while it was open",
                     m.len()
                 )
             }
-            _ => format!(
-                "{path} could not be read while it was open: the disk failed, or the file was truncated for a time"
-            ),
+            _ => "the file could not be read while it was open: the disk failed, or the file was truncated for a time".into(),
         };
-        Error::Store(format!(
-            "{what}; discard everything read from it since: put the file back as it was, or restore the \
-                store from a backup, and open it again"
-        ))
+        let remedy = "discard everything read from it since: put the file back as it was, or restore the store from a backup, \
+            and open it again";
+        Error::damaged(&self.path, format!("{what}; {remedy}"))
     }
 
     /// Tells the system that reads will be random.

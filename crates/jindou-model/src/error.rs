@@ -47,8 +47,6 @@ pub enum Resource {
     Form,
     /// Length of an answer.
     Answer,
-    /// Something else, which the message names.
-    Other,
 }
 
 /// A limit that was reached.
@@ -143,9 +141,55 @@ pub enum Error {
         /// Name of the document.
         name: String,
     },
-    /// A store directory that cannot be served: foreign, newer, truncated, damaged or in use.
+    /// A store or a log that another process, or another part of this one, has open for writing.
+    #[error("{}: {message}", .path.display())]
+    InUse {
+        /// Its path.
+        path: PathBuf,
+        /// Description of the user, and of what to do.
+        message: String,
+    },
+    /// A file of a store, a log or a backup that is missing, truncated, or not as it was written.
+    #[error("{}{}: {message}", .file.display(), .offset.map(|o| format!(", byte {o}")).unwrap_or_default())]
+    Damaged {
+        /// The file, with its folder where that is known.
+        file: PathBuf,
+        /// The byte at which the damage was noticed, where that is known.
+        offset: Option<u64>,
+        /// Description of the damage, and of what to do.
+        message: String,
+    },
+    /// A store or a file of one in a format that another version of Jindou writes.
+    #[error(
+        "{}: format version {found}, but this jindou reads version {supported}; {}",
+        .file.display(),
+        if found > supported { "use a newer jindou" } else { "use an older jindou, or load the data again" }
+    )]
+    Version {
+        /// The store's folder, or the file.
+        file: PathBuf,
+        /// The version found.
+        found: u64,
+        /// The version that this program reads.
+        supported: u64,
+    },
+    /// Something other than a store, or only a part of one, at the path of a store.
+    #[error("{}: {message}", .path.display())]
+    NotAStore {
+        /// The path.
+        path: PathBuf,
+        /// Description of what is there, and of what to do.
+        message: String,
+    },
+    /// A change to a database that cannot be changed, for this reason.
     #[error("{0}")]
-    Store(String),
+    ReadOnly(String),
+    /// A call that cannot be carried out as it was made: an argument, option, setting or configuration file is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// An error of a caller's own code: of a source, a sink, a function or an index.
+    #[error(transparent)]
+    External(Box<dyn std::error::Error + Send + Sync>),
     /// No store at the path.
     #[error("no store at {}", .path.display())]
     NoStore {
@@ -223,6 +267,36 @@ impl Error {
         Self::Limit(Limit::new(resource, message))
     }
 
+    /// A store or a log in use.
+    pub fn in_use(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::InUse {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+
+    /// A damaged file.
+    pub fn damaged(file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::Damaged {
+            file: file.into(),
+            offset: None,
+            message: message.into(),
+        }
+    }
+
+    /// A path that holds no store.
+    pub fn not_a_store(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::NotAStore {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+
+    /// An error of a caller's own code, or a sentence that describes one.
+    pub fn external(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::External(source.into())
+    }
+
     /// An endpoint that failed to answer.
     pub fn service(endpoint: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Service {
@@ -238,6 +312,93 @@ impl Error {
             iri: iri.into(),
             message: message.into(),
             allowed: true,
+        }
+    }
+
+    /// True if the files at a store's path are the reason: they are damaged, in use, of another version, or not a store's.
+    #[must_use]
+    pub fn is_of_store(&self) -> bool {
+        matches!(
+            self,
+            Self::InUse { .. }
+                | Self::Damaged { .. }
+                | Self::Version { .. }
+                | Self::NotAStore { .. }
+        )
+    }
+
+    /// The same error for another caller that it concerns. The system's and callers' own errors keep kind and text.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        match self {
+            Self::Syntax { at, message, text } => Self::Syntax {
+                at: at.clone(),
+                message: message.clone(),
+                text: text.clone(),
+            },
+            Self::Sparql(faults) => Self::Sparql(faults.clone()),
+            Self::Query(m) => Self::Query(m.clone()),
+            Self::Unsupported(m) => Self::Unsupported(m.clone()),
+            Self::Io { path, source } => Self::Io {
+                path: path.clone(),
+                source: std::io::Error::new(source.kind(), source.to_string()),
+            },
+            Self::Gpu(m) => Self::Gpu(m.clone()),
+            Self::UnknownFormat { name } => Self::UnknownFormat { name: name.clone() },
+            Self::InUse { path, message } => Self::in_use(path, message),
+            Self::Damaged {
+                file,
+                offset,
+                message,
+            } => Self::Damaged {
+                file: file.clone(),
+                offset: *offset,
+                message: message.clone(),
+            },
+            Self::Version {
+                file,
+                found,
+                supported,
+            } => Self::Version {
+                file: file.clone(),
+                found: *found,
+                supported: *supported,
+            },
+            Self::NotAStore { path, message } => Self::not_a_store(path, message),
+            Self::ReadOnly(m) => Self::ReadOnly(m.clone()),
+            Self::Usage(m) => Self::Usage(m.clone()),
+            Self::External(e) => Self::external(e.to_string()),
+            Self::NoStore { path } => Self::NoStore { path: path.clone() },
+            Self::StoreExists { path } => Self::StoreExists { path: path.clone() },
+            Self::Limit(limit) => Self::Limit(limit.clone()),
+            Self::Busy(limit) => Self::Busy(limit.clone()),
+            Self::Timeout(limit) => Self::Timeout(*limit),
+            Self::Conflict(m) => Self::Conflict(m.clone()),
+            Self::Service {
+                endpoint,
+                message,
+                allowed,
+            } => Self::Service {
+                endpoint: endpoint.clone(),
+                message: message.clone(),
+                allowed: *allowed,
+            },
+            Self::Document {
+                iri,
+                message,
+                allowed,
+            } => Self::Document {
+                iri: iri.clone(),
+                message: message.clone(),
+                allowed: *allowed,
+            },
+            Self::Shard { shard, message } => Self::Shard {
+                shard: *shard,
+                message: message.clone(),
+            },
+            Self::Cancelled => Self::Cancelled,
+            Self::SinkClosed => Self::SinkClosed,
+            Self::Internal(m) => Self::Internal(m.clone()),
         }
     }
 

@@ -10,6 +10,7 @@ mod charge;
 pub mod diagnostic;
 mod error;
 mod ids;
+pub mod invariant;
 mod machine;
 pub mod memory;
 pub mod private;
@@ -32,5 +33,6 @@ pub use ids::{
     DEFAULT_GRAPH, Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, MAX_BASE_VERTICES, NO_VERTEX,
     PredicateId, VertexId,
 };
+pub use invariant::Invariant;
 pub use machine::Machine;
 pub use scope::Scope;

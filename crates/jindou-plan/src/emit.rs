@@ -476,7 +476,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn name(&self, slot: Slot) -> &str {
-        self.slots.get(usize::from(slot)).map_or("", String::as_str)
+        &self.slots[usize::from(slot)]
     }
 
     fn end(&self, node: Node) -> String {

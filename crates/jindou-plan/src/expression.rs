@@ -133,10 +133,7 @@ impl Variables {
 
 /// True for functions whose value is another one in each row.
 pub(crate) fn varies(f: &Function) -> bool {
-    matches!(
-        f,
-        Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
-    )
+    f.definition().is_some_and(|d| !d.deterministic)
 }
 
 /// The expressions directly inside one; patterns of EXISTS are not looked into.

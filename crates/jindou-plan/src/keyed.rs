@@ -18,7 +18,7 @@ use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use crate::{Relation, Slot};
 use choices::{choices, is_compound};
-use jindou_syntax::algebra::{Expression, Function, Variable};
+use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 
 /// Variables of a condition that is looked at.
@@ -310,32 +310,12 @@ fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<E
 /// True if the expression's values are IRIs, blank nodes or strings, with a language or without, which are equal to nothing but
 /// themselves.
 pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
-    use Function as F;
     match e {
         Expression::NamedNode(_) => true,
         Expression::Variable(v) => scope.slot(v).is_some_and(|s| rows.texts.has(s)),
-        Expression::FunctionCall(f, _) => matches!(
-            f,
-            F::Str
-                | F::Lang
-                | F::Datatype
-                | F::Iri
-                | F::Concat
-                | F::SubStr
-                | F::Replace
-                | F::UCase
-                | F::LCase
-                | F::EncodeForUri
-                | F::StrBefore
-                | F::StrAfter
-                | F::StrLang
-                | F::Tz
-                | F::Md5
-                | F::Sha1
-                | F::Sha256
-                | F::Sha384
-                | F::Sha512
-        ),
+        Expression::FunctionCall(f, _) => f
+            .definition()
+            .is_some_and(|d| d.deterministic && d.gives.is_text()),
         _ => false,
     }
 }

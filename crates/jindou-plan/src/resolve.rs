@@ -209,7 +209,7 @@ impl Resolver<'_> {
         }
         for (slot, within) in self.out.within.iter().enumerate() {
             if within.as_ref().is_some_and(IdFilter::is_never) {
-                let name = names.get(slot).map_or("", String::as_str);
+                let name = &names[slot];
                 let why = self
                     .out
                     .within_why

@@ -6,7 +6,7 @@
 use crate::Slot;
 use crate::model::{Model, Move, Source, State, bits};
 use crate::resolve::{Node, PatternGraph, Predicate};
-use jindou_model::{Direction, scope};
+use jindou_model::{Direction, Invariant, scope};
 use rustc_hash::FxHashMap;
 
 /// States kept for each number of bound slots; fewer in larger queries, where a level has more moves.
@@ -92,7 +92,8 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
         }
     }
     let mut out = vec![];
-    let mut at = levels[target].get(&need).copied().unwrap_or(0);
+    let last = levels[target].get(&need);
+    let mut at = *last.invariant("some order of moves reaches every slot");
     while let Some(m) = arena[at].by.take() {
         out.push(m);
         at = arena[at].parent;

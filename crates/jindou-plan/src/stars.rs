@@ -142,9 +142,7 @@ impl Star {
 
     /// Mean edges of member `bit` over the subjects that have all of `mask` and it.
     pub(crate) fn edges(&self, bit: u32, mask: u32) -> f64 {
-        self.with(mask | 1 << bit, |_, m| {
-            m.get(bit as usize).copied().unwrap_or(1.0)
-        })
+        self.with(mask | 1 << bit, |_, m| m[bit as usize])
     }
 
     fn with<T>(&self, mask: u32, f: impl FnOnce(f64, &[f64]) -> T) -> T {

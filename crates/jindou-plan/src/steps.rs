@@ -47,7 +47,7 @@ pub(crate) fn plan(
     let mut names: Vec<String> = local
         .globals
         .iter()
-        .map(|&g| slots.get(usize::from(g)).cloned().unwrap_or_default())
+        .map(|&g| slots[usize::from(g)].clone())
         .collect();
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));

@@ -54,7 +54,32 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             data.set_item("filename", path)?;
             "StoreExistsError"
         }
-        Error::Store(_) => "StoreError",
+        Error::InUse { path, .. } => {
+            data.set_item("filename", path)?;
+            "InUseError"
+        }
+        Error::Damaged { file, offset, .. } => {
+            data.set_item("filename", file)?;
+            data.set_item("offset", offset)?;
+            "DamagedError"
+        }
+        Error::Version {
+            file,
+            found,
+            supported,
+        } => {
+            data.set_item("filename", file)?;
+            data.set_item("found", found)?;
+            data.set_item("supported", supported)?;
+            "VersionError"
+        }
+        Error::NotAStore { path, .. } => {
+            data.set_item("filename", path)?;
+            "NotAStoreError"
+        }
+        Error::ReadOnly(_) => "ReadOnlyError",
+        Error::Usage(_) => "UsageError",
+        Error::External(_) => "Error",
         Error::Limit(limit) => {
             limited(&data, limit)?;
             "LimitError"

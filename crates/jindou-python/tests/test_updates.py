@@ -131,12 +131,13 @@ def test_stores(tmp_path):
         code = f"import jindou; db = jindou.open({str(store)!r}); print(len(db), db.writable)"
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         assert out.split() == ["20002", "False"]
-        with pytest.raises(errors.StoreError):
+        with pytest.raises(errors.InUseError) as e:
             jindou.open(store, read_only=False)
+        assert e.value.kind == "in-use" and str(e.value.filename) == str(store)
     for verify in ("off", "background", "eager"):
         with jindou.open(store, verify=verify, read_only=True) as db:
             assert len(db) == 20_002 and not db.writable
-            with pytest.raises(errors.StoreError):
+            with pytest.raises(errors.ReadOnlyError):
                 db.update("CLEAR ALL")
     with jindou.open(store) as db:
         assert db.merge() == 2
@@ -155,9 +156,9 @@ def test_damage_is_found_on_opening(tmp_path):
     damaged = bytearray(strings.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     strings.write_bytes(damaged)
-    with pytest.raises(errors.StoreError) as e:
+    with pytest.raises(errors.DamagedError) as e:
         jindou.open(store)
-    assert "strings" in str(e.value)
+    assert isinstance(e.value, errors.StoreError) and "strings" in str(e.value.filename)
     # For those who want what is left.
     jindou.open(store, verify="off").close()
 

@@ -83,8 +83,7 @@ pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &Request)
     let failure = match tried {
         Ok(Ok(attempt)) => return attempt,
         Ok(Err(failure)) => failure,
-        // The message is on standard error.
-        Err(_) => Failure::running(Error::Internal("the query ended without an answer".into())),
+        Err(panic) => Failure::running(jindou::invariant::error_of(&*panic)),
     };
     let problem = failure.problem(query);
     run::record(shared, query, Err(&failure), false);

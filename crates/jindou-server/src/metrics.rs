@@ -19,6 +19,7 @@ pub(crate) struct Metrics {
     pub(crate) plan_hits: IntCounter,
     pub(crate) plan_misses: IntCounter,
     pub(crate) refused: IntCounter,
+    panics: IntCounter,
     pub(crate) updates: IntCounterVec,
     pub(crate) update_seconds: Histogram,
     pub(crate) update_phases: HistogramVec,
@@ -189,6 +190,10 @@ impl Metrics {
                 "jindou_queries_refused_total",
                 "Queries refused because the limit on queries was reached",
             )?,
+            panics: counter(
+                "jindou_panics_total",
+                "Panics that ended a query, an update or a request with an internal error",
+            )?,
             updates: counters("jindou_updates_total", "Updates that ended", &["outcome"])?,
             update_seconds,
             update_phases,
@@ -246,6 +251,8 @@ impl Metrics {
                 QueryState::Sending => 2,
             }] += 1;
         }
+        let ended = jindou::invariant::ended();
+        self.panics.inc_by(ended.saturating_sub(self.panics.get()));
         self.jobs_running.set(i64::from(shared.jobs.is_running()));
         self.running.set(states[0]);
         self.queued.set(states[1]);

@@ -11,6 +11,17 @@ pub(crate) fn told(error: &Error) -> Cow<'static, str> {
             let name = path.file_name().unwrap_or(path.as_os_str());
             format!("{}: {source}", name.to_string_lossy()).into()
         }
+        Error::Damaged {
+            file,
+            offset,
+            message,
+        } => Error::Damaged {
+            file: file.file_name().unwrap_or(file.as_os_str()).into(),
+            offset: *offset,
+            message: hidden(message),
+        }
+        .to_string()
+        .into(),
         Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } | Error::Service { .. } => {
             error.to_string().into()
         }

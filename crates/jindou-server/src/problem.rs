@@ -150,10 +150,12 @@ impl Problem {
             }
             // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before someone
             // looked at it.
-            Error::Io { .. }
-            | Error::Store(_)
-            | Error::NoStore { .. }
-            | Error::StoreExists { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
+            Error::Io { .. } | Error::NoStore { .. } | Error::StoreExists { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "disk")
+            }
+            // So with a store whose new base might not survive; one that is served read-only is refused before.
+            Error::ReadOnly(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
+            e if e.is_of_store() => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
         if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
@@ -290,7 +292,7 @@ mod tests {
                 507,
             ),
             (
-                Error::Store("0001.log: the log file was removed".into()),
+                Error::damaged("/srv/log/0001.log", "the log file was removed"),
                 500,
             ),
         ] {

@@ -18,7 +18,7 @@ pub(crate) fn push_rows<W: Write>(
 ) -> Result<()> {
     for r in 0..rows.rows {
         let mut quad = quad(rows.row(r)).ok_or_else(|| {
-            Error::Store("the store's dictionary is damaged; run `jindou check`".into())
+            Error::damaged("strings.jd", "a term cannot be read; run `jindou check`")
         })?;
         if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
             quad = other.in_graph(quad.graph_name);

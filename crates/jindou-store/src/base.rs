@@ -168,7 +168,7 @@ impl Base {
     /// file that shrinks or fails meanwhile reads as zeros. O(files), about a nanosecond each.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) with the file, what became of it, and what to do: for good, once one has failed.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, what became of it, and what to do: for good, once one has failed.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         if self.are_files_whole() {

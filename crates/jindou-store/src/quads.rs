@@ -1,6 +1,7 @@
 //! All quads that a snapshot sees, as a source that can be loaded again: the way to renumber a store.
 
 use crate::Snapshot;
+use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::Edges;
 use jindou_graph::segment::Scope;
 use jindou_model::sync;
@@ -147,9 +148,12 @@ impl Out<'_> {
     fn term(&mut self, v: u32) -> Result<Span> {
         let start = self.batch.bytes.len();
         if !self.snapshot.term(VertexId(v), &mut self.batch.bytes) {
-            return Err(Error::Store(format!(
-                "the store has edges of the term {v} but no such term; run `jindou check` on it"
-            )));
+            return Err(Error::damaged(
+                STRINGS_FILE,
+                format!(
+                    "it lacks the term {v}, of which the store has edges; `jindou check` shows all damage"
+                ),
+            ));
         }
         let len = self.batch.bytes.len() - start;
         if len > SPAN_LIMIT {

@@ -72,11 +72,11 @@ impl Snapshot {
     /// One shard's base with the way to the others: the whole store, to be read.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) if the base is not a shard.
+    /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
     pub fn of_shard(base: Arc<Base>, others: Arc<dyn OtherShards>) -> Result<Self> {
         let own = base
             .own_data()
-            .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+            .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
         let sharded = Sharded::new(own.number(), Arc::clone(own.blocks()), others);
         Ok(Self {
             sharded: Some(sharded),

@@ -1,20 +1,35 @@
 //! The words of SPARQL.
 
 macro_rules! keywords {
-    ($($variant:ident $text:literal)*) => {
+    (
+        [$($variant:ident $text:literal)*]
+        $($function:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?
+    ) => {
         /// A word with a meaning, or [`Keyword::Unknown`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Keyword { Unknown, $($variant),* }
+        pub(crate) enum Keyword { Unknown, $($variant,)* $($function, $($alias,)?)* }
 
         impl Keyword {
             /// All of them, as they are usually written.
-            pub(crate) const ALL: &[(Self, &'static str)] = &[$((Self::$variant, $text)),*];
+            pub(crate) const ALL: &[(Self, &'static str)] = &[
+                $((Self::$variant, $text),)*
+                $((Self::$function, $name), $((Self::$alias, $other),)?)*
+            ];
 
             /// The keyword as it is usually written.
             pub(crate) fn text(self) -> &'static str {
                 match self {
                     Self::Unknown => "",
                     $(Self::$variant => $text,)*
+                    $(Self::$function => $name, $(Self::$alias => $other,)?)*
+                }
+            }
+
+            /// The function of the name.
+            pub(crate) fn function(self) -> Option<Function> {
+                match self {
+                    $(Self::$function $(| Self::$alias)? => Some(Function::$function),)*
+                    _ => None,
                 }
             }
         }
@@ -23,7 +38,9 @@ macro_rules! keywords {
 
 #[rustfmt::skip]
 mod words {
-    keywords! {
+    use crate::algebra::Function;
+
+    jindou_values::for_each_function! { keywords [
         Select "SELECT" Where "WHERE" Prefix "PREFIX" Filter "FILTER" Optional "OPTIONAL" Distinct "DISTINCT" As "AS"
         Union "UNION" Order "ORDER" By "BY" Limit "LIMIT" Offset "OFFSET" Group "GROUP" Bind "BIND" Values "VALUES"
         Graph "GRAPH" Count "COUNT" Ask "ASK" Construct "CONSTRUCT" Describe "DESCRIBE" Base "BASE" Version "VERSION"
@@ -33,17 +50,8 @@ mod words {
         Default "DEFAULT" All "ALL" Insert "INSERT" Delete "DELETE" Data "DATA" With "WITH" Using "USING"
         Separator "SEPARATOR"
         Sum "SUM" Min "MIN" Max "MAX" Avg "AVG" Sample "SAMPLE" GroupConcat "GROUP_CONCAT"
-        Str "STR" Lang "LANG" LangMatches "LANGMATCHES" LangDir "LANGDIR" Datatype "DATATYPE" Bound "BOUND" Iri "IRI"
-        Uri "URI" Bnode "BNODE" Rand "RAND" Abs "ABS" Ceil "CEIL" Floor "FLOOR" Round "ROUND" Concat "CONCAT"
-        Substr "SUBSTR" Strlen "STRLEN" Replace "REPLACE" Ucase "UCASE" Lcase "LCASE" EncodeForUri "ENCODE_FOR_URI"
-        Contains "CONTAINS" StrStarts "STRSTARTS" StrEnds "STRENDS" StrBefore "STRBEFORE" StrAfter "STRAFTER"
-        Year "YEAR" Month "MONTH" Day "DAY" Hours "HOURS" Minutes "MINUTES" Seconds "SECONDS" Timezone "TIMEZONE"
-        Tz "TZ" Adjust "ADJUST" Now "NOW" Uuid "UUID" StrUuid "STRUUID" Md5 "MD5" Sha1 "SHA1" Sha256 "SHA256" Sha384 "SHA384"
-        Sha512 "SHA512" Coalesce "COALESCE" If "IF" StrLang "STRLANG" StrLangDir "STRLANGDIR" StrDt "STRDT"
-        SameTerm "sameTerm" IsIri "isIRI" IsUri "isURI" IsBlank "isBLANK" IsLiteral "isLITERAL" IsNumeric "isNUMERIC"
-        HasLang "hasLANG" HasLangDir "hasLANGDIR" Regex "REGEX" Triple "TRIPLE" Subject "SUBJECT"
-        Predicate "PREDICATE" Object "OBJECT" IsTriple "isTRIPLE"
-    }
+        Bound "BOUND" Coalesce "COALESCE" If "IF" SameTerm "sameTerm"
+    ] }
 }
 
 pub(crate) use words::Keyword;

@@ -16,12 +16,14 @@
 //! | `duration` | durations |
 //! | `cast` | XPath's constructor functions |
 //! | `value` | terms as values; `=`, `<`, effective boolean values |
+//! | [`functions`] | the functions of SPARQL that have a name, a file each |
 //! | [`pattern`] | regular expressions of REGEX and REPLACE |
 
 mod cast;
 mod decimal;
 mod duration;
 mod exact;
+pub mod functions;
 mod number;
 pub mod pattern;
 mod temporal;

@@ -21,7 +21,6 @@ use jindou_plan::{Form, PlanCache};
 use jindou_store::shard::Cluster;
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,7 +68,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// # Errors
-    /// [`Error::Store`] if the store cannot be changed, or must not since its files are damaged.
+    /// [`Error::ReadOnly`]; [`Error::Damaged`].
     pub(crate) fn may_write(&self) -> Result<()> {
         self.check_files(&self.writer.published())?;
         self.writer.is_writable()
@@ -78,7 +77,7 @@ impl Inner {
     /// Succeeds unless damage was found in the store's files.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file.
+    /// [`Error::Damaged`].
     pub(crate) fn trust_files(&self) -> Result<()> {
         self.trust.0.check()
     }
@@ -87,7 +86,7 @@ impl Inner {
     /// again, by whatever base: caches and a device's memory may have some of it.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file that is damaged, has shrunk or could not be read.
+    /// [`Error::Damaged`] with the file that is damaged, has shrunk or could not be read.
     #[inline]
     pub(crate) fn check_files(&self, snapshot: &Snapshot) -> Result<()> {
         if self.trust.0.damage().is_none() && snapshot.is_whole() {
@@ -197,7 +196,7 @@ impl Database {
     /// wrong answers; [`OpenOptions::verify`] reads them first.
     ///
     /// # Errors
-    /// [`Error::Store`] in one sentence: no store, foreign folder, newer format, missing or truncated file.
+    /// [`Error::NoStore`]; [`Error::NotAStore`] for a foreign folder; [`Error::Version`]; [`Error::Damaged`] for a missing or truncated file.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(dir, &OpenOptions::default())
     }
@@ -205,7 +204,7 @@ impl Database {
     /// Opens a store directory; what its log holds is replayed, in seconds for a million changes.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Store`] when the log is damaged, with its place, or when another process has the store and
+    /// As [`Self::open`]; [`Error::Damaged`] when the log is damaged, with its place, [`Error::InUse`] when another process has the store and
     /// it must be possible to change it.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
@@ -217,7 +216,7 @@ impl Database {
     /// queries over all of the store.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Unsupported`] if it must be possible to change it; [`Error::Store`] for a cluster file that does not
+    /// As [`Self::open`]; [`Error::Unsupported`] if it must be possible to change it; [`Error::Usage`] for a cluster file that does not
     /// fit the store.
     #[cfg(feature = "cluster")]
     #[doc(hidden)]
@@ -236,7 +235,7 @@ impl Database {
     /// Opens all shards of a store in this process, to be asked at shard `home`, with another way between them: for measurements and tests.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Store`] for a store that is not cut.
+    /// As [`Self::open`]; [`Error::NotAStore`] for a store that is not cut.
     #[doc(hidden)]
     pub fn open_shards_at(
         dir: impl AsRef<Path>,
@@ -248,7 +247,7 @@ impl Database {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
         let cluster = Cluster::read(dir)?;
-        let cluster = cluster.ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+        let cluster = cluster.ok_or_else(|| Error::not_a_store(dir, "the store is not sharded"))?;
         let opened = update::open_shards_at(dir, &cluster, &options, home, through)?;
         Ok(Self::over(opened, runtime))
     }
@@ -384,7 +383,7 @@ impl Database {
     /// writing them, and a tail that a crash tore, are not damage.
     ///
     /// # Errors
-    /// [`Error::Store`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
+    /// [`Error::NoStore`] or [`Error::NotAStore`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
     pub fn check(dir: impl AsRef<Path>) -> Result<CheckReport> {
         Self::check_with(dir, &Indexes::new())
     }
@@ -591,11 +590,5 @@ pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken 
     cancel.watching(snapshot.watch())
 }
 
-/// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
-pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
-        Err(Error::Internal(
-            "internal invariant violated while running the query; see if `jindou check` finds damage".into(),
-        ))
-    })
-}
+// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
+pub(crate) use jindou_model::invariant::guarded;

@@ -2,6 +2,7 @@
 
 use crate::database::{Database, guarded, watching};
 use crate::update::GraphName;
+use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::Graph;
 use jindou_graph::segment::Scope;
 use jindou_model::{
@@ -137,7 +138,7 @@ impl Export {
 
 impl QuadSource for Export {
     /// # Errors
-    /// The sink's; [`Error::Cancelled`]; [`Error::Store`] when a file of the store is damaged or has failed: what was delivered does
+    /// The sink's; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or has failed: what was delivered does
     /// not count then.
     fn run(
         &self,
@@ -173,9 +174,12 @@ impl<'a> Out<'a> {
     fn term(&mut self, v: u32) -> Result<Span> {
         let start = self.batch.bytes.len();
         if !Graph::term(&self.export.snapshot, VertexId(v), &mut self.batch.bytes) {
-            return Err(Error::Store(format!(
-                "the store has edges of the term {v} but no such term; run `jindou check` on it"
-            )));
+            return Err(Error::damaged(
+                STRINGS_FILE,
+                format!(
+                    "it lacks the term {v}, of which the store has edges; `jindou check` shows all damage"
+                ),
+            ));
         }
         let len = self.batch.bytes.len() - start;
         if self.batch.bytes.len() > u32::MAX as usize {

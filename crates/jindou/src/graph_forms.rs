@@ -2,6 +2,7 @@
 
 use crate::default_graph::DefaultGraph;
 use crate::results::AnswerSink;
+use jindou_dictionary::STRINGS_FILE;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, VertexId, term};
@@ -241,9 +242,10 @@ pub(crate) fn describe(
             .then(|| term::decode(&bytes))
             .flatten()
             .ok_or_else(|| {
-                Error::Store(format!(
-                    "the store's dictionary is damaged: it has no term {id}; run `jindou check`"
-                ))
+                Error::damaged(
+                    STRINGS_FILE,
+                    format!("damaged: it has no term {id}; `jindou check` shows where"),
+                )
             })
     };
     let mut given = Given::new(budget);

@@ -38,7 +38,7 @@
 //! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
 //!
 //! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
-//! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Store`] that names
+//! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Damaged`] that names
 //! the file. Other faults go to the handler that was there before. A program that handles the signal itself says so
 //! first: [`mapped_files::leave_signal_alone`].
 
@@ -85,6 +85,8 @@ pub use jindou_log::{Durability, Recovery};
 pub use jindou_log::{Objects, object_store};
 pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
+#[doc(hidden)]
+pub use jindou_model::invariant;
 #[doc(hidden)]
 pub use jindou_model::setters;
 pub use jindou_model::term::{

@@ -2,6 +2,7 @@
 
 use crate::database::Database;
 use crate::options::QueryOptions;
+use jindou_dictionary::STRINGS_FILE;
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_graph::segment::Scope;
 use jindou_model::{
@@ -70,7 +71,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Store`] for files that failed.
+    /// [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Damaged`] for files that failed.
     pub fn quads_matching(
         &self,
         pattern: &QuadPattern,
@@ -246,7 +247,7 @@ impl QuadMatches {
     /// Appends the quads with these numbers; numbers beyond the last are ignored.
     ///
     /// # Errors
-    /// [`Error::Store`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
+    /// [`Error::Damaged`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
     pub fn read(&self, range: Range<usize>, out: &mut Vec<Quad>) -> Result<()> {
         let terms = QueryTerms::new();
         let decoder = || TermDecoder::new(&self.snapshot, &terms);
@@ -261,9 +262,9 @@ impl QuadMatches {
                 };
             }
             out.push(quad(parts).ok_or_else(|| {
-                Error::Store(
-                    "the store is damaged: a quad has a literal in a position that cannot hold one; `jindou check` shows where"
-                        .into(),
+                Error::damaged(
+                    STRINGS_FILE,
+                    "damaged: a quad has a literal in a position that cannot hold one; `jindou check` shows where",
                 )
             })?);
         }

@@ -124,7 +124,7 @@ impl RowBatch {
     /// One whole row. For many rows, reading column by column is faster.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) for an id that has no term: the store is damaged.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id that has no term: the store is damaged.
     pub fn row(&self, row: usize) -> Result<Vec<Option<Term>>> {
         (0..self.meaning.variables.len())
             .map(|c| {
@@ -214,7 +214,7 @@ impl Column<'_> {
     /// The term in a row; `None` where it is unbound, or there is no such row.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
     pub fn term(&mut self, row: usize) -> Result<Option<Term>> {
         match self.canonical(row)?.map(term::decode) {
             None => Ok(None),

@@ -289,7 +289,7 @@ fn a_file_that_cannot_be_read_gives_its_name() {
                 }
                 Err(e) => {
                     refusals += 1;
-                    let disk = matches!(e, Error::Io { .. } | Error::Store(_));
+                    let disk = matches!(e, Error::Io { .. } | Error::Damaged { .. });
                     assert!(disk && e.to_string().contains(&file), "{file}: {e}");
                 }
             }

@@ -54,7 +54,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
         db.clone(),
         ServerOptions::default().with_port(0).with_writable(true),
     )
-    .map_err(|e| Error::Store(e.to_string()))?;
+    .map_err(|e| Error::external(e.to_string()))?;
     let address = server.address();
 
     let start = Instant::now();

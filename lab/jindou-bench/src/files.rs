@@ -59,7 +59,7 @@ pub fn queries(dir: &Path) -> Result<Vec<Named>> {
         }
     }
     if out.is_empty() {
-        return Err(Error::Store(format!(
+        return Err(Error::external(format!(
             "{} has no *.rq or *.sparql file",
             dir.display()
         )));

@@ -7,7 +7,7 @@ use crate::args::BenchLubm;
 use crate::measure::threads_or_all;
 use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
-    QueryOptions, Resource, Result,
+    QueryOptions, Result,
 };
 use jindou_graph::segment::Scope;
 use jindou_peers::Named;
@@ -34,10 +34,9 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         .collect();
     for w in &a.queries {
         if !QUERIES.iter().any(|q| q.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::limit(
-                Resource::Other,
-                format!("unknown LUBM query '{w}': use L1 to L7 or q8 to q12"),
-            ));
+            return Err(Error::Usage(format!(
+                "unknown LUBM query '{w}': use L1 to L7 or q8 to q12"
+            )));
         }
     }
     if !a.peers.peers.is_empty() {
@@ -49,7 +48,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     if let Some(t) = known::totals(a.universities)
         && info.quads != t.distinct
     {
-        return Err(Error::Store(format!(
+        return Err(Error::external(format!(
             "{} has {} triples, but LUBM({}) has {}; choose another --store or remove it",
             place.dir.display(),
             info.quads,

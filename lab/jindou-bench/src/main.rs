@@ -86,7 +86,7 @@ fn jindou_program() -> Result<PathBuf> {
         .map(|folder| folder.join(&name))
         .find(|p| p.is_file())
         .ok_or_else(|| {
-            Error::Store(format!(
+            Error::external(format!(
                 "no command jindou next to {}: build or install both",
                 own.display()
             ))

@@ -6,7 +6,7 @@ use super::peers::{Work, Workload, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
 use crate::measure::threads_or_all;
-use jindou::{Database, Error, QuadSource, QueryOptions, Resource, Result};
+use jindou::{Database, Error, QuadSource, QueryOptions, Result};
 use jindou_peers::Named;
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::{Inferred, Lubm};
@@ -136,10 +136,10 @@ fn group(q: &Named) -> &str {
 fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
     for w in &a.queries {
         if !mix.queries.iter().any(|q| group(q).eq_ignore_ascii_case(w)) {
-            return Err(Error::limit(
-                Resource::Other,
-                format!("{} has no query '{w}' in this mix", mix.title),
-            ));
+            return Err(Error::Usage(format!(
+                "{} has no query '{w}' in this mix",
+                mix.title
+            )));
         }
     }
     mix.queries.retain(|q| {

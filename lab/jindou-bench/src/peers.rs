@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// An error of the comparison in this command's terms: a sentence as it is.
 pub fn wrong(e: jindou_peers::Error) -> Error {
-    Error::Store(e.to_string())
+    Error::external(e.to_string())
 }
 
 /// The folder for data and stores; a temporary one goes when this does.

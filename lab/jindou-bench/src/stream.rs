@@ -170,8 +170,8 @@ impl Server {
             None => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(Error::Store(
-                    "the server did not start; what it said is above".into(),
+                Err(Error::external(
+                    "the server did not start; what it said is above",
                 ))
             }
         }
@@ -275,7 +275,7 @@ fn get(
     mut each: impl FnMut(&[u8]),
 ) -> Result<()> {
     let failed = |e| Error::io(format!("http://{to}"), e);
-    let broken = |what: &str| Error::Store(format!("http://{to}: {what}"));
+    let broken = |what: &str| Error::external(format!("http://{to}: {what}"));
     let mut socket = TcpStream::connect(to).map_err(failed)?;
     let encoding = encoding.map_or(String::new(), |e| format!("Accept-Encoding: {e}\r\n"));
     let head = format!(

@@ -5,7 +5,7 @@ use super::peers::{Work, Workload as Compared, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::BenchWatdiv;
 use crate::measure::threads_or_all;
-use jindou::{Database, Error, QueryOptions, Resource, Result};
+use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use jindou_peers::Named;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
@@ -49,12 +49,9 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
         |name: &str| a.queries.is_empty() || a.queries.iter().any(|w| w.eq_ignore_ascii_case(name));
     for w in &a.queries {
         if !templates().iter().any(|t| t.name.eq_ignore_ascii_case(w)) {
-            return Err(Error::limit(
-                Resource::Other,
-                format!(
-                    "unknown WatDiv template '{w}': use L1 to L5, S1 to S7, F1 to F5 or C1 to C3"
-                ),
-            ));
+            return Err(Error::Usage(format!(
+                "unknown WatDiv template '{w}': use L1 to L5, S1 to S7, F1 to F5 or C1 to C3"
+            )));
         }
     }
     if !a.peers.peers.is_empty() {
@@ -135,7 +132,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
     // Some 104,500 different triples a scale; at scale 1 that varies by 2 %.
     let about = 104_500.0 * f64::from(a.scale);
     if (info.quads as f64 - about).abs() > 0.1 * about {
-        return Err(Error::Store(format!(
+        return Err(Error::external(format!(
             "{} has {} triples, but WatDiv({}) has about {about:.0}; choose another --store or remove it",
             dir.display(),
             info.quads,

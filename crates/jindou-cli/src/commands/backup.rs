@@ -4,8 +4,8 @@ use super::{cancel_on_interrupt, counted, show_recovery};
 use crate::args::{Backup, Restore};
 use crate::say::say;
 use jindou::{
-    Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, Resource, RestoreTo,
-    Result, time_text,
+    Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, RestoreTo, Result,
+    time_text,
 };
 use std::process::ExitCode;
 
@@ -14,9 +14,8 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
         return list(&BackupTarget::existing(&a.to)?);
     }
     let Some(store) = &a.store else {
-        return Err(Error::limit(
-            Resource::Other,
-            "no store to back up: name it with --store DIR",
+        return Err(Error::Usage(
+            "no store to back up: name it with --store DIR".into(),
         ));
     };
     let cancel = cancel_on_interrupt();

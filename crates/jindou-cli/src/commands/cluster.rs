@@ -31,7 +31,7 @@ pub fn run(a: &Cluster) -> Result<ExitCode> {
 }
 
 fn wrong(message: impl Into<String>) -> Error {
-    Error::Store(message.into())
+    Error::Usage(message.into())
 }
 
 fn status(path: &Path) -> Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! `jindou generate`.
 
 use crate::args::WatdivQueries;
-use jindou::{Error, QuadSource, Resource, Result};
+use jindou::{Error, QuadSource, Result};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::ntriples::{TagCase, write_source};
@@ -73,13 +73,10 @@ fn read_templates(folder: &Path) -> Result<Vec<Template>> {
     files.retain(|f| f.extension().is_some_and(|e| e == "txt"));
     files.sort();
     if files.is_empty() {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "{} has no templates (files that end in .txt)",
-                folder.display()
-            ),
-        ));
+        return Err(Error::Usage(format!(
+            "{} has no templates (files that end in .txt)",
+            folder.display()
+        )));
     }
     files
         .iter()

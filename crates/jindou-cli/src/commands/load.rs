@@ -7,8 +7,8 @@ use crate::remote;
 use crate::say::say;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result, Sharding,
-    UpdateOptions, UpdateReport,
+    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Result, Sharding, UpdateOptions,
+    UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
@@ -52,9 +52,8 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         }
         (None, Some(dir)) => To::New(dir, &options),
         (None, None) => {
-            return Err(Error::limit(
-                Resource::Other,
-                "no destination: pass --store DIR (new) or --into DIR (existing)",
+            return Err(Error::Usage(
+                "no destination: pass --store DIR (new) or --into DIR (existing)".into(),
             ));
         }
     };
@@ -140,10 +139,9 @@ fn fetched(
     cancel: &CancelToken,
 ) -> Result<SourcesBuilder> {
     if !a.allow_url {
-        return Err(Error::limit(
-            Resource::Other,
-            format!("{url} is a web address; pass --allow-url to fetch it"),
-        ));
+        return Err(Error::Usage(format!(
+            "{url} is a web address; pass --allow-url to fetch it"
+        )));
     }
     let limits = remote::Limits {
         bytes: a.max_url_bytes,
@@ -282,13 +280,10 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
 /// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
 fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
-        Error::limit(
-            Resource::Other,
-            format!(
-                "'{spec}' is not a generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, bsbm:PRODUCTS, \
+        Error::Usage(format!(
+            "'{spec}' is not a generated graph: write lubm:UNIVERSITIES, watdiv:SCALE, bsbm:PRODUCTS, \
                     sp2b:TRIPLES or ugly:QUADS"
-            ),
-        )
+        ))
     };
     let (kind, size) = spec.split_once(':').ok_or_else(bad)?;
     Ok(match kind {

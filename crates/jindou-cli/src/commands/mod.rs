@@ -20,8 +20,8 @@ use crate::args::{Args, Command, DocumentArgs, Generate};
 use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
-    CancelToken, Database, DocumentSource, Documents, Error, Resource, Result, Runtime,
-    RuntimeBuilder, ServiceCaller,
+    CancelToken, Database, DocumentSource, Documents, Error, Result, Runtime, RuntimeBuilder,
+    ServiceCaller,
 };
 use std::io::Read;
 use std::path::PathBuf;
@@ -134,10 +134,7 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
 
 /// The error that neither a store nor an endpoint was named.
 pub fn no_store() -> Error {
-    Error::limit(
-        Resource::Other,
-        "nothing to query: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL",
-    )
+    Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL".into())
 }
 
 /// The text of a request, from the command line, a file or standard input.
@@ -154,9 +151,8 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
         (None, Some(f)) => std::fs::read_to_string(f)
             .map(unmarked)
             .map_err(|e| Error::io(f, e)),
-        (None, None) => Err(Error::limit(
-            Resource::Other,
-            "no request; pass it as text or with -f",
+        (None, None) => Err(Error::Usage(
+            "no request; pass it as text or with -f".into(),
         )),
     }
 }

@@ -148,7 +148,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     } else {
         None
     };
-    let server = Server::start(db, options).map_err(|e| Error::Store(e.to_string()))?;
+    let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
     // Whoever started the server may not care for this line.
     let _ = writeln!(
         std::io::stdout(),

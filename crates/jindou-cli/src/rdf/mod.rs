@@ -6,7 +6,7 @@ mod writer;
 pub use file::OutFile;
 pub use writer::{Graphs, QuadWriter};
 
-use jindou::{Error, RdfFormat, Resource, Result};
+use jindou::{Error, RdfFormat, Result};
 use jindou_parse::Format;
 use oxrdfio::JsonLdProfileSet;
 use std::path::Path;
@@ -44,13 +44,10 @@ fn named(path: &Path) -> (Option<Format>, Option<Compression>) {
 pub fn format_for(out: &Path, asked: Option<Format>) -> Result<Option<Format>> {
     let found = asked.or(named(out).0);
     if found.is_none() && out.as_os_str() != "-" {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "{}: cannot tell the RDF format from the name; choose one with --to nt|nq|ttl|trig|rdf|jsonld",
-                out.display()
-            ),
-        ));
+        return Err(Error::Usage(format!(
+            "{}: cannot tell the RDF format from the name; choose one with --to nt|nq|ttl|trig|rdf|jsonld",
+            out.display()
+        )));
     }
     Ok(found)
 }

@@ -3,7 +3,7 @@
 use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
 use jindou::results::expressible;
-use jindou::{Error, QuadBatch, QuadSink, Resource, Result};
+use jindou::{Error, QuadBatch, QuadSink, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
 use jindou_workloads::ntriples::write_batch;
@@ -93,10 +93,9 @@ impl QuadWriter {
             }
             for (name, iri) in &self.prefixes {
                 serializer = serializer.with_prefix(name, iri).map_err(|e| {
-                    Error::limit(
-                        Resource::Other,
-                        format!("the prefix {name}: cannot be bound to <{iri}>: {e}"),
-                    )
+                    Error::Usage(format!(
+                        "the prefix {name}: cannot be bound to <{iri}>: {e}"
+                    ))
                 })?;
             }
             let out = Returns::new(out, self.format == Format::RdfXml);
@@ -133,16 +132,13 @@ impl QuadWriter {
             None => Ok(()),
             Some(q) => {
                 let graph = term::decode(batch.term(q[3]));
-                Err(Error::limit(
-                    Resource::Other,
-                    format!(
-                        "there are statements of the graph {}, but {} has no named graphs; write N-Quads \
+                Err(Error::Usage(format!(
+                    "there are statements of the graph {}, but {} has no named graphs; write N-Quads \
                             or TriG (--to nq, --to trig), one graph (--graph IRI, --default-graph), or \
                             all triples without their graphs (--drop-graphs)",
-                        graph.map_or_else(|| "?".into(), |g| g.to_string()),
-                        self.format,
-                    ),
-                ))
+                    graph.map_or_else(|| "?".into(), |g| g.to_string()),
+                    self.format,
+                )))
             }
         }
     }

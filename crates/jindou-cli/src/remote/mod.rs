@@ -7,7 +7,7 @@ pub use document::{Limits, fetch};
 pub use endpoint::Endpoint;
 
 use jindou::service::tls_config;
-use jindou::{CancelToken, Error, Resource};
+use jindou::{CancelToken, Error};
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -27,9 +27,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 8;
 
-/// A failure that no option of the library's error types describes: a sentence for people.
+/// A failure of another machine, or on the way to it: a sentence for people.
 fn failed(message: impl Into<String>) -> Error {
-    Error::limit(Resource::Other, message)
+    Error::external(message.into())
 }
 
 /// A client that checks certificates against this machine's roots and follows no redirect by itself. Proxies are taken from the

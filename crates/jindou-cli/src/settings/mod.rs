@@ -11,7 +11,7 @@ pub use show::show;
 use clap::builder::{BoolishValueParser, OsStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
-use jindou::{Error, Resource, Result};
+use jindou::{Error, Result};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ const SECRET: &[&str] = &["token"];
 const NO_VARIABLE: &[&str] = &["gpu"];
 
 fn wrong(message: impl Into<String>) -> Error {
-    Error::limit(Resource::Other, message)
+    Error::Usage(message.into())
 }
 
 /// Whether an option of a command is a setting.

@@ -4,7 +4,7 @@ use super::session::{How, Next, Session};
 use super::{Outcome, read, statement};
 use crate::args::parse_prefix;
 use crate::say::say;
-use jindou::{Error, Resource, Result, ResultFormat};
+use jindou::{Error, Result, ResultFormat};
 use jindou_model::units::parse_duration;
 use std::fs::File;
 use std::io::BufReader;
@@ -37,7 +37,7 @@ Tab completes keywords, prefixes, variables, and the store's predicates and clas
 const DEEPEST: usize = 16;
 
 fn wrong(message: impl Into<String>) -> Error {
-    Error::limit(Resource::Other, message)
+    Error::Usage(message.into())
 }
 
 /// Runs a command.

@@ -11,8 +11,7 @@ use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
 use jindou::{
     Access, CancelToken, Database, DiagnosticKind, DocumentSource, Error, Following, GpuChoice,
-    OpenOptions, QueryOptions, Resource, Result, ResultFormat, ResultWriter, ServiceCaller,
-    UpdateOptions,
+    OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter, ServiceCaller, UpdateOptions,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -297,19 +296,15 @@ impl Session {
     fn store(&self) -> Result<&Database> {
         match &self.target {
             Target::Store(db) => Ok(db),
-            Target::Endpoint(..) => Err(Error::limit(
-                Resource::Other,
-                "endpoints have no plans or profiles; open a store",
+            Target::Endpoint(..) => Err(Error::Usage(
+                "endpoints have no plans or profiles; open a store".into(),
             )),
         }
     }
 
     fn update(&mut self, text: &str) -> Result<()> {
         if !self.write {
-            return Err(Error::limit(
-                Resource::Other,
-                "this is an update, but the shell is read-only; start it with `jindou shell --write`",
-            ));
+            return Err(Error::Usage("this is an update, but the shell is read-only; start it with `jindou shell --write`".into()));
         }
         let interrupt = self.interrupt.clone();
         let begun = Instant::now();

@@ -81,7 +81,7 @@ impl ClusterFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be read; [`Error::Store`] with file and reason for anything wrong in it.
+    /// [`Error::Io`] when it cannot be read; [`Error::Usage`] with file and reason for anything wrong in it.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
         Self::parse(path, &text)
@@ -92,7 +92,7 @@ impl ClusterFile {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
-        let wrong = |what: String| Error::Store(format!("{}: {what}", path.display()));
+        let wrong = |what: String| Error::Usage(format!("{}: {what}", path.display()));
         let table: Table = text.parse().map_err(|e| wrong(format!("not TOML: {e}")))?;
         only(&table, &["token", "authority", "fabric", "reads", "server"]).map_err(wrong)?;
         let token = text_of(&table, "token").map_err(wrong)?;
@@ -139,11 +139,11 @@ impl ClusterFile {
     /// The server of a name.
     ///
     /// # Errors
-    /// [`Error::Store`] with the names that there are.
+    /// [`Error::Usage`] with the names that there are.
     pub fn server(&self, name: &str) -> Result<&ServerEntry> {
         self.servers.iter().find(|s| s.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.servers.iter().map(|s| s.name.as_str()).collect();
-            Error::Store(format!(
+            Error::Usage(format!(
                 "{}: no server {name}; it has {}",
                 self.path.display(),
                 names.join(", ")
@@ -154,10 +154,10 @@ impl ClusterFile {
     /// Checks that each of a store's shards is held by one server.
     ///
     /// # Errors
-    /// [`Error::Store`] with the shard.
+    /// [`Error::Usage`] with the shard.
     pub fn check(&self, shards: usize) -> Result<()> {
         let mut holders: Vec<Option<&str>> = vec![None; shards];
-        let wrong = |what: String| Err(Error::Store(format!("{}: {what}", self.path.display())));
+        let wrong = |what: String| Err(Error::Usage(format!("{}: {what}", self.path.display())));
         for server in &self.servers {
             for &shard in &server.shards {
                 match holders.get_mut(shard as usize) {

@@ -7,12 +7,12 @@ use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
 use crate::shards::{Reply, Request, answer, wire};
 use jindou_graph::shard::Posts;
+use jindou_model::invariant::guarded;
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
 use jindou_store::Base;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -72,12 +72,10 @@ impl Own {
             (Request::Post(message), Some(posts)) => posts.take(shard, message).map(Reply::Post),
             _ => answer(base, request),
         };
-        catch_unwind(AssertUnwindSafe(one))
-            .unwrap_or_else(|_| Err(failed("its files gave values out of range".into())))
-            .map_err(|e| match e {
-                Error::Shard { .. } => e,
-                e => failed(e.to_string()),
-            })
+        guarded(one).map_err(|e| match e {
+            Error::Shard { .. } => e,
+            e => failed(e.to_string()),
+        })
     }
 }
 
@@ -100,13 +98,16 @@ impl Listener {
     /// Takes the port of a server.
     ///
     /// # Errors
-    /// [`Error::Store`] when it cannot be had.
+    /// [`Error::Io`] when it cannot be had.
     pub async fn bind(entry: &ServerEntry, tls: &Both) -> Result<(Self, SocketAddr)> {
         let cannot = |e: io::Error| {
-            Error::Store(format!(
-                "server {} cannot listen at {} for its peers: {e}",
-                entry.name, entry.address
-            ))
+            Error::io(
+                format!(
+                    "server {}, address {} for its peers",
+                    entry.name, entry.address
+                ),
+                e,
+            )
         };
         let tcp = TcpListener::bind(&entry.address).await.map_err(cannot)?;
         let address = tcp.local_addr().map_err(cannot)?;
@@ -381,7 +382,7 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
 
 fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
     let requests =
-        wire::requests(bytes).ok_or_else(|| Error::Store("the request cannot be read".into()))?;
+        wire::requests(bytes).ok_or_else(|| Error::Usage("the request cannot be read".into()))?;
     let one = |(shard, request): &(u32, Request)| own.answer(*shard, request);
     requests.iter().map(one).collect()
 }

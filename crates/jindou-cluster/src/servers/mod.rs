@@ -30,7 +30,7 @@ use crate::shards::{Reply, Request, ShardClient, post, wire};
 use frame::Hello;
 use jindou_graph::shard::{Blocks, Far, Posts};
 use jindou_model::sync::lock;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, shard_folder};
 use listen::{Inside, Listener, Own};
@@ -92,7 +92,7 @@ impl Servers {
     /// at them. Requests of peers are charged to `memory` while they come and until they are answered.
     ///
     /// # Errors
-    /// [`Error::Store`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Store`] for
+    /// [`Error::Usage`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Usage`] for
     /// certificates and addresses that cannot be used.
     pub fn start(
         file: &ClusterFile,
@@ -110,7 +110,7 @@ impl Servers {
             .map(|(s, _)| s)
             .collect();
         if mine != entry.shards {
-            return Err(Error::Store(format!(
+            return Err(Error::Usage(format!(
                 "{}: server {name} should hold shards {:?} but has {mine:?} open",
                 file.path.display(),
                 entry.shards
@@ -125,9 +125,10 @@ impl Servers {
             .enable_all()
             .build()
             .map_err(|e| {
-                Error::Store(format!(
-                    "cannot start the threads for the cluster's network: {e}"
-                ))
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start the threads for the cluster's network: {e}"),
+                )
             })?;
         let tls = tls::Both::of(entry)?;
         let hello = Hello {
@@ -284,9 +285,10 @@ impl Servers {
             .enable_all()
             .build()
             .map_err(|e| {
-                Error::Store(format!(
-                    "cannot start a thread for the cluster's network: {e}"
-                ))
+                Error::limit(
+                    Resource::Threads,
+                    format!("cannot start a thread for the cluster's network: {e}"),
+                )
             })?;
         let one = |s: &ServerEntry| {
             let found = runtime.block_on(peer::state_of(s, &tls.client, &hello));

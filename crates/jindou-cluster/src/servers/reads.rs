@@ -56,16 +56,15 @@ impl Shelf {
     /// Lets peers read the segments of a shard's folder. Takes about a second for 50 million keys.
     ///
     /// # Errors
-    /// [`Error::Store`] and [`Error::Io`] for files that cannot be opened; [`Error::Store`] with the fabric's reason.
+    /// [`Error::Damaged`] and [`Error::Io`] for files that cannot be opened; [`Error::Shard`] with the fabric's reason.
     pub fn put(&self, to: &dyn Transport, shard: u32, folder: &Path, base: &Base) -> Result<()> {
         let files = StoreFiles::open(folder)?;
         let named = base.statistics().predicates.iter();
         let named: Vec<u64> = named.map(|p| p.named_edges).collect();
         let exposed = Exposed::new(files, &named);
-        let cannot = |e: TransportError| {
-            Error::Store(format!(
-                "shard {shard} cannot be read by other servers: {e}"
-            ))
+        let cannot = |e: TransportError| Error::Shard {
+            shard,
+            message: format!("its memory cannot be opened to other servers: {e}"),
         };
         let (catalogue, _) = exposed.register(to).map_err(cannot)?;
         write(&self.catalogues).insert(shard, catalogue);

@@ -18,7 +18,7 @@ pub struct Both {
 }
 
 fn wrong(path: &Path, what: impl std::fmt::Display) -> Error {
-    Error::Store(format!("{}: {what}", path.display()))
+    Error::Usage(format!("{}: {what}", path.display()))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
@@ -35,7 +35,7 @@ impl Both {
     /// Reads a server's certificates and key.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file that is not what it should be.
+    /// [`Error::Usage`] with the file that is not what it should be.
     pub fn of(entry: &ServerEntry) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for root in certificates(&entry.authority)? {

@@ -11,7 +11,7 @@ use jindou_store::shard::OwnData;
 /// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
 ///
 /// # Errors
-/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Store`] if its files failed.
+/// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
 pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
     let own = base.own_data().ok_or_else(|| Error::Shard {
         shard: 0,

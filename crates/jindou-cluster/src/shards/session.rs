@@ -335,10 +335,10 @@ impl Session {
 /// One shard's base with the way to the others: the whole store, to be read.
 ///
 /// # Errors
-/// [`Error::Store`] if the base is not a shard.
+/// [`Error::Usage`] if the base is not a shard.
 pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Result<Snapshot> {
     let session = Session::new(Arc::clone(&base), client)
-        .ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+        .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
     Snapshot::of_shard(base, Arc::new(session))
 }
 

@@ -25,7 +25,7 @@ const GROUP: usize = 32;
 /// CPU time a term.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::Store`] when `strings.jd` is missing or damaged, [`Error::Internal`] when
+/// [`Error::Io`], [`Error::Damaged`] when `strings.jd` is missing or damaged, [`Error::Internal`] when
 /// `id_of_lex` is not a permutation, [`Error::Limit`].
 pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result<()> {
     let bits = compact_bits(id_of_lex.len() as u32);

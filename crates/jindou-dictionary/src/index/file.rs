@@ -59,7 +59,7 @@ impl<'a> Terms<'a> {
     /// term; may be called again.
     ///
     /// # Errors
-    /// The first of `f`; `Cancelled`; [`Error::Store`] where `strings.jd` cannot be read.
+    /// The first of `f`; `Cancelled`; [`Error::Damaged`] where `strings.jd` cannot be read.
     pub fn for_each(
         &self,
         range: Range<u32>,
@@ -211,7 +211,7 @@ impl IndexFile {
     /// Ok if everything read so far is unchanged since the file was opened.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file, once it has shrunk or could not be read.
+    /// [`Error::Damaged`] with the file, once it has shrunk or could not be read.
     #[inline]
     pub fn check_file(&self) -> Result<()> {
         self.file.check_file()

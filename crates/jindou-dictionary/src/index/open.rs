@@ -69,7 +69,7 @@ impl OpenIndexes {
     /// Opens those kinds whose file is among the names of a base's files, and those without a file.
     ///
     /// # Errors
-    /// [`Error::Store`] for a file whose head is damaged, and what [`Index::open`] gives; [`Error::Io`].
+    /// [`Error::Damaged`] for a file whose head is damaged, and what [`Index::open`] gives; [`Error::Io`].
     pub fn open<'n>(
         dir: &Path,
         files: impl Iterator<Item = &'n str>,
@@ -149,7 +149,7 @@ impl OpenIndexes {
     /// Ok if everything that was read of the files so far is what they had when they were opened.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file, once one has shrunk or could not be read.
+    /// [`Error::Damaged`] with the file, once one has shrunk or could not be read.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         let mut files = self.open.iter().filter_map(|o| o.file.as_deref());

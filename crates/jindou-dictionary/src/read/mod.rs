@@ -46,7 +46,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// [`jindou_model::Error::Io`] when a file is missing or unreadable,
-    /// [`jindou_model::Error::Store`] when one is foreign, newer, truncated or has a damaged head,
+    /// [`jindou_model::Error::Damaged`] when one is foreign, newer, truncated or has a damaged head,
     /// or when the two do not belong together.
     pub fn open(dir: &Path) -> Result<Self> {
         Self::open_as(dir, Residence::Mapped)
@@ -65,7 +65,7 @@ impl Dictionary {
     /// A dictionary without a term, in memory. O(1).
     ///
     /// # Errors
-    /// [`jindou_model::Error::Store`] if what this crate writes is not what it reads.
+    /// [`jindou_model::Error::Damaged`] if what this crate writes is not what it reads.
     pub fn empty() -> Result<Self> {
         let [strings, dictionary] = empty()?;
         let file = Sections::of(&dictionary, DICTIONARY_FILE, DICTIONARY_MAGIC)?;
@@ -126,7 +126,7 @@ impl Dictionary {
     /// Ok if everything that was read from the files so far is what they had when they were opened.
     ///
     /// # Errors
-    /// [`jindou_model::Error::Store`] with the file, once one has shrunk or could not be read.
+    /// [`jindou_model::Error::Damaged`] with the file, once one has shrunk or could not be read.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         self.strings.check_file()?;

@@ -27,7 +27,7 @@ impl Strings {
     /// Maps `strings.jd` of a store directory. O(1).
     ///
     /// # Errors
-    /// [`jindou_model::Error::Io`], [`jindou_model::Error::Store`] when the file is foreign, newer,
+    /// [`jindou_model::Error::Io`], [`jindou_model::Error::Damaged`] when the file is foreign, newer,
     /// truncated or its head damaged.
     pub fn open(dir: &Path) -> Result<Self> {
         Self::open_as(dir, Residence::Mapped)
@@ -65,7 +65,7 @@ impl Strings {
     /// Ok if everything that was read from the file so far is what it had when it was opened.
     ///
     /// # Errors
-    /// [`jindou_model::Error::Store`] with the file, once it has shrunk or could not be read.
+    /// [`jindou_model::Error::Damaged`] with the file, once it has shrunk or could not be read.
     #[inline]
     pub fn check_file(&self) -> Result<()> {
         self.file.check_file()

@@ -73,7 +73,7 @@ fn no_flipped_byte_makes_a_panic() {
         for len in (0..good.len()).step_by(97) {
             std::fs::write(&path, &good[..len]).unwrap();
             assert!(
-                matches!(Dictionary::open(tmp.path()), Err(Error::Store(_))),
+                matches!(Dictionary::open(tmp.path()), Err(Error::Damaged { .. })),
                 "{name} {len}"
             );
         }

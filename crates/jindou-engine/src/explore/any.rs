@@ -132,7 +132,7 @@ impl<'a> ExpandAny<'a> {
                     known.iter().for_each(|&p| push(p));
                 }
                 AnyPredicate::Column(c) => {
-                    let term = input.column(c).get(row).copied().unwrap_or(0);
+                    let term = input.column(c)[row];
                     let known = self.known.of_term(VertexId(term));
                     known.iter().for_each(|p| push(p.0));
                 }
@@ -154,7 +154,7 @@ impl<'a> ExpandAny<'a> {
                 self.predicates = self.known.of_vertex(v, self.direction);
             }
             AnyPredicate::Column(c) => {
-                let term = input.column(c).get(self.row).copied().unwrap_or(0);
+                let term = input.column(c)[self.row];
                 self.predicates = Cow::Borrowed(&[]);
                 if let Some(p) = self.known.of_term(VertexId(term)) {
                     self.one = [p.0];
@@ -224,7 +224,7 @@ impl<'a> ExpandAny<'a> {
                 let taken = out.list(
                     self.row,
                     to,
-                    self.list.get(self.place..).unwrap_or(&[]),
+                    &self.list[self.place..],
                     &[(self.predicate.output(), self.term)],
                     self.bind_graph
                         .then(|| (self.graph_to, self.graphs.get(self.place..).unwrap_or(&[]))),

@@ -186,7 +186,7 @@ impl<'a> Restrict<'a> {
     pub fn fill(&mut self, input: View<'_>, out: &mut Emit<'_>) -> bool {
         let (_, index, rows) = out.columns(None);
         let end = input.rows.min(self.row + (index.len() - *rows));
-        let ids = input.column(self.column).get(self.row..end).unwrap_or(&[]);
+        let ids = &input.column(self.column)[self.row..end];
         *rows += self
             .within
             .select(ids, self.row as u32, &mut index[*rows..]);

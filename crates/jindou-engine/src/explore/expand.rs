@@ -8,7 +8,7 @@ use crate::id_test::IdTest;
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
 use jindou_graph::segment::prefetch;
-use jindou_model::Result;
+use jindou_model::{Invariant, Result};
 use jindou_plan::{EdgeList, GraphRef};
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,8 +74,8 @@ impl Pairs<'_> {
         mut w: usize,
         fast: impl Fn(Placed<'_>, Placed<'_>, &mut [u32]) -> Option<usize>,
     ) -> (usize, usize) {
-        let bounds = self.a.ranges.get(rows.clone()).unwrap_or(&[]).iter();
-        let bounds = bounds.zip(self.b.ranges.get(rows.clone()).unwrap_or(&[]));
+        let bounds = self.a.ranges[rows.clone()].iter();
+        let bounds = bounds.zip(&self.b.ranges[rows.clone()]);
         for (row, (&ra, &rb)) in rows.clone().zip(bounds) {
             if let (Some(&ahead_a), Some(&ahead_b)) = (
                 self.a.ranges.get(row + AHEAD),
@@ -259,7 +259,7 @@ impl<'a> Expand<'a> {
         let mut w = *rows;
         if let Some((keys, neighbours)) = lists.degree_one() {
             let end = keys.len().min(self.row + (to.len() - w));
-            let chunk = keys.get(self.row..end).unwrap_or(&[]);
+            let chunk = &keys[self.row..end];
             if self.within.is_all()
                 && is_run(chunk)
                 && let Some(&k) = chunk.first()
@@ -367,7 +367,7 @@ impl<'a> Expand<'a> {
         let many = self.is_loose();
         while self.row < input.rows {
             if self.made {
-                let rest = self.list.get(self.place..).unwrap_or(&[]);
+                let rest = &self.list[self.place..];
                 let n = rest.len().min(to.len() - w);
                 to[w..w + n].copy_from_slice(&rest[..n]);
                 index[w..w + n].fill(self.row as u32);
@@ -435,7 +435,8 @@ impl<'a> Expand<'a> {
             let mut n = intersect(a, b, target);
             for (k, l) in self.lists.iter().enumerate() {
                 if k != i && k != j && n > 0 {
-                    n = retain_in(&mut target[..n], l.list(self.row).unwrap_or(&[]));
+                    let list = l.list(self.row).invariant("merged lists are shared before");
+                    n = retain_in(&mut target[..n], list);
                 }
             }
             if many || n > 0 && a.len().min(b.len()) <= SHORT {

@@ -3,7 +3,7 @@
 use super::{Anchor, Plumb};
 use crate::batch::View;
 use jindou_graph::Edges;
-use jindou_graph::segment::{KeyFinder, NO_KEY, Patch, PatchFinger, Scope, Segment, prefetch};
+use jindou_graph::segment::{KeyFinder, Patch, PatchFinger, Scope, Segment, prefetch};
 use jindou_graph::shard::EVERYTHING;
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, GraphRef, Operand};
@@ -30,7 +30,7 @@ impl<'a> RowGraph<'a> {
     pub fn of(&self, input: View<'_>, row: usize) -> Scope<'a> {
         match *self {
             Self::Fixed(scope) => scope,
-            Self::Column(c) => Scope::Named(input.column(c).get(row).copied().unwrap_or(0)),
+            Self::Column(c) => Scope::Named(input.column(c)[row]),
         }
     }
 }
@@ -378,7 +378,7 @@ impl<'a> Lists<'a> {
         let array = match &self.form {
             Form::Constant(list) => return Some(list),
             Form::Plain(s) if s.offsets.is_none() => {
-                let k = self.keys.get(row).copied().unwrap_or(NO_KEY) as usize;
+                let k = self.keys[row] as usize;
                 return Some(s.neighbours.get(k..k.wrapping_add(1)).unwrap_or(&[]));
             }
             Form::Plain(s) | Form::Dirty(s, _) => s.neighbours,
@@ -390,7 +390,7 @@ impl<'a> Lists<'a> {
 
     #[inline(always)]
     fn ranged<'l>(&'l self, row: usize, array: &'l [u32]) -> Option<&'l [u32]> {
-        let [a, b] = self.ranges.get(row).copied().unwrap_or([0, 0]);
+        let [a, b] = self.ranges[row];
         if a > b {
             return None;
         }

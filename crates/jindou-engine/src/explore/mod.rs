@@ -128,7 +128,7 @@ impl Plumb<'_, '_> {
         let mut carry = Vec::with_capacity(self.output.len());
         let mut from = 0;
         for (o, slot) in self.output.iter().enumerate() {
-            let rest = self.input.get(from..).unwrap_or(&[]);
+            let rest = &self.input[from..];
             let found = match rest.iter().position(|s| s == slot) {
                 Some(at) => Some(from + at),
                 None => self.input.iter().take(from).position(|s| s == slot),
@@ -161,7 +161,7 @@ impl Anchor {
     pub fn of(self, input: View<'_>, row: usize) -> u32 {
         match self {
             Self::Const(v) => v,
-            Self::Column(c) => input.column(c).get(row).copied().unwrap_or(0),
+            Self::Column(c) => input.column(c)[row],
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Consumer, Flow, Plumb, Run, Source};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Invariant, Result};
 use jindou_plan::{EdgeList, Exploration, Operand, Slot, Step, StepKind, layout_of};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl<'a> Pipeline<'a> {
         };
         if run.snapshot.is_sharded() {
             for (i, step) in steps.iter_mut().enumerate() {
-                step.ahead = ahead(&layouts[i], exploration.steps.get(i + 1..).unwrap_or(&[]));
+                step.ahead = ahead(&layouts[i], &exploration.steps[i + 1..]);
             }
         }
         Ok(Self {
@@ -143,12 +143,12 @@ impl<'a> Pipeline<'a> {
 
     /// Slots of the columns that reach the consumer.
     pub fn layout(&self) -> &[Slot] {
-        self.layouts.last().map_or(&[], Vec::as_slice)
+        self.layouts.last().invariant("a pipeline has a layout")
     }
 
     /// Slots after step `at`.
     pub fn layout_after(&self, at: usize) -> &[Slot] {
-        self.layouts.get(at).map_or(&[], Vec::as_slice)
+        &self.layouts[at]
     }
 
     /// Number of steps after the start.
@@ -208,8 +208,7 @@ impl<'a> Pipeline<'a> {
                 }
             }
             if self.start.rows > 0 {
-                let steps = self.steps.get_mut(..until).unwrap_or(&mut []);
-                push(steps, run, self.start.view(), end)?;
+                push(&mut self.steps[..until], run, self.start.view(), end)?;
             }
             self.look_further(run, 0..until, end)?;
             at += n as u64;
@@ -225,12 +224,7 @@ impl<'a> Pipeline<'a> {
         steps: Range<usize>,
         end: &mut dyn Consumer,
     ) -> Flow {
-        push(
-            self.steps.get_mut(steps.clone()).unwrap_or(&mut []),
-            run,
-            rows,
-            end,
-        )?;
+        push(&mut self.steps[steps.clone()], run, rows, end)?;
         self.look_further(run, steps, end)
     }
 
@@ -245,7 +239,7 @@ impl<'a> Pipeline<'a> {
 
     /// Pushes on what steps still hold.
     pub fn flush(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
-        let mut rest = self.steps.get_mut(steps).unwrap_or(&mut []);
+        let mut rest = &mut self.steps[steps];
         while let Some((step, after)) = rest.split_first_mut() {
             hand_on(step, after, run, end)?;
             rest = after;

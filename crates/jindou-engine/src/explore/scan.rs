@@ -110,7 +110,7 @@ impl<'a> ScanAll<'a> {
         self.place = 0;
         match self.predicate {
             AnyPredicate::Column(c) => {
-                let term = input.column(c).get(self.row).copied().unwrap_or(0);
+                let term = input.column(c)[self.row];
                 self.predicates
                     .extend(self.snapshot.predicate_of(VertexId(term)).map(|p| p.0));
             }
@@ -175,7 +175,7 @@ impl<'a> ScanAll<'a> {
                 let taken = out.list(
                     self.row,
                     self.object,
-                    self.list.get(self.place..).unwrap_or(&[]),
+                    &self.list[self.place..],
                     &[
                         (self.subject, self.key),
                         (self.predicate.output(), self.term),

@@ -238,7 +238,7 @@ impl<'a> StepState<'a> {
         };
         let rows = self.out.rows;
         if rows > from {
-            let index = self.index.get(from..rows).unwrap_or(&[]);
+            let index = &self.index[from..rows];
             for &(i, o) in &self.carry {
                 self.out.gather(o, from, input.column(i), index);
             }

@@ -40,7 +40,7 @@ impl Value {
     #[inline]
     pub fn at(self, rows: View<'_>, row: usize) -> u32 {
         match self {
-            Self::Column(c) => rows.column(c).get(row).copied().unwrap_or(0),
+            Self::Column(c) => rows.column(c)[row],
             Self::Const(v) => v,
             Self::Unbound => 0,
         }

@@ -78,7 +78,7 @@ impl ForkExecutor {
     /// The first steps that others run, how, and why.
     fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, Way, Why) {
         let forkable = steps.iter().take_while(|s| is_forkable(s)).count();
-        let first = steps.get(..forkable).unwrap_or(&[]);
+        let first = &steps[..forkable];
         // Each can be sent, and yet not all together.
         if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
             return (0, Way::Here, Why::Start);

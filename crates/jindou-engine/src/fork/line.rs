@@ -123,7 +123,7 @@ impl<'a> Line<'a> {
     /// Runs rows that have gone through the steps before `step`, which is not the first.
     pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn Out) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
-        let hops = self.hops.get_mut(at..).unwrap_or(&mut []);
+        let hops = &mut self.hops[at..];
         // Whoever sent them chose this shard: sent on for the same step, they might go round in a circle.
         take(hops, &self.common, at, rows, out)
     }
@@ -282,8 +282,8 @@ impl<'a> Hop<'a> {
         let pipeline = match &mut hop.pipeline {
             Some(p) => p,
             none => {
-                let layout = common.layouts.get(at).map_or(&[][..], Vec::as_slice);
-                let step = common.steps.get(at + 1..at + 2).unwrap_or(&[]);
+                let layout = &common.layouts[at];
+                let step = &common.steps[at + 1..at + 2];
                 none.insert(Pipeline::after(layout, step, &common.run)?)
             }
         };

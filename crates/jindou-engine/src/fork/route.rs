@@ -395,9 +395,9 @@ impl ByOwner {
     /// The rows of a shard, ascending.
     pub fn of(&self, shard: u32) -> &[u32] {
         let shard = shard as usize;
-        let end = |s: usize| self.ends.get(s).copied().unwrap_or(0) as usize;
+        let end = |s: usize| self.ends[s] as usize;
         let from = shard.checked_sub(1).map_or(0, end);
-        self.rows.get(from..end(shard)).unwrap_or(&[])
+        &self.rows[from..end(shard)]
     }
 }
 

@@ -269,7 +269,7 @@ impl<'a> Offload<'a> {
         if first == 0 || !self.executor.is_pulled() || lock(&self.declined).contains(&node) {
             return Ok(None);
         }
-        let there = e.steps.get(..first).unwrap_or(&[]);
+        let there = &e.steps[..first];
         let task = Task {
             snapshot,
             steps: there,
@@ -344,7 +344,7 @@ impl<'a> Offload<'a> {
         if first == 0 || self.executor.is_pulled() {
             return Ok(None);
         }
-        let there = e.steps.get(..first).unwrap_or(&[]);
+        let there = &e.steps[..first];
         let columns = columns_after(&[], there);
         let mut keep = Keep {
             held: RowBuffer::new(columns.len(), &exec.run, Holder::Offload),
@@ -471,8 +471,7 @@ impl Sink for Keep<'_, '_> {
             let n = self.run.batch_rows.min(rows - from);
             self.chunk.ensure(n)?;
             for (to, column) in self.chunk.columns.iter_mut().zip(columns) {
-                let part = column.get(from..from + n).unwrap_or(&[]);
-                to[..part.len()].copy_from_slice(part);
+                to[..n].copy_from_slice(&column[from..from + n]);
             }
             self.chunk.rows = n;
             self.held.push(self.chunk.view())?;

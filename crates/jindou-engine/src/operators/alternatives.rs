@@ -29,10 +29,7 @@ impl Alternatives {
 
     /// Takes an alternative's expansion.
     pub fn take(&mut self, n: usize) -> Expansion {
-        self.expansions
-            .get_mut(n)
-            .map(std::mem::take)
-            .unwrap_or_default()
+        std::mem::take(&mut self.expansions[n])
     }
 
     /// Puts it back.
@@ -57,10 +54,9 @@ impl Alternatives {
             let (row, held) = (left[at], right[at]);
             let mut is_known = false;
             for ((one, terms), expansion) in before.clone().zip(&mut self.expansions) {
-                let cell = |column: &[u32], at: u32| column.get(at as usize).copied().unwrap_or(0);
+                let cell = |column: &[u32], at: u32| column[at as usize];
                 let id = cell(rows.column(one.key.left), row);
-                let column = class.columns.get(one.key.right);
-                let other = cell(column.map_or(&[][..], Vec::as_slice), held);
+                let other = cell(&class.columns[one.key.right], held);
                 is_known = id != 0
                     && other != 0
                     && match terms {

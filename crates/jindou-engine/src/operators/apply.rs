@@ -104,7 +104,7 @@ pub(crate) fn alone(
             gather(outer.column(c), index, column);
         } else if let Some((flags, values)) = mark {
             for (o, &i) in column.iter_mut().zip(index) {
-                let set = flags.get(i as usize).copied().unwrap_or(0);
+                let set = flags[i as usize];
                 *o = values[usize::from(set == 1)];
             }
         } else {

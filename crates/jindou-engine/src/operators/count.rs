@@ -135,7 +135,7 @@ impl<'a> Counter<'a> {
                 columns: &[],
                 rows: 1,
             })?;
-            let g = self.groups.of_row.first().copied().unwrap_or(0);
+            let g = self.groups.of_row[0];
             self.groups.of_row.resize(rows.rows, g);
             self.room()?;
         } else {
@@ -170,7 +170,7 @@ impl<'a> Counter<'a> {
                     }
                 },
                 Distinct::Ids(set) => {
-                    let column = c.row.first().copied().unwrap_or(0);
+                    let column = c.row[0];
                     for &v in rows.column(column) {
                         // Unbound values do not count, but an unbound cell is part of a counted row.
                         if (v != 0 || c.of.is_none()) && set.insert(v)? {
@@ -186,12 +186,12 @@ impl<'a> Counter<'a> {
                         rows.rows
                     };
                     for row in 0..different.min(rows.rows) {
+                        // Without keys there is one group.
                         let g = self.groups.of_row.get(row).copied().unwrap_or(0);
                         self.tuple.clear();
                         self.tuple.push(g);
                         for &column in &c.row {
-                            self.tuple
-                                .push(rows.column(column).get(row).copied().unwrap_or(0));
+                            self.tuple.push(rows.column(column)[row]);
                         }
                         if c.of.is_some() && self.tuple.get(1) == Some(&0) {
                             continue;
@@ -220,7 +220,7 @@ impl<'a> Counter<'a> {
             for (row, &n) in times.iter().enumerate() {
                 let group = match self.group.is_empty() {
                     true => 0,
-                    false => self.groups.of_row.get(row).copied().unwrap_or(0) as usize,
+                    false => self.groups.of_row[row] as usize,
                 };
                 let counts = c.of.is_none_or(|of| rows.column(of).get(row) != Some(&0));
                 if let Some(sum) = c.numbers.get_mut(group).filter(|_| counts) {
@@ -258,7 +258,7 @@ impl<'a> Counter<'a> {
                         let Some(g) = self.tuple.first_mut() else {
                             continue;
                         };
-                        *g = number.get(*g as usize).copied().unwrap_or(0);
+                        *g = number[*g as usize];
                         let g = *g;
                         if a.insert(&self.tuple)?.1 {
                             c.numbers[g as usize] += 1;

@@ -227,10 +227,7 @@ impl<'a> Distinct<'a> {
             }
         }
         // What was seen before there was a bitmap is in the table.
-        self.split(|row| {
-            let id = ids.get(row as usize).copied().unwrap_or(0);
-            hash(&[id])
-        });
+        self.split(|row| hash(&[ids[row as usize]]));
         let mut added = 0;
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
             if rows.is_empty() {
@@ -240,7 +237,7 @@ impl<'a> Distinct<'a> {
             // Only now is it sure whether others use the bitmap: bits are set before the part is looked at.
             let bits = shared.bits.get();
             for &row in rows {
-                let id = ids.get(row as usize).copied().unwrap_or(0);
+                let id = ids[row as usize];
                 let word = bits.and_then(|b| b.words.get((id / 64) as usize));
                 let fresh = match word {
                     None => {
@@ -282,7 +279,7 @@ impl<'a> Distinct<'a> {
         };
         let mut hashes = std::mem::take(&mut self.hashes);
         hash_rows(columns, rows.rows, &mut hashes);
-        self.split(|row| hashes.get(row as usize).copied().unwrap_or(0));
+        self.split(|row| hashes[row as usize]);
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
             if rows.is_empty() {
                 continue;
@@ -290,9 +287,9 @@ impl<'a> Distinct<'a> {
             let mut part = lock(&shared.parts[p]);
             for (i, &row) in rows.iter().enumerate() {
                 if let Some(&ahead) = rows.get(i + AHEAD) {
-                    part.prefetch_hash(hashes.get(ahead as usize).copied().unwrap_or(0));
+                    part.prefetch_hash(hashes[ahead as usize]);
                 }
-                let h = hashes.get(row as usize).copied().unwrap_or(0);
+                let h = hashes[row as usize];
                 let fresh = part.insert_row(columns, row as usize, h)?.1;
                 if let Some(n) = self.new.get_mut(row as usize) {
                     *n = u8::from(fresh);
@@ -337,7 +334,7 @@ fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
     let (ends, places) = by_part.split_at(n.min(by_part.len()));
     let mut from = 0;
     ends.iter().enumerate().map(move |(p, &end)| {
-        let rows = places.get(from..end as usize).unwrap_or(&[]);
+        let rows = &places[from..end as usize];
         from = end as usize;
         (p, rows)
     })
@@ -379,11 +376,8 @@ impl Recent {
         self.index.clear();
         for row in 0..rows.rows {
             self.tuple.clear();
-            self.tuple.extend(
-                self.columns
-                    .iter()
-                    .map(|&c| rows.column(c).get(row).copied().unwrap_or(0)),
-            );
+            self.tuple
+                .extend(self.columns.iter().map(|&c| rows.column(c)[row]));
             let at = (hash(&self.tuple) >> 52) as usize % RECENT * w;
             let slot = &mut self.slots[at..at + w];
             if slot != &self.tuple[..] || self.tuple.iter().all(|&v| v == 0) {

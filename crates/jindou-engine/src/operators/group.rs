@@ -158,7 +158,7 @@ impl Grouping {
         }
         self.groups.find(rows)?;
         self.aggregates.grow(self.groups.len())?;
-        let times = |row: usize| times.get(row).copied().unwrap_or(0);
+        let times = |row: usize| times[row];
         self.aggregates
             .add_times(run, rows, &self.groups.of_row, times)
     }

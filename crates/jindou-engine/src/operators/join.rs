@@ -374,7 +374,7 @@ impl<'a> Probe<'a> {
                 continue;
             }
             let row = match part.some {
-                Some(some) => some.get(i).copied().unwrap_or(0),
+                Some(some) => some[i],
                 None => i as u32,
             };
             let (mut place, end) = index.places(n);
@@ -430,14 +430,13 @@ impl<'a> Probe<'a> {
             {
                 for (o, &row) in column[from..from + n].iter_mut().zip(&self.right) {
                     if *o == 0 {
-                        *o = values.get(row as usize).copied().unwrap_or(0);
+                        *o = values[row as usize];
                     }
                 }
             }
         }
         for (column, &c) in added.iter_mut().zip(&shape.added) {
-            let values = class.columns.get(c).map_or(&[][..], Vec::as_slice);
-            pick(values, &self.right, &mut column[from..from + n]);
+            pick(&class.columns[c], &self.right, &mut column[from..from + n]);
         }
         self.out.rows = from + n;
         if let Some(condition) = &mut self.condition {
@@ -559,17 +558,14 @@ impl Lookup {
                 }
                 let from = rows.column(key.left);
                 column.clear();
-                column.extend(
-                    some.iter()
-                        .map(|&i| from.get(i as usize).copied().unwrap_or(0)),
-                );
+                column.extend(some.iter().map(|&i| from[i as usize]));
             }
         }
         let keys = &self.keys;
-        let column = |(i, left): (usize, usize)| match some {
-            _ if by_value(i).is_some() => by_value(i).map_or(&[][..], Vec::as_slice),
-            Some(_) => keys.get(i).map_or(&[][..], Vec::as_slice),
-            None => rows.column(left),
+        let column = |(i, left): (usize, usize)| match (by_value(i), some) {
+            (Some(ids), _) => ids.as_slice(),
+            (None, Some(_)) => &keys[i],
+            (None, None) => rows.column(left),
         };
         let columns = all_keys().map(|k| k.left).enumerate().map(column);
         let columns: &[&[u32]] = if width <= FEW {

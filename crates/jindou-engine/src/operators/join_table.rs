@@ -207,7 +207,7 @@ impl Index {
         if self.order.is_empty() {
             place
         } else {
-            self.order.get(place as usize).copied().unwrap_or(NONE)
+            self.order[place as usize]
         }
     }
 
@@ -316,6 +316,7 @@ impl<'a> JoinTable<'a> {
             return Ok(Arc::clone(index));
         }
         let columns: Vec<&[u32]> = keys(&self.shape, alternative, mask)
+            // A class without rows has no columns.
             .map(|k| class.columns.get(k.right).map_or(&[][..], Vec::as_slice))
             .collect();
         let mut numbering = Numbering::new(columns.len(), class.rows, &self.budget)?;
@@ -325,10 +326,7 @@ impl<'a> JoinTable<'a> {
         for from in (0..class.rows).step_by(run.batch_rows) {
             run.check()?;
             let to = class.rows.min(from + run.batch_rows);
-            let part: Vec<&[u32]> = columns
-                .iter()
-                .map(|c| c.get(from..to).unwrap_or(&[]))
-                .collect();
+            let part: Vec<&[u32]> = columns.iter().map(|c| &c[from..to]).collect();
             numbering.add(&part, to - from)?;
         }
         let (mut index, place_of_row) = numbering.finish()?;
@@ -377,7 +375,7 @@ fn bound(held: RowBuffer, columns: &[usize], run: &Run<'_>) -> Result<RowBuffer>
         let view = chunk.view();
         kept.iter_mut().for_each(Vec::clear);
         for row in 0..view.rows {
-            let cell = |c: usize| view.column(c).get(row).copied().unwrap_or(0);
+            let cell = |c: usize| view.column(c)[row];
             if columns.iter().all(|&c| cell(c) != 0) {
                 for (c, column) in kept.iter_mut().enumerate() {
                     column.push(cell(c));
@@ -423,11 +421,7 @@ fn split(shape: &Shape<'_>, held: RowBuffer, run: &Run<'_>) -> Result<Vec<(u64, 
             for (c, column) in columns.iter_mut().enumerate() {
                 let from = rows.column(c);
                 column.clear();
-                column.extend(
-                    index
-                        .iter()
-                        .map(|&i| from.get(i as usize).copied().unwrap_or(0)),
-                );
+                column.extend(index.iter().map(|&i| from[i as usize]));
             }
             let view = View {
                 columns: &columns,
@@ -485,7 +479,7 @@ impl Class {
         let mut from = 0;
         for chunk in held.chunks() {
             let view = chunk.view();
-            let places = place_of_row.get(from..from + view.rows).unwrap_or(&[]);
+            let places = &place_of_row[from..from + view.rows];
             for (c, column) in columns.iter_mut().enumerate() {
                 for (&v, &place) in view.column(c).iter().zip(places) {
                     if let Some(o) = column.get_mut(place as usize) {

@@ -136,7 +136,7 @@ impl Rows {
     #[inline]
     fn row(&self, row: u32) -> &[u32] {
         let at = row as usize * self.width;
-        self.ids.get(at..at + self.width).unwrap_or(&[])
+        &self.ids[at..at + self.width]
     }
 
     /// Keeps the rows of an order, in that order.
@@ -446,7 +446,7 @@ impl Order {
             const MASK: u64 = (1 << BASE_BITS) - 1;
             let key = |row: &[u32], by: Option<&(usize, bool)>| {
                 by.map_or(0, |by| {
-                    let id = row.get(by.0).copied().unwrap_or(0);
+                    let id = row[by.0];
                     u128::from(directed(keys.key(id) >> PLACE_BITS, by.1) & MASK)
                 })
             };
@@ -473,7 +473,7 @@ impl Order {
             keys.place_added(run, columns)?;
         }
         let key = |row: &[u32], by: &(usize, bool)| {
-            let id = row.get(by.0).copied().unwrap_or(0);
+            let id = row[by.0];
             directed(keys.key(id), by.1)
         };
         let mut first = Vec::with_capacity(rows.len);
@@ -506,8 +506,8 @@ impl Order {
     #[inline]
     fn row(&self, at: usize) -> u32 {
         match &self.keyed {
-            Keyed::Packed(rows) => rows.get(at).map_or(u32::MAX, |r| *r as u32),
-            Keyed::Wide { rows, .. } => rows.get(at).map_or(u32::MAX, |r| r.1),
+            Keyed::Packed(rows) => rows[at] as u32,
+            Keyed::Wide { rows, .. } => rows[at].1,
         }
     }
 
@@ -581,8 +581,7 @@ impl Order {
 
 #[inline]
 fn others(rest: &[u64], more: usize, row: u32) -> &[u64] {
-    rest.get(row as usize * more..(row as usize + 1) * more)
-        .unwrap_or(&[])
+    &rest[row as usize * more..(row as usize + 1) * more]
 }
 
 #[inline]

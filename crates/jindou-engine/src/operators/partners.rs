@@ -144,7 +144,7 @@ impl Expansion {
                     break;
                 }
                 self.row = match some {
-                    Some(some) => some.get(self.next).copied().unwrap_or(0),
+                    Some(some) => some[self.next],
                     None => self.next as u32,
                 };
                 self.next += 1;
@@ -171,7 +171,7 @@ impl Expansion {
         let keys = sets.iter().zip(columns).zip(&mut self.askers);
         for (i, (((set, &column), asker), list)) in keys.zip(&mut self.lists).enumerate() {
             let row = self.row as usize;
-            let cell = |column: usize| rows.column(column).get(row).copied().unwrap_or(0);
+            let cell = |column: usize| rows.column(column)[row];
             let id = cell(column);
             list.clear();
             let found = match (set, asker) {
@@ -222,10 +222,10 @@ impl Expansion {
                 (Asker::Ordered(later), Terms::Ordered(_, set)) => {
                     later.copy(set, *from, take, column);
                 }
-                _ => column.extend_from_slice(last.get(*from..*from + take).unwrap_or(&[])),
+                _ => column.extend_from_slice(&last[*from..*from + take]),
             }
             for ((c, list), &at) in columns.iter_mut().zip(others).zip(before.iter()) {
-                c.resize(c.len() + take, list.get(at).copied().unwrap_or(0));
+                c.resize(c.len() + take, list[at]);
             }
             self.rows.resize(self.rows.len() + take, self.row);
             *from += take;

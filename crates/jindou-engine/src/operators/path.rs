@@ -219,7 +219,7 @@ impl<'a> PathStage<'a> {
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
         let ids = std::mem::take(&mut self.memo.ids);
-        let list = ids.get(place).unwrap_or(&[]);
+        let list = &ids[place];
         let flow = self.give(run, rows, row, Some(to), list, more, rest);
         self.memo.ids = ids;
         flow
@@ -246,7 +246,7 @@ impl<'a> PathStage<'a> {
             for (c, column) in self.out.columns.iter_mut().enumerate() {
                 let column = &mut column[from..from + n];
                 if c < self.width {
-                    column.fill(rows.column(c).get(row).copied().unwrap_or(0));
+                    column.fill(rows.column(c)[row]);
                 } else if Some(c) == to {
                     column.copy_from_slice(part);
                 } else {
@@ -270,7 +270,7 @@ impl Work for PathStage<'_> {
             match &self.graphs {
                 Graphs::Fixed => self.row(run, rows, row, None, &[], rest)?,
                 Graphs::Column(c) => {
-                    let g = rows.column(*c).get(row).copied().unwrap_or(0);
+                    let g = rows.column(*c)[row];
                     self.row(run, rows, row, Some(g), &[], rest)?;
                 }
                 Graphs::Each(to, list) => {

@@ -97,8 +97,7 @@ impl Work for Slice<'_> {
                 self.out.ensure(take)?;
                 self.out.rows = take;
                 for (c, out) in self.out.columns.iter_mut().enumerate() {
-                    let part = rows.column(c).get(skip..skip + take).unwrap_or(&[]);
-                    out[..part.len()].copy_from_slice(part);
+                    out[..take].copy_from_slice(&rows.column(c)[skip..skip + take]);
                 }
                 rest.batch(self.out.view())?;
             }

@@ -37,7 +37,7 @@ impl<'a> Builder<'_, 'a> {
         };
         if let Some((source, slots, first)) = there {
             self.leaf(source, node);
-            let rest = e.steps.get(first..).unwrap_or(&[]);
+            let rest = &e.steps[first..];
             if rest.is_empty() {
                 return Ok(slots);
             }
@@ -91,7 +91,7 @@ impl Counted {
                         columns,
                         rows: rows.rows,
                     };
-                    f(rows, times.get(..rows.rows).unwrap_or(&[]))?;
+                    f(rows, &times[..rows.rows])?;
                 }
                 _ => f(rows, &[])?,
             }

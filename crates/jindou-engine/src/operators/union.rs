@@ -99,7 +99,7 @@ impl Work for Widen<'_> {
         rows: View<'_>,
         rest: &mut Rest<'_, '_, '_>,
     ) -> Flow {
-        let columns = self.spec.inputs.get(input).map_or(&[][..], Vec::as_slice);
+        let columns = self.spec.inputs[input].as_slice();
         if !std::ptr::eq(columns, self.filled) {
             for &(_, to) in self.filled {
                 self.out.columns[to][..self.used].fill(0);
@@ -117,8 +117,8 @@ impl Work for Widen<'_> {
             self.out.rows = n;
             self.used = self.used.max(n);
             for &(column, to) in columns {
-                let ids = rows.column(column).get(from..from + n).unwrap_or(&[]);
-                self.out.columns[to][..ids.len()].copy_from_slice(ids);
+                let ids = &rows.column(column)[from..from + n];
+                self.out.columns[to][..n].copy_from_slice(ids);
             }
             from += n;
             rest.batch(self.out.view())?;

@@ -212,7 +212,7 @@ impl Positions {
             })
             .collect();
         let to = |p: usize| Move {
-            label: of_position.get(p).copied().unwrap_or(0),
+            label: of_position[p],
             state: p + 1,
         };
         let mut moves: Vec<Vec<Move>> = vec![whole.first.iter().map(|&p| to(p)).collect()];

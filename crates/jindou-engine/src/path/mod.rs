@@ -94,7 +94,7 @@ impl<'a> PathSearch<'a> {
         let ends = |s: &usize| automaton.accepting.get(*s) == Some(&true);
         let most = (0..automaton.states())
             .filter(ends)
-            .max_by_key(|&s| side.seen.get(s).map_or(0, |s| s.order.len()));
+            .max_by_key(|&s| side.seen[s].order.len());
         let Some(most) = most else {
             return Ok(());
         };

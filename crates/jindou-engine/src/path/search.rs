@@ -101,9 +101,9 @@ impl Side {
                 let mut front = std::mem::take(&mut self.front);
                 front.clear();
                 let end = to.min(part + PART);
-                front.extend_from_slice(self.seen[state].order.get(part..end).unwrap_or(&[]));
+                front.extend_from_slice(&self.seen[state].order[part..end]);
                 let mut met = false;
-                for m in graph.moves.get(state).map_or(&[][..], Vec::as_slice) {
+                for m in &graph.moves[state] {
                     if let Some(label) = graph.labels.get(m.label) {
                         let there = other.and_then(|o| o.seen.get(m.state));
                         met = self.take(run, &front, label, m.state, graph.scope, there)?;
@@ -220,7 +220,7 @@ fn add(seen: &mut Seen, nodes: &[u32], other: Option<&Seen>) -> Result<bool> {
 
 /// Adds every node that the moves from the start of an automaton may leave; a superset where graphs are chosen.
 pub(super) fn starts(run: &Run<'_>, a: &Automaton, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
-    for m in a.next.get(a.start).map_or(&[][..], Vec::as_slice) {
+    for m in &a.next[a.start] {
         let Some(label) = a.labels.get(m.label) else {
             continue;
         };

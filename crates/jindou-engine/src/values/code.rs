@@ -5,7 +5,6 @@ use super::make::{Fresh, Hash, Made};
 use super::members::{self, Members};
 use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
-use super::time::TimePart;
 use crate::batch::Charge;
 use crate::explore::Run;
 use crate::filter::Value;
@@ -13,6 +12,7 @@ use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::sparql::{BaseIri, Canonical, Expression as E, Function, Variable};
 use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
+use jindou_values::functions::{Cost, Scalar};
 use jindou_values::{Arithmetic, Num};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -81,46 +81,20 @@ pub(crate) enum Cast {
 /// Functions of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    Str,
-    Lang,
-    Datatype,
-    LangMatches,
-    StrLen,
-    Contains,
-    StrStarts,
-    StrEnds,
-    StrBefore,
-    StrAfter,
-    SubStr,
-    UCase,
-    LCase,
+    /// One whose definition computes it.
+    Scalar(Scalar),
     Concat,
-    Abs,
-    Ceil,
-    Floor,
-    Round,
-    Time(TimePart),
-    Adjust,
     Encode,
     Hash(Hash),
     /// A term made of up to three values.
     Make(Made),
-    LangDir,
-    HasLang,
-    HasLangDir,
-    IsTriple,
-    /// Part of a triple term: 0, 1, 2.
-    Part(u8),
 }
 
 impl Call {
     /// The function that it applies to a number, for calls that take nothing else.
     pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
         match self {
-            Self::Abs => Some(Num::abs),
-            Self::Ceil => Some(Num::ceil),
-            Self::Floor => Some(Num::floor),
-            Self::Round => Some(Num::round),
+            Self::Scalar(s) => s.definition().number,
             _ => None,
         }
     }
@@ -344,62 +318,37 @@ impl Compiler<'_, '_> {
         if let (Some(test), [a]) = (test, list) {
             return Ok(Code::Kind(test, Box::new(self.code(a, depth)?)));
         }
-        let call = match (f, list.len()) {
-            (Function::Str, 1) => Some(Call::Str),
-            (Function::Lang, 1) => Some(Call::Lang),
-            (Function::Datatype, 1) => Some(Call::Datatype),
-            (Function::LangMatches, 2) => Some(Call::LangMatches),
-            (Function::StrLen, 1) => Some(Call::StrLen),
-            (Function::Contains, 2) => Some(Call::Contains),
-            (Function::StrStarts, 2) => Some(Call::StrStarts),
-            (Function::StrEnds, 2) => Some(Call::StrEnds),
-            (Function::StrBefore, 2) => Some(Call::StrBefore),
-            (Function::StrAfter, 2) => Some(Call::StrAfter),
-            (Function::SubStr, 2 | 3) => Some(Call::SubStr),
-            (Function::UCase, 1) => Some(Call::UCase),
-            (Function::LCase, 1) => Some(Call::LCase),
+        let Some(definition) = f.definition() else {
+            return self.custom(f, list, depth);
+        };
+        // Labels of blank nodes come with the number of their solution.
+        let labelled = matches!((f, list.len()), (Function::BNode, 2));
+        if !definition.takes(list.len()) && !labelled {
+            return Err(unsupported(f, list));
+        }
+        self.out.dear |= definition.cost == Cost::Text;
+        self.out.pure &= definition.deterministic;
+        let call = match (f, definition.row) {
+            (_, Some(scalar)) => Some(Call::Scalar(scalar)),
             (Function::Concat, _) => Some(Call::Concat),
-            (Function::Abs, 1) => Some(Call::Abs),
-            (Function::Ceil, 1) => Some(Call::Ceil),
-            (Function::Floor, 1) => Some(Call::Floor),
-            (Function::Round, 1) => Some(Call::Round),
-            (Function::Year, 1) => Some(Call::Time(TimePart::Year)),
-            (Function::Month, 1) => Some(Call::Time(TimePart::Month)),
-            (Function::Day, 1) => Some(Call::Time(TimePart::Day)),
-            (Function::Hours, 1) => Some(Call::Time(TimePart::Hours)),
-            (Function::Minutes, 1) => Some(Call::Time(TimePart::Minutes)),
-            (Function::Seconds, 1) => Some(Call::Time(TimePart::Seconds)),
-            (Function::Timezone, 1) => Some(Call::Time(TimePart::Zone)),
-            (Function::Tz, 1) => Some(Call::Time(TimePart::ZoneText)),
-            (Function::Adjust, 2) => Some(Call::Adjust),
-            (Function::EncodeForUri, 1) => Some(Call::Encode),
-            (Function::Md5, 1) => Some(Call::Hash(Hash::Md5)),
-            (Function::Sha1, 1) => Some(Call::Hash(Hash::Sha1)),
-            (Function::Sha256, 1) => Some(Call::Hash(Hash::Sha256)),
-            (Function::Sha384, 1) => Some(Call::Hash(Hash::Sha384)),
-            (Function::Sha512, 1) => Some(Call::Hash(Hash::Sha512)),
-            (Function::StrLang, 2) => Some(Call::Make(Made::Lang)),
-            (Function::StrLangDir, 3) => Some(Call::Make(Made::LangDir)),
-            (Function::StrDt, 2) => Some(Call::Make(Made::Typed)),
-            (Function::Triple, 3) => Some(Call::Make(Made::Triple)),
-            (Function::BNode, 1 | 2) => Some(Call::Make(Made::Blank)),
-            (Function::LangDir, 1) => Some(Call::LangDir),
-            (Function::HasLang, 1) => Some(Call::HasLang),
-            (Function::HasLangDir, 1) => Some(Call::HasLangDir),
-            (Function::IsTriple, 1) => Some(Call::IsTriple),
-            (Function::Subject, 1) => Some(Call::Part(0)),
-            (Function::Predicate, 1) => Some(Call::Part(1)),
-            (Function::Object, 1) => Some(Call::Part(2)),
+            (Function::EncodeForUri, _) => Some(Call::Encode),
+            (Function::Md5, _) => Some(Call::Hash(Hash::Md5)),
+            (Function::Sha1, _) => Some(Call::Hash(Hash::Sha1)),
+            (Function::Sha256, _) => Some(Call::Hash(Hash::Sha256)),
+            (Function::Sha384, _) => Some(Call::Hash(Hash::Sha384)),
+            (Function::Sha512, _) => Some(Call::Hash(Hash::Sha512)),
+            (Function::StrLang, _) => Some(Call::Make(Made::Lang)),
+            (Function::StrLangDir, _) => Some(Call::Make(Made::LangDir)),
+            (Function::StrDt, _) => Some(Call::Make(Made::Typed)),
+            (Function::Triple, _) => Some(Call::Make(Made::Triple)),
+            (Function::BNode, _) if !list.is_empty() => Some(Call::Make(Made::Blank)),
             _ => None,
         };
         if let Some(call) = call {
-            self.out.dear |= !matches!(call, Call::Abs | Call::Ceil | Call::Floor | Call::Round);
-            self.out.pure &= call != Call::Make(Made::Blank);
             return Ok(Code::Call(call, self.list(list, depth)?));
         }
         match (f, list) {
-            (Function::Regex, [text, pattern, flags @ ..]) if flags.len() < 2 => {
-                self.out.dear = true;
+            (Function::Regex, [text, pattern, flags @ ..]) => {
                 return Ok(
                     match self.pattern(pattern, flags.first(), Use::Match, depth)? {
                         Some(pattern) => Code::Regex(Box::new(Matches {
@@ -410,8 +359,7 @@ impl Compiler<'_, '_> {
                     },
                 );
             }
-            (Function::Replace, [text, pattern, replacement, flags @ ..]) if flags.len() < 2 => {
-                self.out.dear = true;
+            (Function::Replace, [text, pattern, replacement, flags @ ..]) => {
                 return Ok(
                     match self.pattern(pattern, flags.first(), Use::Replace, depth)? {
                         Some(pattern) => Code::Replace(Box::new(Replace {
@@ -424,7 +372,6 @@ impl Compiler<'_, '_> {
                 );
             }
             (Function::Iri, [a]) => {
-                self.out.dear = true;
                 let base = self.base.clone();
                 return Ok(Code::Iri(Box::new(self.code(a, depth)?), base));
             }
@@ -433,45 +380,42 @@ impl Compiler<'_, '_> {
                 self.run.terms.now().push(&mut bytes);
                 return Ok(self.constant(&bytes.into()));
             }
-            (Function::Rand, []) => {
-                self.out.pure = false;
-                return Ok(Code::Random);
-            }
+            (Function::Rand, []) => return Ok(Code::Random),
             (Function::BNode | Function::Uuid | Function::StrUuid, []) => {
-                self.out.pure = false;
                 return Ok(Code::Fresh(match f {
                     Function::BNode => Fresh::Blank,
                     Function::Uuid => Fresh::Iri,
                     _ => Fresh::String,
                 }));
             }
-            (Function::Custom(name), list) => {
-                self.out.dear = true;
-                match (self.functions.find(name.as_str()), list) {
-                    (Some(Found::ToString), [of]) => {
-                        return Ok(Code::Cast(Cast::String, Box::new(self.code(of, depth)?)));
-                    }
-                    (Some(Found::Cast(to)), [of]) => {
-                        return Ok(Code::Cast(Cast::Coded(to), Box::new(self.code(of, depth)?)));
-                    }
-                    (Some(Found::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
-                        self.out.pure &= !self.functions.varies(name.as_str());
-                        return Ok(Code::Custom(Box::new(Custom {
-                            iri: name.as_str().to_owned(),
-                            function,
-                            arguments: self.list(list, depth)?,
-                        })));
-                    }
-                    _ => {}
-                }
-            }
             _ => {}
         }
-        // The planner refuses them; this keeps who made the plan honest.
-        Err(Error::Unsupported(format!(
-            "the function {f} with {} arguments",
-            list.len()
-        )))
+        Err(unsupported(f, list))
+    }
+
+    /// A call of a function that an IRI names.
+    fn custom(&mut self, f: &Function, list: &[E], depth: usize) -> Result<Code> {
+        let Function::Custom(name) = f else {
+            return Err(unsupported(f, list));
+        };
+        self.out.dear = true;
+        match (self.functions.find(name.as_str()), list) {
+            (Some(Found::ToString), [of]) => {
+                Ok(Code::Cast(Cast::String, Box::new(self.code(of, depth)?)))
+            }
+            (Some(Found::Cast(to)), [of]) => {
+                Ok(Code::Cast(Cast::Coded(to), Box::new(self.code(of, depth)?)))
+            }
+            (Some(Found::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
+                self.out.pure &= !self.functions.varies(name.as_str());
+                Ok(Code::Custom(Box::new(Custom {
+                    iri: name.as_str().to_owned(),
+                    function,
+                    arguments: self.list(list, depth)?,
+                })))
+            }
+            _ => Err(unsupported(f, list)),
+        }
     }
 
     /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
@@ -508,4 +452,9 @@ impl Compiler<'_, '_> {
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
         Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))
     }
+}
+
+/// The planner refuses such calls; this keeps who made the plan honest.
+fn unsupported(f: &Function, list: &[E]) -> Error {
+    Error::Unsupported(format!("the function {f} with {} arguments", list.len()))
 }

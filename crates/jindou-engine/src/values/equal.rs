@@ -253,7 +253,7 @@ impl Partners {
     /// `Limit`, `Timeout`, `Cancelled`.
     pub fn of(&mut self, run: &Run<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
         if let Some(&(from, to)) = self.memo.get(&id) {
-            return Ok(self.list.get(from as usize..to as usize).unwrap_or(&[]));
+            return Ok(&self.list[from as usize..to as usize]);
         }
         let class = class_of(&mut self.machine, run, id);
         if matches!(class, Class::Itself) {
@@ -311,6 +311,6 @@ impl Partners {
         self.memo.insert(id, (from as u32, to as u32));
         self.charge
             .set(self.memo.capacity() * 13 + self.list.capacity() * 4)?;
-        Ok(self.list.get(from..to).unwrap_or(&[]))
+        Ok(&self.list[from..to])
     }
 }

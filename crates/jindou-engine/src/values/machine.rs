@@ -7,7 +7,7 @@ use super::code::{Call, Code, LONG};
 use super::numbers::Known;
 use super::patterns::Patterns;
 use super::regex::Searches;
-use super::val::{Span, Text, Val};
+use super::val::{AtRow, Span, Text, Val};
 use crate::batch::{Charge, View};
 use crate::explore::Run;
 use crate::filter::Value;
@@ -148,6 +148,25 @@ impl Machine {
         }
     }
 
+    /// Puts into the arena what `write` appends.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.arena.len() as u32;
+        write(&mut self.arena);
+        Span {
+            start,
+            end: self.arena.len() as u32,
+        }
+    }
+
+    /// The canonical bytes that [`Self::canonical`] made last; [`Self::put_canonical`] gives the room back.
+    pub(super) fn take_canonical(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.term)
+    }
+
+    pub(super) fn put_canonical(&mut self, held: Vec<u8>) {
+        self.term = held;
+    }
+
     pub(super) fn text(&mut self, bytes: &[u8], lang: Option<Span>) -> Val {
         let text = self.push(bytes);
         Val::Text(Text { text, lang })
@@ -155,9 +174,7 @@ impl Machine {
 
     #[inline]
     pub(super) fn bytes(&self, s: Span) -> &[u8] {
-        self.arena
-            .get(s.start as usize..s.end as usize)
-            .unwrap_or(&[])
+        &self.arena[s.start as usize..s.end as usize]
     }
 
     pub(super) fn str(&self, s: Span) -> &str {
@@ -269,11 +286,7 @@ impl Machine {
             }
             Val::Text(t) => {
                 self.term.clear();
-                let part = |s: Span| {
-                    self.arena
-                        .get(s.start as usize..s.end as usize)
-                        .unwrap_or(&[])
-                };
+                let part = |s: Span| &self.arena[s.start as usize..s.end as usize];
                 match t.lang {
                     None => self.term.push(term::STRING),
                     Some(lang) => {
@@ -286,10 +299,7 @@ impl Machine {
             }
             Val::Term(s) => {
                 self.term.clear();
-                let part = self
-                    .arena
-                    .get(s.start as usize..s.end as usize)
-                    .unwrap_or(&[]);
+                let part = &self.arena[s.start as usize..s.end as usize];
                 self.term.extend_from_slice(part);
             }
         }
@@ -506,18 +516,13 @@ impl Machine {
             return Ok(None);
         };
         Ok(match call {
-            Call::Abs => self.each_number(run, first, Num::abs, Number::abs),
-            Call::Ceil => self.each_number(run, first, Num::ceil, Number::ceil),
-            Call::Floor => self.each_number(run, first, Num::floor, Number::floor),
-            Call::Round => self.each_number(run, first, Num::round, Number::round),
-            Call::Time(part) => self.part_of_time(run, part, first),
-            Call::Adjust => self.adjust(run, first, second),
             Call::Encode => self.encode(run, first)?,
             Call::Hash(hash) => self.hash(run, hash, first),
             Call::Make(made) => self.make(run, made, first, second, third)?,
-            _ => {
+            Call::Concat => None,
+            Call::Scalar(function) => {
                 let before = self.arena.len();
-                let value = self.text_call(run, call, first, second, third);
+                let value = function.row(&mut AtRow { machine: self, run }, values);
                 self.grown(run, before)?;
                 value
             }

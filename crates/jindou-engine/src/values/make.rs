@@ -105,7 +105,7 @@ impl Machine {
         self.arena.reserve(long);
         let start = self.arena.len() as u32;
         for at in text.start as usize..text.end as usize {
-            let b = self.arena.get(at).copied().unwrap_or(b' ');
+            let b = self.arena[at];
             if plain(b) {
                 self.arena.push(b);
             } else {
@@ -249,7 +249,7 @@ fn uuid(random: u128, out: &mut Vec<u8>) -> std::io::Result<()> {
     let version = random & !(0xF << 76) | 4 << 76;
     let n = version & !(3 << 62) | 2 << 62;
     let hex = format!("{n:032x}");
-    let part = |from, to| hex.get(from..to).unwrap_or("");
+    let part = |from, to| &hex[from..to];
     write!(
         out,
         "{}-{}-{}-{}-{}",

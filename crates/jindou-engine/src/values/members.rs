@@ -45,7 +45,7 @@ impl Members {
             let bytes = match member {
                 // A constant that stands there again is the same member.
                 Code::Const(n) if !seen.insert(*n) => continue,
-                Code::Const(n) => constants.get(*n).map_or(&[][..], |c| c),
+                Code::Const(n) => &constants[*n][..],
                 _ => &[],
             };
             match bytes.first() {

@@ -23,7 +23,6 @@ mod sum;
 #[cfg(test)]
 mod tests;
 mod text;
-mod time;
 mod val;
 
 pub(crate) use aggregate::Accumulators;
@@ -225,9 +224,7 @@ impl Evaluator {
         let key = self.memo.is_some().then(|| {
             let id = |n: usize| {
                 let column = self.compiled.inputs.get(n);
-                column.map_or(0, |&c| {
-                    row.rows.column(c).get(row.row).copied().unwrap_or(0)
-                })
+                column.map_or(0, |&c| row.rows.column(c)[row.row])
             };
             u64::from(id(0)) << 32 | u64::from(id(1))
         });

@@ -345,7 +345,7 @@ impl Part {
                 self.column.clear();
                 let ids = rows.view.column(*c);
                 for (&row, left) in rows.rows.iter().zip(rows.left.iter_mut()) {
-                    let id = ids.get(row as usize).copied().unwrap_or(0);
+                    let id = ids[row as usize];
                     let number = if id == 0 {
                         None
                     } else {
@@ -430,9 +430,9 @@ impl Column {
     fn at(&self, i: usize) -> Num {
         let i = if self.len() == 1 { 0 } else { i };
         match self {
-            Self::Ints(v) => Num::Int(v.get(i).copied().unwrap_or(0)),
-            Self::Doubles(v) => Num::Dbl(v.get(i).copied().unwrap_or(0.0)),
-            Self::Any(v) => v.get(i).copied().unwrap_or(Num::Int(0)),
+            Self::Ints(v) => Num::Int(v[i]),
+            Self::Doubles(v) => Num::Dbl(v[i]),
+            Self::Any(v) => v[i],
         }
     }
 }

@@ -149,7 +149,7 @@ impl Ordered {
 }
 
 fn text(bytes: &[u8], t: Text) -> &[u8] {
-    bytes.get(t.at..t.at + t.len).unwrap_or(&[])
+    &bytes[t.at..t.at + t.len]
 }
 
 /// Tags have no zero byte, so keys sort by the tag, then by the text.
@@ -344,15 +344,14 @@ impl Later {
             let (a, b) = (span.from + from, span.from + from + now);
             match span.list {
                 List::Numbers(i) => {
-                    let list = set.numbers.get(i).and_then(|l| l.get(a..b));
-                    out.extend(list.unwrap_or(&[]).iter().map(|e| e.1));
+                    out.extend(set.numbers[i][a..b].iter().map(|e| e.1));
                 }
-                List::Times => out.extend(set.times.get(a..b).unwrap_or(&[]).iter().map(|e| e.1)),
+                List::Times => out.extend(set.times[a..b].iter().map(|e| e.1)),
                 List::Booleans => {
-                    out.extend(set.booleans.get(a..b).unwrap_or(&[]).iter().map(|e| e.1));
+                    out.extend(set.booleans[a..b].iter().map(|e| e.1));
                 }
-                List::Texts => out.extend(set.texts.get(a..b).unwrap_or(&[]).iter().map(|e| e.id)),
-                List::Found => out.extend_from_slice(self.found.get(a..b).unwrap_or(&[])),
+                List::Texts => out.extend(set.texts[a..b].iter().map(|e| e.id)),
+                List::Found => out.extend_from_slice(&self.found[a..b]),
             }
             take -= now;
             from = 0;
@@ -403,8 +402,8 @@ fn add(
 
 /// Of strings whose keys begin with the same tag.
 fn texts(spans: &mut Vec<Span>, set: &Ordered, key: &[u8], tag: usize, relation: Relation) {
-    let tag = key.get(..tag).unwrap_or(&[]);
-    let of = |at: usize| set.texts.get(at).map_or(&[][..], |t| text(&set.bytes, *t));
+    let tag = &key[..tag];
+    let of = |at: usize| text(&set.bytes, set.texts[at]);
     let both = ends(set.texts.len(), |at, or| {
         of(at) < key || or && of(at) == key
     });

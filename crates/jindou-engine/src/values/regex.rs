@@ -138,10 +138,9 @@ impl Machine {
     }
 
     fn is_match(&mut self, run: &Run<'_>, pattern: &pattern::Pattern, text: Span) -> Result<bool> {
-        let bytes = self.arena.get(text.start as usize..text.end as usize);
-        let text = bytes
-            .and_then(|b| std::str::from_utf8(b).ok())
-            .unwrap_or("");
+        // A text of the store that is damaged may be no UTF-8.
+        let bytes = &self.arena[text.start as usize..text.end as usize];
+        let text = std::str::from_utf8(bytes).unwrap_or("");
         self.searches.is_match(run, pattern, text)
     }
 
@@ -197,12 +196,12 @@ impl Machine {
                 run.check()?;
             }
             found += 1;
-            let before = from.get(end..whole.0).unwrap_or("");
+            let before = &from[end..whole.0];
             let each = |p: &Part| match *p {
-                Part::Text(from, to) => template.get(from..to).unwrap_or(""),
+                Part::Text(from, to) => &template[from..to],
                 Part::Group(n) => {
                     let place = places.group(n);
-                    place.and_then(|(a, b)| from.get(a..b)).unwrap_or("")
+                    place.map_or("", |(a, b)| &from[a..b])
                 }
             };
             let long: usize = replacement.parts().iter().map(|p| each(p).len()).sum();
@@ -214,7 +213,7 @@ impl Machine {
             end = whole.1;
         }
         self.searches.settle();
-        let rest = from.get(end..).unwrap_or("");
+        let rest = &from[end..];
         self.room(rest.len())?;
         self.arena.extend_from_slice(rest.as_bytes());
         let end = self.arena.len() as u32;

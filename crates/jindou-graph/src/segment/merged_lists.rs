@@ -91,7 +91,7 @@ impl MergedLists {
         if a == b && self.long.binary_search(&k).is_ok() {
             return Found::Unknown;
         }
-        Found::List(self.neighbours.get(a as usize..b as usize).unwrap_or(&[]))
+        Found::List(&self.neighbours[a as usize..b as usize])
     }
 
     /// Keys that it knows.

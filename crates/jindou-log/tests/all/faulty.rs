@@ -430,7 +430,8 @@ fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
                 names,
                 String::from_utf8_lossy(&files.end().ok().flatten().unwrap_or_default()),
             ),
-            Err(Error::Store(message)) => {
+            Err(e @ Error::Damaged { .. }) => {
+                let message = e.to_string();
                 assert!(
                     message.contains(name) && message.contains("missing"),
                     "{message}"
@@ -494,7 +495,8 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             );
         }
         match opened {
-            Err(Error::Store(message)) => {
+            Err(e @ Error::Damaged { .. }) => {
+                let message = e.to_string();
                 assert!(
                     message.contains(".log") && message.contains("byte"),
                     "{message}"

@@ -102,7 +102,7 @@ fn the_first_of_two_writers_is_told() {
             .wait()
             .expect_err("another writes");
         assert!(
-            matches!(&error, Error::Store(m) if m.contains("another process")),
+            matches!(&error, Error::InUse { message, .. } if message.contains("another process")),
             "{error}"
         );
         one.reset(2).expect("reset");

@@ -187,7 +187,7 @@ fn a_file_that_is_removed_in_use_is_noticed() {
         .wait()
         .expect_err("the file is gone");
     assert!(
-        matches!(&error, Error::Store(m) if m.contains("removed")),
+        matches!(&error, Error::Damaged { message, .. } if message.contains("removed")),
         "{error}"
     );
     log.reset(2).expect("reset");
@@ -328,7 +328,7 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
     // Not there.
     let error = read(u32::MAX).expect_err("a file that is missing");
     assert!(
-        matches!(&error, Error::Store(e) if e.contains("the file is missing")),
+        matches!(&error, Error::Damaged { message, .. } if message.contains("the file is missing")),
         "{error}"
     );
 }

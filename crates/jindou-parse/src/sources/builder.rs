@@ -7,7 +7,7 @@ use crate::input::{Origin, Stream};
 use crate::labels::Keep;
 use crate::limits::Limits;
 use crate::report::Skipped;
-use jindou_model::{Error, Location, Resource, Result, term};
+use jindou_model::{Error, Location, Result, term};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -240,7 +240,7 @@ impl SourcesBuilder {
             charsets.resize(found.len(), chosen.charset.clone());
         }
         if found.is_empty() {
-            return Err(Error::limit(Resource::Other, match warnings.first() {
+            return Err(Error::Usage(match warnings.first() {
                 Some(_) => format!(
                     "nothing to load: no file there has the extension of an RDF format (.nt, .nq, .ttl, \
                         .trig, .rdf, .owl, .jsonld; also .gz, .bz2, .xz, .zst): {}",

@@ -2,7 +2,7 @@
 
 use crate::common;
 use common::{collect, collect_on, parse};
-use jindou_model::{Error, Location, Resource};
+use jindou_model::{Error, Location};
 use jindou_parse::{Format, Input, Sources};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::BTreeSet;
@@ -617,7 +617,7 @@ fn a_failing_sink_stops_all_workers() {
     struct Full;
     impl QuadSink for Full {
         fn batch(&mut self, _: &QuadBatch) -> jindou_model::Result<()> {
-            Err(Error::limit(Resource::Other, "full"))
+            Err(Error::external("full"))
         }
     }
     let sources = Sources::builder()

@@ -109,9 +109,49 @@ class FileError(Error, OSError):
 
 
 class StoreError(Error):
-    """A store that cannot be served or changed: foreign, newer, damaged, in use, or read-only."""
+    """A store that cannot be served or changed, for one of the reasons below."""
 
     kind = "store"
+
+
+class InUseError(StoreError):
+    """A store (`filename`) that another process has open for writing."""
+
+    kind = "in-use"
+    filename: str
+
+
+class DamagedError(StoreError):
+    """A file (`filename`) of a store, a log or a backup that is missing, truncated or not as it was written.
+
+    `offset` is the byte at which that was noticed, or `None`.
+    """
+
+    kind = "damaged"
+    filename: str
+    offset: Optional[int]
+
+
+class VersionError(StoreError):
+    """A store or a file of one (`filename`) of the format version `found`; this package reads the version `supported`."""
+
+    kind = "version"
+    filename: str
+    found: int
+    supported: int
+
+
+class NotAStoreError(StoreError):
+    """Something other than a store at `filename`."""
+
+    kind = "not-a-store"
+    filename: str
+
+
+class ReadOnlyError(StoreError):
+    """A change to a database that cannot be changed."""
+
+    kind = "read-only"
 
 
 class NoStoreError(StoreError, FileNotFoundError):
@@ -130,6 +170,12 @@ class ClosedError(StoreError):
     """The database was closed."""
 
     kind = "closed"
+
+
+class UsageError(Error, ValueError):
+    """A call that cannot be carried out as it was made."""
+
+    kind = "usage"
 
 
 class LimitError(Error):

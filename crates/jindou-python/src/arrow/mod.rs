@@ -82,7 +82,12 @@ struct Texts {
 
 impl Texts {
     fn push(&mut self, canonical: &[u8], how: How) -> Result<()> {
-        let damaged = || Error::Store("the store is damaged: a term cannot be read".into());
+        let damaged = || {
+            Error::damaged(
+                "strings.jd",
+                "a term cannot be read; `jindou check` shows where",
+            )
+        };
         let &tag = canonical.first().ok_or_else(damaged)?;
         if how.ntriples {
             let term = decode_term(canonical).ok_or_else(damaged)?;
@@ -142,7 +147,7 @@ impl Texts {
 /// The table of an answer's rows.
 ///
 /// # Errors
-/// [`Error::Store`] for a damaged store, [`Error::Cancelled`], [`Error::Limit`] for more distinct terms in a column than 2³¹.
+/// [`Error::Damaged`] for a damaged store, [`Error::Cancelled`], [`Error::Limit`] for more distinct terms in a column than 2³¹.
 pub fn of_rows(
     variables: &[String],
     batches: &[Arc<RowBatch>],

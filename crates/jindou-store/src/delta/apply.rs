@@ -68,16 +68,17 @@ impl Snapshot {
     /// [`Self::apply_within`], one after the other).
     ///
     /// # Errors
-    /// [`Error::Store`] for a record that is damaged or another snapshot's.
+    /// [`Error::Damaged`] for a record that is damaged or another snapshot's.
     pub fn replay(&self, record: &[u8]) -> Result<Self> {
         let number = self.next_number()?;
         let mut next = self.clone();
         for part in record::parts(record) {
             let (of, net) = part?;
             if of != number {
-                return Err(Error::Store(format!(
-                    "a record of the log has snapshot {of}, expected {number}"
-                )));
+                return Err(Error::damaged(
+                    "log",
+                    format!("a record has snapshot {of}, expected {number}"),
+                ));
             }
             net.check(&next)?;
             next = next.with_net(&net, number, 2);
@@ -90,12 +91,12 @@ impl Snapshot {
     /// of one before it.
     ///
     /// # Errors
-    /// [`Error::Store`] for a record that is damaged or names what this snapshot does not have.
+    /// [`Error::Damaged`] for a record that is damaged or names what this snapshot does not have.
     pub fn changes_of(&self, record: &[u8]) -> Result<Changes> {
         let unknown = || {
-            Error::Store(
-                "a record of the log names a term that the store does not have; run check on it"
-                    .into(),
+            Error::damaged(
+                "log",
+                "a record names a term that the store does not have; `jindou check` shows all damage",
             )
         };
         let mut out = Changes::new();

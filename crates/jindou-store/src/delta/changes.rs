@@ -190,15 +190,14 @@ impl Changes {
         self.ends.len() as u32
     }
 
-    /// The bytes of a term by its number; empty for an unknown one.
+    /// The bytes of a term by its number.
     pub(super) fn term(&self, n: u32) -> &[u8] {
         let n = n as usize;
         let start = match n.checked_sub(1) {
             None => 0,
-            Some(before) => self.ends.get(before).copied().unwrap_or(u64::MAX),
+            Some(before) => self.ends[before],
         };
-        let end = self.ends.get(n).copied().unwrap_or(0);
-        self.bytes.get(start as usize..end as usize).unwrap_or(&[])
+        &self.bytes[start as usize..self.ends[n] as usize]
     }
 }
 

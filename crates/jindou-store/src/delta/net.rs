@@ -94,7 +94,7 @@ impl Net {
         let quads = sorted(snapshot, changes.list(), &ids, cancel)?;
         let mut there: Vec<bool> = Vec::with_capacity(quads.len());
         for part in in_parts(quads.len(), threads, |range| {
-            present(snapshot, quads.get(range).unwrap_or(&[]), cancel)
+            present(snapshot, &quads[range], cancel)
         }) {
             there.extend(part?);
         }
@@ -135,7 +135,7 @@ impl Net {
             net.terms.push(changes.term(n as u32).to_vec());
         }
         let final_id = |id: u32| match id.checked_sub(FIRST_QUERY_ID) {
-            Some(n) => place.get(n as usize).copied().unwrap_or(NO_VERTEX),
+            Some(n) => place[n as usize],
             None => id,
         };
         let mut fresh: FxHashMap<u32, u32> = FxHashMap::default();
@@ -168,12 +168,15 @@ impl Net {
     /// Checks that this is the net effect of something on the snapshot: ids are known, quads there or not there.
     ///
     /// # Errors
-    /// [`Error::Store`]: the record it came from is damaged or another snapshot's.
+    /// [`Error::Damaged`]: the record it came from is damaged or another snapshot's.
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let wrong = |what: &str| {
-            Err(Error::Store(format!(
-                "a record of the log does not match the store: {what}; restore the store from a backup"
-            )))
+            Err(Error::damaged(
+                "log",
+                format!(
+                    "a record does not match the store: {what}; restore the store from a backup"
+                ),
+            ))
         };
         if self.tail_before != snapshot.tail().len()
             || self.predicates_before != snapshot.predicate_count()
@@ -278,7 +281,7 @@ fn sorted(
         let mut terms = c.terms;
         for (place, t) in terms.iter_mut().enumerate() {
             if c.is_local(place) {
-                *t = ids.get(*t as usize).copied().unwrap_or(NO_VERTEX);
+                *t = ids[*t as usize];
             } else if !known(*t) && (place != 3 || *t != DEFAULT_GRAPH) {
                 return Err(Error::Internal(format!(
                     "a change names the id {t}, which its snapshot does not have"

@@ -28,9 +28,12 @@ const VERSION: u8 = 1;
 const TIME: u8 = 2;
 
 fn damaged(what: &str) -> Error {
-    Error::Store(format!(
-        "a record of the log is damaged: {what}; restore the store from a backup or run check on it"
-    ))
+    Error::damaged(
+        "log",
+        format!(
+            "a record is damaged: {what}; restore the store from a backup or run `jindou check` on it"
+        ),
+    )
 }
 
 fn put(out: &mut Vec<u8>, mut n: u64) {
@@ -187,9 +190,11 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Net)>> {
 fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
-        return Err(Error::Store(format!(
-            "a record of the log has version {version}, this program reads {VERSION}: use a newer one"
-        )));
+        return Err(Error::Version {
+            file: "log".into(),
+            found: version.into(),
+            supported: VERSION.into(),
+        });
     }
     *record = rest;
     let length = take_count(record, 1)?;

@@ -28,7 +28,7 @@ impl Bytes {
     /// Ok if everything that was read so far is what the file had when it was opened. To be called before what was read counts.
     ///
     /// # Errors
-    /// [`Error::Store`] with the file, once it has shrunk or could not be read.
+    /// [`Error::Damaged`] with the file, once it has shrunk or could not be read.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self {

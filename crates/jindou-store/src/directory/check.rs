@@ -98,7 +98,7 @@ impl CheckReport {
 /// [`check_with`].
 ///
 /// # Errors
-/// [`Error::Store`] when there is no store or one of another version, [`Error::Io`] when a file cannot be
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be
 /// read. Damage is not an error but in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
@@ -116,15 +116,15 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             return Ok(report);
         }
         Ok(None) => {}
-        Err(Error::Store(what)) => {
-            report.add(CLUSTER, None, what);
+        Err(e) if e.is_of_store() => {
+            report.add(CLUSTER, None, e.to_string());
             return Ok(report);
         }
         Err(e) => return Err(e),
     }
     let folder = match BaseLocation::of(dir) {
         Ok(place) => place.folder(),
-        Err(Error::Store(_)) => {
+        Err(Error::Damaged { .. }) => {
             report.add(
                 CURRENT,
                 None,
@@ -163,7 +163,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     }
     match super::open_at(dir, indexes) {
         Ok((base, _)) => structure(&base, &manifest, &mut report),
-        Err(Error::Store(what)) => report.add(MANIFEST, None, format!("does not open: {what}")),
+        Err(e) if e.is_of_store() => report.add(MANIFEST, None, format!("does not open: {e}")),
         Err(e) => return Err(e),
     }
     Ok(report)

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::Base;
 use crate::shard::{CLUSTER, Cluster, open_shard, shard_folder};
-use jindou_model::{Error, Result};
+use jindou_model::Result;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) ->
                     dictionary(&base, own);
                     bases.push(base);
                 }
-                Err(Error::Store(what)) => {
-                    own.add(MANIFEST, None, format!("does not open: {what}"));
+                Err(e) if e.is_of_store() => {
+                    own.add(MANIFEST, None, format!("does not open: {e}"));
                 }
                 Err(e) => return Err(e),
             }

@@ -37,7 +37,7 @@ impl BaseLocation {
     /// The directory's base as `current.jd` says. Whether there is a store at all is not looked at.
     ///
     /// # Errors
-    /// [`Error::Store`] if the file is damaged, [`Error::Io`] if it cannot be read.
+    /// [`Error::Damaged`] if the file is damaged, [`Error::Io`] if it cannot be read.
     pub fn of(dir: &Path) -> Result<Self> {
         let place = |number| Self {
             dir: dir.to_owned(),
@@ -53,10 +53,10 @@ impl BaseLocation {
         };
         match parse(&text) {
             Some(number) => Ok(place(number)),
-            None => Err(Error::Store(format!(
-                "{} is damaged: it does not name the folder of the store's base; restore the store from a backup",
-                path.display()
-            ))),
+            None => Err(Error::damaged(
+                path,
+                "damaged: it does not name the folder of the store's base; restore the store from a backup",
+            )),
         }
     }
 

@@ -17,7 +17,7 @@ impl Base {
     /// A base without a quad, in memory, to lay changes over. `epoch` tells its ids from those of other bases. O(1).
     ///
     /// # Errors
-    /// [`Error::Store`] if what this crate writes is not what it reads.
+    /// [`Error::Damaged`] if what this crate writes is not what it reads.
     pub fn empty(epoch: u64, union_default: bool) -> Result<Arc<Self>> {
         let dictionary = Dictionary::empty()?;
         let indexes = OpenIndexes::without_files(&Indexes::new(), &dictionary)?;

@@ -63,7 +63,7 @@ impl IndexParts {
     /// Ok if everything that was read from the file so far is what it had when it was opened.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) with the file, once it has shrunk or could not be read.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, once it has shrunk or could not be read.
     #[inline]
     pub fn check_file(&self) -> Result<()> {
         self.file.check_file()

@@ -222,32 +222,33 @@ impl Manifest {
 
     /// The manifest of a store that this version can serve; else one sentence that says what is there.
     pub fn of_store(dir: &Path) -> Result<Self> {
-        let d = dir.display();
-        Err(Error::Store(match Self::read(dir)? {
+        Err(match Self::read(dir)? {
             Kind::Store(m) if m.shard.is_none() => return Ok(m),
             Kind::Store(m) => {
                 let [shard, of] = m.shard.unwrap_or_default();
-                format!(
-                    "{d} is shard {shard} of {of} of a store; name the folder that has all the shards"
+                Error::not_a_store(
+                    dir,
+                    format!(
+                        "shard {shard} of {of} of a store; name the folder that has all the shards"
+                    ),
                 )
             }
-            Kind::OtherVersion(v) => format!(
-                "{d} is a store of format version {v}, this jindou reads version {FORMAT_VERSION}; use {} jindou or load the data again",
-                if v > u64::from(FORMAT_VERSION) {
-                    "a newer"
-                } else {
-                    "an older"
-                }
+            Kind::OtherVersion(v) => Error::Version {
+                file: dir.into(),
+                found: v,
+                supported: FORMAT_VERSION.into(),
+            },
+            Kind::Damaged => Error::damaged(
+                dir.join(MANIFEST),
+                "damaged; load the data again (`jindou check` lists any other damage)",
             ),
-            Kind::Damaged => format!(
-                "{d}/{MANIFEST} is damaged; load the data again (`jindou check` lists any other damage)"
-            ),
-            Kind::None if dir.join(crate::shard::CLUSTER).exists() => {
-                format!("{d} is a sharded store, which this command does not support yet")
-            }
-            Kind::None if !dir.exists() => return Err(Error::NoStore { path: dir.into() }),
-            Kind::None => format!("{d} is not a store (no {MANIFEST} in it)"),
-        }))
+            Kind::None if dir.join(crate::shard::CLUSTER).exists() => Error::Unsupported(format!(
+                "{} is a sharded store, and this works on whole stores only",
+                dir.display()
+            )),
+            Kind::None if !dir.exists() => Error::NoStore { path: dir.into() },
+            Kind::None => Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)")),
+        })
     }
 
     /// Number of the last snapshot that the files hold; the log goes on from there.

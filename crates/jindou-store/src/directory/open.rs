@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The store stays readable as long as the result lives, even if another load replaces it meanwhile.
 ///
 /// # Errors
-/// [`Error::Store`] with one sentence: there is none, it is of another version, a file is missing, too
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`]; [`Error::Damaged`] for a file that is missing, too
 /// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged
 /// parts give wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
@@ -65,7 +65,7 @@ pub fn open_after(
 /// The place of a store's base, and its manifest.
 ///
 /// # Errors
-/// [`Error::Store`] if there is no store that this version can open.
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Damaged`].
 pub fn current(dir: &Path) -> Result<(BaseLocation, Manifest)> {
     let mut place = BaseLocation::of(dir)?;
     loop {
@@ -85,28 +85,28 @@ pub(super) fn verify_lengths(dir: &Path, manifest: &Manifest) -> Result<()> {
         let found = match std::fs::metadata(dir.join(name)) {
             Ok(m) => m.len(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::Store(format!(
-                    "the store at {} has lost its file {name}; load the data again",
-                    dir.display()
-                )));
+                return Err(Error::damaged(
+                    dir.join(name),
+                    "the file is missing; load the data again",
+                ));
             }
             Err(e) => return Err(Error::io(dir.join(name), e)),
         };
         if found != *len {
-            return Err(Error::Store(format!(
-                "{name} in the store at {} has {found} bytes, expected {len}; load the data again",
-                dir.display()
-            )));
+            return Err(Error::damaged(
+                dir.join(name),
+                format!("{found} bytes, expected {len}; load the data again"),
+            ));
         }
     }
     if let Some(name) = FILES
         .iter()
         .find(|f| !manifest.files.iter().any(|m| m.0 == **f))
     {
-        return Err(Error::Store(format!(
-            "{MANIFEST} in {} does not list {name}; load the data again",
-            dir.display()
-        )));
+        return Err(Error::damaged(
+            dir.join(MANIFEST),
+            format!("it does not list {name}; load the data again"),
+        ));
     }
     Ok(())
 }
@@ -127,19 +127,20 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         sets.push(Arc::new(map_generation(dir, g)?));
     }
     if sets.len() > usize::from(u8::MAX) {
-        return Err(Error::Store(format!(
-            "{MANIFEST} in {} names too many generations",
-            dir.display()
-        )));
+        return Err(Error::damaged(
+            dir.join(MANIFEST),
+            "it names too many generations",
+        ));
     }
     let state = manifest.merged.state().map(|s| s.name.as_str());
     let statistics_file = state.map_or(STATISTICS.to_owned(), |s| file_of(s, STATISTICS));
     let statistics = read_statistics(map(&statistics_file)?, &statistics_file)?;
     let counts = (u64::from(statistics.vertices), statistics.quads);
     if counts != (manifest.terms, manifest.quads) {
-        return Err(Error::Store(format!(
-            "{statistics_file} is damaged (its counts differ from the manifest's); run `jindou check`, then load the store again"
-        )));
+        return Err(Error::damaged(
+            dir.join(statistics_file),
+            "its counts differ from the manifest's; run `jindou check`, then load the store again",
+        ));
     }
     let predicates = statistics.predicates.len();
     let merged = match state {
@@ -150,12 +151,13 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         None => Merged::default(),
     };
     if merged.number != manifest.merged.number {
-        return Err(Error::Store(format!(
-            "{MANIFEST} in {} says that snapshot {} is merged, but its files are of snapshot {}; run `jindou check`",
-            dir.display(),
-            manifest.merged.number,
-            merged.number
-        )));
+        return Err(Error::damaged(
+            dir.join(MANIFEST),
+            format!(
+                "it says that snapshot {} is merged, but the files are of snapshot {}; run `jindou check`",
+                manifest.merged.number, merged.number
+            ),
+        ));
     }
     let dictionary = Dictionary::open(dir)?;
     let files = manifest.files.iter().map(|f| f.0.as_str());

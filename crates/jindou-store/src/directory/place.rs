@@ -44,10 +44,10 @@ impl WriteLock {
             let file = private::open_or_create(&path).map_err(|e| Error::io(&path, e))?;
             // SAFETY: the descriptor is open for as long as `file` lives.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-                return Err(Error::Store(format!(
-                    "another process is writing the store at {}; wait until it is done",
-                    dir.display()
-                )));
+                return Err(Error::in_use(
+                    dir,
+                    "another process is writing the store; wait until it is done",
+                ));
             }
             // The holder before us may have removed the file between our open and our lock; then the name
             // is free for a third one, and we hold nothing.
@@ -71,7 +71,7 @@ impl Drop for WriteLock {
 
 fn sibling(dir: &Path, suffix: &str) -> Result<PathBuf> {
     let name = dir.file_name().ok_or_else(|| {
-        Error::Store(format!(
+        Error::Usage(format!(
             "{} cannot be a store's name; use the name of a folder",
             dir.display()
         ))
@@ -94,19 +94,19 @@ const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
 /// Says whether a store may be written at `dir`: an error if something is there that must stay.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
-    let d = dir.display();
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
         Ok(m) if m.is_dir() => match BaseLocation::of(dir) {
             Ok(place) => Manifest::read(&place.folder())?,
-            Err(Error::Store(_)) => Kind::Damaged,
+            Err(Error::Damaged { .. }) => Kind::Damaged,
             Err(e) => return Err(e),
         },
         Ok(_) => {
-            return Err(Error::Store(format!(
-                "{d} exists and is not a folder; choose another path for the store"
-            )));
+            return Err(Error::not_a_store(
+                dir,
+                "exists and is not a folder; choose another path for the store",
+            ));
         }
     };
     let cluster = Cluster::read(dir).ok().flatten();
@@ -130,10 +130,13 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
                 || (manifest.is_some() && super::is_of_a_merge(n))
         });
         if !known {
-            return Err(Error::Store(format!(
-                "{d} has {}, which is not part of a store; nothing was changed, choose another path",
-                name.to_string_lossy()
-            )));
+            return Err(Error::not_a_store(
+                dir,
+                format!(
+                    "it has {}, which is not part of a store; nothing was changed, choose another path",
+                    name.to_string_lossy()
+                ),
+            ));
         }
         entries += 1;
     }
@@ -156,8 +159,8 @@ impl Building {
     /// Takes the lock, checks the place, removes what killed loads left, and makes the folder.
     pub fn begin(target: &Path, replace: bool) -> Result<Self> {
         if !parent(target).is_dir() {
-            return Err(Error::Store(format!(
-                "the folder {} does not exist",
+            return Err(Error::Usage(format!(
+                "the folder {} does not exist; create it first, or choose another path",
                 parent(target).display()
             )));
         }

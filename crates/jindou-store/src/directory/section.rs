@@ -32,9 +32,10 @@ impl SectionFile {
     /// Reads the header; `name` is for messages.
     pub fn open(bytes: Bytes, magic: &[u8; 8], name: &str) -> Result<Self> {
         let damaged = |what: &str| {
-            Error::Store(format!(
-                "{name} is damaged ({what}); run `jindou check`, then load the store again"
-            ))
+            Error::damaged(
+                name,
+                format!("damaged ({what}); run `jindou check`, then load the store again"),
+            )
         };
         let all = bytes.as_slice();
         if all.get(..8) != Some(magic) {
@@ -47,9 +48,11 @@ impl SectionFile {
         };
         let version = word(8).ok_or_else(|| damaged("truncated header"))?;
         if version != FORMAT_VERSION {
-            return Err(Error::Store(format!(
-                "{name} has format version {version}, this jindou reads {FORMAT_VERSION}; load the data again or use a matching jindou"
-            )));
+            return Err(Error::Version {
+                file: name.into(),
+                found: version.into(),
+                supported: FORMAT_VERSION.into(),
+            });
         }
         let count = word(12)
             .filter(|&n| n <= MAX_SECTIONS)

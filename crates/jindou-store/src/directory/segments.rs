@@ -112,9 +112,10 @@ impl SegmentFile {
     pub fn open_named(bytes: Bytes, name: &str) -> Result<Self> {
         let file = Self::open(bytes, name)?;
         if file.widths.is_none() && file.records().iter().any(|r| r.edges > 0) {
-            return Err(Error::Store(format!(
-                "{name} is damaged (its packing is not recorded); run `jindou check`, then load the store again"
-            )));
+            return Err(Error::damaged(
+                name,
+                "damaged (its packing is not recorded); run `jindou check`, then load the store again",
+            ));
         }
         Ok(file)
     }
@@ -122,7 +123,7 @@ impl SegmentFile {
     /// Ok if everything that was read from the file so far is what it had when it was opened.
     ///
     /// # Errors
-    /// [`Error::Store`](jindou_model::Error::Store) with the file, once it has shrunk or could not be read.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, once it has shrunk or could not be read.
     #[inline]
     pub fn check_file(&self) -> Result<()> {
         self.file.check_file()

@@ -70,7 +70,7 @@ pub(crate) fn write_state<W: Write + Seek>(
 /// Reads the file of a store with this many vertices in its load and this many predicates. O(its size).
 ///
 /// # Errors
-/// [`Error::Store`] where it does not fit them or itself.
+/// [`Error::Damaged`] where it does not fit them or itself.
 pub(crate) fn read_state(
     bytes: Bytes,
     name: &str,
@@ -81,9 +81,10 @@ pub(crate) fn read_state(
     let parsed = parse(&file, vertices, predicates);
     file.check_file()?;
     parsed.ok_or_else(|| {
-        Error::Store(format!(
-            "{name} is damaged; run `jindou check`, then restore the store from a backup"
-        ))
+        Error::damaged(
+            name,
+            "damaged; run `jindou check`, then restore the store from a backup",
+        )
     })
 }
 

@@ -137,9 +137,10 @@ pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
 
 fn parse(file: &SectionFile, name: &str) -> Result<Statistics> {
     let damaged = || {
-        Error::Store(format!(
-            "{name} is damaged; run `jindou check`, then load the store again"
-        ))
+        Error::damaged(
+            name,
+            "damaged; run `jindou check`, then load the store again",
+        )
     };
     let &[vertices, quads, rdf_type] = file.array::<u64>(TOTALS) else {
         return Err(damaged());

@@ -8,7 +8,7 @@ use std::path::Path;
 /// `before` names as well are passed over. Between files it asks whether to `stop`. Gives the bytes that were read.
 ///
 /// # Errors
-/// [`Error::Store`] for the first file that is not as it was written, with its bytes; [`Error::Io`] with the file that cannot
+/// [`Error::Damaged`] for the first file that is not as it was written, with its bytes; [`Error::Io`] with the file that cannot
 /// be read; [`Error::Cancelled`].
 pub fn verify(
     folder: &Path,
@@ -41,11 +41,13 @@ pub fn verify(
 }
 
 fn damaged(folder: &Path, name: &str, which: &str) -> Error {
-    Error::Store(format!(
-        "{} is damaged: {which} not as they were written. No queries are answered from this store: \
-            restore it from a backup or load the data again (`jindou check` lists all damage)",
-        folder.join(name).display()
-    ))
+    Error::damaged(
+        folder.join(name),
+        format!(
+            "damaged: {which} not as they were written. No queries are answered from this store: restore it from a backup or \
+                load the data again (`jindou check` lists all damage)"
+        ),
+    )
 }
 
 fn group(

@@ -435,14 +435,14 @@ fn by_cluster(
 
 /// The number of `keys` below `id`, knowing that it is at least `from`: O(log of the distance).
 fn gallop(keys: &[u32], from: u32, id: u32) -> u32 {
-    let rest = keys.get(from as usize..).unwrap_or(&[]);
+    let rest = &keys[from as usize..];
     let mut step = 1;
     while rest.get(step - 1).is_some_and(|&k| k < id) {
         step *= 2;
     }
     let low = step / 2;
     let high = (step - 1).min(rest.len());
-    let within = rest.get(low..high).unwrap_or(&[]);
+    let within = &rest[low..high];
     from + (low + within.partition_point(|&k| k < id)) as u32
 }
 

@@ -128,7 +128,7 @@ pub struct LoadReport {
 /// that fails leaves what was there before.
 ///
 /// # Errors
-/// The source's and the sinks' errors; [`Error::Store`] when the place is taken, foreign or being
+/// The source's and the sinks' errors; [`Error::StoreExists`], [`Error::NotAStore`] or [`Error::InUse`] when the place is taken, foreign or being
 /// written; [`Error::Limit`] when ids, disk room or edges of one predicate run out; [`Error::Io`].
 pub fn load(
     dir: &Path,

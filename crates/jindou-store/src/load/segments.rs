@@ -7,7 +7,7 @@ use crate::directory::SegmentFileWriter;
 use jindou_graph::segment::{Packing, SegmentArrays, SegmentBuilder};
 use jindou_graph::shard::Blocks;
 use jindou_model::sync::lock;
-use jindou_model::{Direction, Error, Result, private};
+use jindou_model::{Direction, Error, Invariant, Result, private};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
@@ -149,9 +149,8 @@ impl Split for Whole {
 impl Split for Blocks {
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
-        // Every id that a load gives out has a place.
-        let place = Self::place(self, key);
-        place.map_or((0, 0), |p| (p.shard as usize, p.local.0))
+        let place = Self::place(self, key).invariant("every id that a load gives out has a place");
+        (place.shard as usize, place.local.0)
     }
 }
 

@@ -135,7 +135,7 @@ impl Merging {
     /// predicates).
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`], [`Error::Store`]. The store is as it
+    /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`], [`Error::Damaged`]. The store is as it
     /// was then; where a directory could not be synced, what the next opening finds is either the store as it was or merged.
     pub fn write(
         dir: &Path,
@@ -197,7 +197,7 @@ impl Merging {
 fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
     let named = Manifest::of_store(dir)?;
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
-        return Err(Error::Store(format!(
+        return Err(Error::Conflict(format!(
             "the store at {} is not the one that was opened; open it again",
             dir.display()
         )));

@@ -30,12 +30,13 @@ pub(crate) fn write<W: Write + Seek>(blocks: &Blocks, shard: u32, out: W) -> std
 /// Reads `blocks.jd` into memory: the table, and the number of the shard that it lies in.
 ///
 /// # Errors
-/// [`Error::Store`] for a file that is not what [`write`] makes of any table.
+/// [`Error::Damaged`] for a file that is not what [`write`] makes of any table.
 pub(crate) fn read(bytes: Bytes) -> Result<(Blocks, u32)> {
     let damaged = || {
-        Error::Store(format!(
-            "{BLOCKS} is damaged; run `jindou check`, then load the store again"
-        ))
+        Error::damaged(
+            BLOCKS,
+            "damaged; run `jindou check`, then load the store again",
+        )
     };
     let file = SectionFile::open(bytes, &MAGIC, BLOCKS)?;
     let &[shift, shards, shard, vertices] = file.array::<u32>(HEAD) else {

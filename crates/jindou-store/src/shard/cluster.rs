@@ -128,7 +128,7 @@ impl Cluster {
     /// The manifest in a folder; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Store`] for a damaged one, or one of another version; [`Error::Io`] when it cannot be read.
+    /// [`Error::Damaged`], [`Error::Version`]; [`Error::Io`] when it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(CLUSTER);
         let file = match File::open(&path) {
@@ -154,14 +154,14 @@ impl Cluster {
         let first = String::from_utf8_lossy(first).into_owned();
         let version = first.strip_prefix(FIRST_WORD).map(str::trim);
         let version = version.and_then(|v| v.parse::<u32>().ok());
-        Err(Error::Store(match version {
-            Some(v) if v != FORMAT_VERSION => format!(
-                "{} is of format version {v}, this jindou reads version {FORMAT_VERSION}; use a matching jindou or load the \
-                 data again",
-                path.display()
-            ),
-            _ => format!("{} is damaged; load the data again", path.display()),
-        }))
+        Err(match version {
+            Some(v) if v != FORMAT_VERSION => Error::Version {
+                file: path,
+                found: v.into(),
+                supported: FORMAT_VERSION.into(),
+            },
+            _ => Error::damaged(path, "damaged; load the data again"),
+        })
     }
 }
 

@@ -12,10 +12,10 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Opens one shard of the store at `dir`.
 ///
 /// # Errors
-/// [`Error::Store`] with one sentence: no such store, a shard that is missing or belongs to another load, a damaged file.
+/// [`Error::Damaged`]: no such store, a shard that is missing or belongs to another load, a damaged file.
 pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base>> {
     let folder = dir.join(shard_folder(number));
-    let wrong = |what: String| Err(Error::Store(format!("{}: {what}", folder.display())));
+    let wrong = |what: String| Err(Error::damaged(&folder, what));
     let manifest = match Manifest::read(&folder)? {
         Kind::Store(m) => m,
         Kind::None => {

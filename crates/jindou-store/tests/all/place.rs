@@ -30,7 +30,10 @@ fn put(dir: &Path, n: usize, replace: bool) -> Result<()> {
 
 fn sentence(r: Result<()>) -> String {
     let e = r.unwrap_err();
-    assert!(matches!(e, Error::Store(_)), "{e}");
+    assert!(
+        e.is_of_store() || matches!(e, Error::Usage(_) | Error::External(_)),
+        "{e}"
+    );
     let s = e.to_string();
     assert!(!s.contains('\n'));
     s
@@ -144,7 +147,7 @@ impl QuadSource for Failing {
     ) -> Result<()> {
         QuadList(&self.0).run(worker, workers, sink, progress)?;
         if worker == 1 {
-            return Err(Error::Store("line 7 is bad".into()));
+            return Err(Error::external("line 7 is bad"));
         }
         Ok(())
     }

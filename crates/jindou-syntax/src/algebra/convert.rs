@@ -303,6 +303,7 @@ impl From<&PropertyPathExpression> for from::PropertyPathExpression {
     }
 }
 
+/// Functions that `spargebra` has, too; it gets others as functions that an IRI names.
 macro_rules! functions {
     ($($name:ident)*) => {
         impl From<&from::Function> for Function {
@@ -316,9 +317,11 @@ macro_rules! functions {
 
         impl From<&Function> for from::Function {
             fn from(f: &Function) -> Self {
+                #[allow(unreachable_patterns, reason = "as long as they know all of ours")]
                 match f {
                     $(Function::$name => Self::$name,)*
                     Function::Custom(iri) => Self::Custom(iri.into()),
+                    other => Self::Custom(oxrdf::NamedNode::new_unchecked(format!("urn:jindou:function:{other}"))),
                 }
             }
         }

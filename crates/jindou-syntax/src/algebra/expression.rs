@@ -2,6 +2,7 @@
 
 use super::pattern::GraphPattern;
 use super::term::{Literal, NamedNode, NamedNodePattern, Variable};
+use jindou_values::functions::Definition;
 use std::sync::Arc;
 
 /// An expression. What is inside is shared; there is no deep copy of one. It is dropped, compared and hashed without recursion.
@@ -137,13 +138,30 @@ impl From<NamedNodePattern> for Expression {
 
 /// Functions that SPARQL has a keyword for, with their names as text, and those that an IRI names.
 macro_rules! functions {
-    ($($variant:ident $name:literal),* $(,)?) => {
+    ($($variant:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?) => {
         /// A function.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Function {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
             /// A function that an IRI names.
             Custom(NamedNode),
+        }
+
+        impl Function {
+            /// The definitions of all functions that have a name.
+            #[must_use]
+            pub fn all() -> &'static [&'static Definition] {
+                jindou_values::functions::ALL
+            }
+
+            /// Its definition; `None` for one that an IRI names.
+            #[must_use]
+            pub fn definition(&self) -> Option<&'static Definition> {
+                match self {
+                    $(Self::$variant => Some(&jindou_values::functions::$module::DEFINITION),)*
+                    Self::Custom(_) => None,
+                }
+            }
         }
 
         impl std::fmt::Display for Function {
@@ -157,14 +175,4 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    Str "STR", Lang "LANG", LangMatches "LANGMATCHES", Datatype "DATATYPE", Iri "IRI", BNode "BNODE", Rand "RAND", Abs "ABS",
-    Ceil "CEIL", Floor "FLOOR", Round "ROUND", Concat "CONCAT", SubStr "SUBSTR", StrLen "STRLEN", Replace "REPLACE",
-    UCase "UCASE", LCase "LCASE", EncodeForUri "ENCODE_FOR_URI", Contains "CONTAINS", StrStarts "STRSTARTS",
-    StrEnds "STRENDS", StrBefore "STRBEFORE", StrAfter "STRAFTER", Year "YEAR", Month "MONTH", Day "DAY", Hours "HOURS",
-    Minutes "MINUTES", Seconds "SECONDS", Timezone "TIMEZONE", Tz "TZ", Now "NOW", Uuid "UUID", StrUuid "STRUUID",
-    Md5 "MD5", Sha1 "SHA1", Sha256 "SHA256", Sha384 "SHA384", Sha512 "SHA512", StrLang "STRLANG", StrDt "STRDT",
-    IsIri "isIRI", IsBlank "isBLANK", IsLiteral "isLITERAL", IsNumeric "isNUMERIC", Regex "REGEX", Triple "TRIPLE",
-    Subject "SUBJECT", Predicate "PREDICATE", Object "OBJECT", IsTriple "isTRIPLE", LangDir "LANGDIR", HasLang "hasLANG",
-    HasLangDir "hasLANGDIR", StrLangDir "STRLANGDIR", Adjust "ADJUST",
-}
+jindou_values::for_each_function!(functions);

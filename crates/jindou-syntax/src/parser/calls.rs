@@ -12,68 +12,9 @@ const STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 
 /// The function of a name, with the fewest and the most arguments.
 pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
-    use Function as F;
-    const ANY: usize = usize::MAX;
-    let (function, least, most) = match word {
-        K::Str => (F::Str, 1, 1),
-        K::Lang => (F::Lang, 1, 1),
-        K::LangMatches => (F::LangMatches, 2, 2),
-        K::LangDir => (F::LangDir, 1, 1),
-        K::Datatype => (F::Datatype, 1, 1),
-        K::Iri | K::Uri => (F::Iri, 1, 1),
-        K::Bnode => (F::BNode, 0, 1),
-        K::Rand => (F::Rand, 0, 0),
-        K::Abs => (F::Abs, 1, 1),
-        K::Ceil => (F::Ceil, 1, 1),
-        K::Floor => (F::Floor, 1, 1),
-        K::Round => (F::Round, 1, 1),
-        K::Concat => (F::Concat, 0, ANY),
-        K::Substr => (F::SubStr, 2, 3),
-        K::Strlen => (F::StrLen, 1, 1),
-        K::Replace => (F::Replace, 3, 4),
-        K::Ucase => (F::UCase, 1, 1),
-        K::Lcase => (F::LCase, 1, 1),
-        K::EncodeForUri => (F::EncodeForUri, 1, 1),
-        K::Contains => (F::Contains, 2, 2),
-        K::StrStarts => (F::StrStarts, 2, 2),
-        K::StrEnds => (F::StrEnds, 2, 2),
-        K::StrBefore => (F::StrBefore, 2, 2),
-        K::StrAfter => (F::StrAfter, 2, 2),
-        K::Year => (F::Year, 1, 1),
-        K::Month => (F::Month, 1, 1),
-        K::Day => (F::Day, 1, 1),
-        K::Hours => (F::Hours, 1, 1),
-        K::Minutes => (F::Minutes, 1, 1),
-        K::Seconds => (F::Seconds, 1, 1),
-        K::Timezone => (F::Timezone, 1, 1),
-        K::Tz => (F::Tz, 1, 1),
-        K::Adjust => (F::Adjust, 2, 2),
-        K::Now => (F::Now, 0, 0),
-        K::Uuid => (F::Uuid, 0, 0),
-        K::StrUuid => (F::StrUuid, 0, 0),
-        K::Md5 => (F::Md5, 1, 1),
-        K::Sha1 => (F::Sha1, 1, 1),
-        K::Sha256 => (F::Sha256, 1, 1),
-        K::Sha384 => (F::Sha384, 1, 1),
-        K::Sha512 => (F::Sha512, 1, 1),
-        K::StrLang => (F::StrLang, 2, 2),
-        K::StrLangDir => (F::StrLangDir, 3, 3),
-        K::StrDt => (F::StrDt, 2, 2),
-        K::IsIri | K::IsUri => (F::IsIri, 1, 1),
-        K::IsBlank => (F::IsBlank, 1, 1),
-        K::IsLiteral => (F::IsLiteral, 1, 1),
-        K::IsNumeric => (F::IsNumeric, 1, 1),
-        K::HasLang => (F::HasLang, 1, 1),
-        K::HasLangDir => (F::HasLangDir, 1, 1),
-        K::Regex => (F::Regex, 2, 3),
-        K::Triple => (F::Triple, 3, 3),
-        K::Subject => (F::Subject, 1, 1),
-        K::Predicate => (F::Predicate, 1, 1),
-        K::Object => (F::Object, 1, 1),
-        K::IsTriple => (F::IsTriple, 1, 1),
-        _ => return None,
-    };
-    Some((function, least, most))
+    let function = word.function()?;
+    let definition = function.definition()?;
+    Some((function, definition.least, definition.most()))
 }
 
 pub(crate) fn is_aggregate(word: K) -> bool {

@@ -20,7 +20,7 @@ pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
         let close = match (before.0, token.kind) {
             (Kind::Plus | Kind::Minus, Kind::Integer | Kind::Double | Kind::Decimal) => touches,
             (Kind::CloseParen, Kind::CloseReified) => touches,
-            (Kind::Word(K::Concat | K::Coalesce | K::Bnode), Kind::OpenParen) => true,
+            (Kind::Word(K::Concat | K::Coalesce | K::BNode), Kind::OpenParen) => true,
             (Kind::OpenParen, Kind::CloseParen) | (Kind::OpenBracket, Kind::CloseBracket) => true,
             _ => false,
         };

@@ -53,7 +53,10 @@ fn flipped_bits_are_found_and_never_crash_a_query() {
                     let text = super::support::PREFIXES.to_owned() + &text;
                     match db.query_with(&text, &asked) {
                         Ok(_) => answered += 1,
-                        Err(e) => assert!(matches!(e, Error::Store(_) | Error::Internal(_)), "{e}"),
+                        Err(e) => assert!(
+                            matches!(e, Error::Damaged { .. } | Error::Internal(_)),
+                            "{e}"
+                        ),
                     }
                 }
             }
@@ -145,7 +148,8 @@ fn a_file_that_is_cut_or_lost_is_named() {
         .err()
         .expect("a lost file");
     assert!(
-        e.to_string().contains("has lost its file index-words.jd"),
+        e.to_string()
+            .contains("index-words.jd: the file is missing"),
         "{e}"
     );
     std::fs::write(&path, &sound).unwrap();
@@ -184,7 +188,7 @@ fn a_file_that_shrinks_while_it_is_open_gives_an_error() {
         .query_with(&text, &asked)
         .expect_err("a file that shrank");
     assert!(
-        matches!(e, Error::Store(_)) && e.to_string().contains(FILE),
+        matches!(e, Error::Damaged { .. }) && e.to_string().contains(FILE),
         "{e}"
     );
     assert!(db.query("ASK { ?s ?p ?o }").is_err(), "for good");

@@ -95,7 +95,7 @@ fn an_index_that_cannot_be_built_leaves_no_store() {
         (
             |t| {
                 t.for_each(0..t.len(), |id, _| match id.0 {
-                    7 => Err(Error::Store("seven".into())),
+                    7 => Err(Error::external("seven")),
                     _ => Ok(()),
                 })
             },
@@ -124,7 +124,7 @@ fn terms_come_all_in_order_with_their_ids() {
                 Ok(())
             })?;
             assert_eq!(count, terms.len());
-            Err(Error::Store("all seen".into()))
+            Err(Error::external("all seen"))
         }))
         .unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -89,11 +89,11 @@ impl BackupTarget {
     /// As [`Self::folder`], of a place that must be there: for those who only read it.
     ///
     /// # Errors
-    /// As [`Self::folder`]; [`Error::Store`] if there is no such folder.
+    /// As [`Self::folder`]; [`Error::Usage`] if there is no such folder.
     pub fn existing(location: &str) -> Result<Self> {
         let path = Self::path_of(location)?;
         if !std::path::Path::new(path).is_dir() {
-            return Err(Error::Store(format!(
+            return Err(Error::Usage(format!(
                 "no backup folder at {path}; create one with `jindou backup --store DIR --to {path}`"
             )));
         }
@@ -155,10 +155,10 @@ impl BackupTarget {
             .map(|(name, text)| {
                 let text = text.map_err(|e| Error::io(files.path(&name), e))?;
                 Document::parse(&name, &text).ok_or_else(|| {
-                    Error::Store(format!(
-                        "the backup {} is damaged; others in the same folder may be intact",
-                        files.path(&name).display()
-                    ))
+                    Error::damaged(
+                        files.path(&name),
+                        "the backup is damaged; others in the same folder may be intact",
+                    )
                 })
             })
             .collect())
@@ -170,7 +170,7 @@ impl BackupTarget {
             return Ok(None);
         };
         let lock = StoreLock::acquire(folder).map_err(|e| match e {
-            Error::Store(_) => Error::Conflict(format!(
+            Error::InUse { .. } => Error::Conflict(format!(
                 "another backup is being written to {}; try again when it is done",
                 folder.display()
             )),
@@ -189,7 +189,7 @@ impl BackupTarget {
         let inside = |a: &Path| Some(a.canonicalize().ok()?.starts_with(dir.canonicalize().ok()?));
         let path = self.files.path("");
         if inside(&path) == Some(true) {
-            return Err(Error::Store(format!(
+            return Err(Error::Usage(format!(
                 "{} is inside the store; choose another folder for backups, on another disk if possible",
                 path.display()
             )));

@@ -43,7 +43,7 @@ pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
 /// Reads part `i` of a file and compares it with its name.
 ///
 /// # Errors
-/// [`Error::Store`] if the file is not as it was written; [`Error::Io`].
+/// [`Error::Damaged`] if the file is not as it was written; [`Error::Io`].
 pub(super) fn read(
     file: &File,
     path: &Path,
@@ -58,10 +58,14 @@ pub(super) fn read(
     if is_part(called, &bytes) {
         return Ok(bytes);
     }
-    Err(Error::Store(format!(
-        "{} is damaged between bytes {} and {}, so it cannot be backed up (`jindou check` shows details); earlier backups are unchanged",
-        path.display(),
-        i as u64 * PART,
-        i as u64 * PART + n as u64
-    )))
+    let start = i as u64 * PART;
+    Err(Error::Damaged {
+        file: path.to_owned(),
+        offset: Some(start),
+        message: format!(
+            "damaged between here and byte {}, so it cannot be backed up (`jindou check` shows details); earlier backups are \
+                unchanged",
+            start + n as u64
+        ),
+    })
 }

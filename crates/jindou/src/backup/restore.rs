@@ -50,7 +50,7 @@ impl Database {
     /// checksum, and every transaction is replayed before the store appears at its place.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if something is at the place; [`Error::Store`] if no backup reaches what is asked for, or one is
+    /// [`Error::Conflict`] if something is at the place; [`Error::Usage`] if no backup reaches what is asked for, [`Error::Damaged`] if one is
     /// damaged; [`Error::Cancelled`]; [`Error::Io`].
     pub fn restore(
         from: &BackupTarget,
@@ -67,7 +67,7 @@ impl Database {
 fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let mut all = from.documents()?;
     let place = from.files.path("");
-    let none = |what: String| Error::Store(format!("{}: {what}", place.display()));
+    let none = |what: String| Error::Usage(format!("{}: {what}", place.display()));
     if all.is_empty() {
         return Err(none(match &from.only {
             Some(name) => format!("no backup {name}; list the backups with `jindou backup --list`"),
@@ -86,12 +86,16 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     }
     if let Some(e) = damaged {
         return Err(match newest {
-            Some(older) => Error::Store(format!(
-                "the newest backup cannot be read: {e}; to restore an older one, name it, for example `--backup {}` (snapshot {}, {})",
-                older.info.name,
-                older.info.snapshot,
-                time_text(older.info.time)
-            )),
+            Some(older) => Error::damaged(
+                place,
+                format!(
+                    "the newest backup cannot be read: {e}; to restore an older one, name it, for example `--backup {}` \
+                        (snapshot {}, {})",
+                    older.info.name,
+                    older.info.snapshot,
+                    time_text(older.info.time)
+                ),
+            ),
             None => e,
         });
     }
@@ -195,10 +199,10 @@ fn restore(
 }
 
 fn damaged(backup: &Document) -> Error {
-    Error::Store(format!(
-        "the backup {} is damaged: its parts do not match",
-        backup.info.name
-    ))
+    Error::damaged(
+        &backup.info.name,
+        "damaged: the parts of the backup do not match",
+    )
 }
 
 struct Restoring<'a> {
@@ -216,20 +220,24 @@ impl Restoring<'_> {
         let bytes = match files.read(name, u64::MAX) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::Store(format!(
-                    "{} is missing, but the backup {} needs it; an older backup may not",
-                    path.display(),
-                    self.backup.info.name
-                )));
+                return Err(Error::damaged(
+                    path,
+                    format!(
+                        "the file is missing, but the backup {} needs it; an older backup may not",
+                        self.backup.info.name
+                    ),
+                ));
             }
             Err(e) => return Err(Error::io(path, e)),
         };
         if !sound(&bytes) {
-            return Err(Error::Store(format!(
-                "{} is damaged, but the backup {} needs it; an older backup may not",
-                path.display(),
-                self.backup.info.name
-            )));
+            return Err(Error::damaged(
+                path,
+                format!(
+                    "damaged, but the backup {} needs it; an older backup may not",
+                    self.backup.info.name
+                ),
+            ));
         }
         self.progress.add(bytes.len() as u64, 0);
         let done = self.progress.done.load(Ordering::Relaxed);

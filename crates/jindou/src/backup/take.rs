@@ -44,7 +44,7 @@ impl Database {
     /// before is in the backup. Only what the place lacks is copied.
     ///
     /// # Errors
-    /// [`Error::Store`] for a database without a directory, or that cannot be changed, and where files are damaged;
+    /// [`Error::Usage`] for a database without a directory, or that cannot be changed; [`Error::Damaged`];
     /// [`Error::Conflict`] if its files are being worked on; [`Error::Cancelled`]; [`Error::Io`].
     pub fn backup(
         &self,
@@ -53,7 +53,7 @@ impl Database {
         progress: &Progress,
     ) -> Result<BackupReport> {
         let disk = self.inner.disk.as_deref().ok_or_else(|| {
-            Error::Store(
+            Error::Usage(
                 "this database is read-only or has no directory; back it up from the process that can change it".into(),
             )
         })?;
@@ -212,10 +212,10 @@ impl Copy<'_> {
         copied: &mut Copied,
     ) -> Result<Vec<BaseFile>> {
         let damaged = |name: &str| {
-            Error::Store(format!(
-                "{} is damaged, so the store cannot be backed up; earlier backups are unchanged",
-                folder.join(name).display()
-            ))
+            Error::damaged(
+                folder.join(name),
+                "damaged, so the store cannot be backed up; earlier backups are unchanged",
+            )
         };
         let small = |name: &str| {
             let path = folder.join(name);
@@ -304,10 +304,10 @@ impl Copy<'_> {
             left_out = wanted.saturating_sub(last(&parts));
         }
         if acknowledged.is_some_and(|n| last(&parts) < n) {
-            return Err(Error::Store(format!(
-                "the log in {} ends before the last acknowledged update; its newest records are in memory only: recluster the store",
-                folder.display()
-            )));
+            return Err(Error::damaged(
+                folder,
+                "the log ends before the last acknowledged update; its newest records are in memory only: recluster the store",
+            ));
         }
         let mut first = None;
         for (i, part) in parts.iter().enumerate() {
@@ -328,10 +328,10 @@ impl Copy<'_> {
                 continue;
             }
             if !is_part(&bytes, part) {
-                return Err(Error::Store(format!(
-                    "{} is damaged, so it cannot be backed up (`jindou check` shows details); earlier backups are unchanged",
-                    path.display()
-                )));
+                return Err(Error::damaged(
+                    path,
+                    "damaged, so it cannot be backed up (`jindou check` shows details); earlier backups are unchanged",
+                ));
             }
             self.progress.add(part.length, 0);
             self.put(&name, &bytes, there, copied)?;

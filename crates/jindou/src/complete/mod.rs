@@ -24,10 +24,10 @@ mod star;
 pub use jindou_syntax::place::Slot;
 
 use crate::{Database, Error, QueryOptions, Result};
+use jindou_model::invariant::guarded;
 use jindou_model::sync;
 use jindou_syntax::place::place;
 use lists::Lists;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ impl Completer {
     /// are the words of SPARQL, and predicates and classes of the whole data.
     ///
     /// # Errors
-    /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Store`] when the store's files are damaged.
+    /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Damaged`] when the store's files are damaged.
     pub fn complete(&self, request: &Request<'_>) -> Result<Completion> {
         let length = request.before.len().saturating_add(request.after.len());
         if length > LONGEST_TEXT {
@@ -181,15 +181,10 @@ impl Completer {
             )));
         }
         // Damaged files give wrong values, and a value out of range must end this call only.
-        let made = catch_unwind(AssertUnwindSafe(|| self.made(request)));
+        let made = guarded(|| Ok(self.made(request)));
         let snapshot = self.db.snapshot();
         snapshot.base().check_files()?;
-        made.map_err(|_| {
-            Error::Internal(
-                "internal invariant violated while completing; run `jindou check` to look for damage in the store"
-                    .into(),
-            )
-        })
+        made
     }
 
     fn made(&self, request: &Request<'_>) -> Completion {

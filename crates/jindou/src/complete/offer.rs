@@ -3,6 +3,7 @@
 use super::data::{Candidate, Found, Look};
 use super::names::Names;
 use super::{Completion, Counts, Item, Kind};
+use jindou_syntax::algebra::Function;
 use jindou_syntax::place::{Place, Slot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, Term};
@@ -344,14 +345,24 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
         _ => return,
     };
     let wanted = word.to_ascii_uppercase();
-    let fits = |w: &&&str| w.to_ascii_uppercase().starts_with(&wanted);
-    items.extend(all.iter().filter(fits).map(|w| Item {
-        text: (*w).to_owned(),
-        kind,
-        iri: None,
-        count: None,
-        declare: None,
-    }));
+    let fits = |w: &&str| w.to_ascii_uppercase().starts_with(&wanted);
+    // After those that are used most.
+    let functions = Function::all().iter().filter(|_| kind == Kind::Function);
+    let others = functions.flat_map(|d| d.names).copied();
+    let others = others.filter(|w| !all.contains(w));
+    items.extend(
+        all.iter()
+            .copied()
+            .chain(others)
+            .filter(fits)
+            .map(|w| Item {
+                text: w.to_owned(),
+                kind,
+                iri: None,
+                count: None,
+                declare: None,
+            }),
+    );
 }
 
 /// Prefixes that begin as the word does.

@@ -1,6 +1,7 @@
 //! A whole answer in memory, for library users.
 
 use super::{AnswerSink, Rows};
+use jindou_dictionary::STRINGS_FILE;
 use jindou_model::{Error, MemoryBudget, Result, term};
 use oxrdf::{Term, Triple};
 
@@ -105,8 +106,9 @@ impl AnswerSink for Collector {
                 .map(|cell| {
                     cell.map(|c| {
                         term::decode(c).ok_or_else(|| {
-                            Error::Store(
-                                "the store's dictionary is damaged; run `jindou check`".into(),
+                            Error::damaged(
+                                STRINGS_FILE,
+                                "a term cannot be read; `jindou check` shows where",
                             )
                         })
                     })

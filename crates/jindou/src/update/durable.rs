@@ -212,13 +212,14 @@ impl Journal for LogJournal {
 
     fn check_alone(&self) -> Result<()> {
         if let Some(why) = &self.0.open().refused {
-            return Err(Error::Store(why.clone()));
+            return Err(Error::ReadOnly(why.clone()));
         }
         if self.0.lock.holds() {
             return Ok(());
         }
-        Err(Error::Store(
-            "the lock of the store directory was removed, so another process may be writing to it; nothing was changed: stop both processes, then start one".into(),
+        Err(Error::in_use(
+            self.0.dir(),
+            "the lock of the store directory was removed, so another process may be writing to it; nothing was changed: stop both processes, then start one",
         ))
     }
 
@@ -311,7 +312,7 @@ fn found_in_log(dir: &Path) -> Result<Found> {
         let place = match BaseLocation::of(dir) {
             Ok(place) => place,
             // Said already.
-            Err(Error::Store(_)) => return Ok(Found::None),
+            Err(Error::Damaged { .. }) => return Ok(Found::None),
             Err(e) => return Err(e),
         };
         let manifest = Manifest::read(&place.folder())?;
@@ -365,13 +366,13 @@ fn gone() -> String {
 /// The log in a folder; `None` if there is none yet.
 ///
 /// # Errors
-/// [`Error::Store`] if there was one, [`Error::Io`].
+/// [`Error::Damaged`] if there was one, [`Error::Io`].
 pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     match Directory::open(folder) {
         Ok(files) => Ok(Some(files)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             if jindou_log::was_begun(folder, epoch)? {
-                return Err(Error::Store(format!("{}: {}", folder.display(), gone())));
+                return Err(Error::damaged(folder, gone()));
             }
             Ok(None)
         }
@@ -382,7 +383,7 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
 /// Keeps others from changing a store directory that has a log, if it is one.
 ///
 /// # Errors
-/// [`Error::Store`] when another process may be changing it.
+/// [`Error::InUse`] when another process may be changing it.
 pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
     if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() {
         StoreLock::acquire(dir).map(Some)
@@ -428,7 +429,7 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
 /// Opens a store directory and replays what its log holds.
 ///
 /// # Errors
-/// [`Error::Store`] when there is no store, when the log is damaged, and for [`Access::Write`] when another process has the
+/// As [`current`]; [`Error::Damaged`] when the log is damaged, and for [`Access::Write`] [`Error::InUse`] when another process has the
 /// store; [`Error::Io`].
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     // Nothing is written to a folder that is not a store.

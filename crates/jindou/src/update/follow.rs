@@ -160,13 +160,13 @@ impl Database {
     /// number when it goes on.
     ///
     /// # Errors
-    /// [`Error::Store`] for a database that was not opened for reading from a directory, [`Error::Limit`] if there is no thread.
+    /// [`Error::Usage`] for a database that was not opened for reading from a directory, [`Error::Limit`] if there is no thread.
     pub fn follow_in_background(
         &self,
         told: impl Fn(&Result<u32>) + Send + 'static,
     ) -> Result<Following> {
         let reader = self.inner.reader.clone().ok_or_else(|| {
-            Error::Store("only a store that was opened read-only can be followed".into())
+            Error::Usage("only a store that was opened read-only can be followed".into())
         })?;
         let mut follower = Follower {
             db: self.clone(),

@@ -100,7 +100,7 @@ impl Database {
     /// given back. Ids stay. Blocks until it is done. Nothing to merge is not an error.
     ///
     /// # Errors
-    /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Store`] for a database in memory or one that cannot be written;
+    /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Usage`] for a database in memory, [`Error::ReadOnly`] for one that cannot be written;
     /// [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`]. The store is as it was then.
     pub fn merge(&self, options: &MergeOptions, progress: &Progress) -> Result<MergeReport> {
         self.merge_in(None, options, progress)
@@ -156,7 +156,7 @@ impl Database {
     fn merge_place(&self) -> Result<&Disk> {
         self.inner.may_write()?;
         self.inner.disk.as_deref().ok_or_else(|| {
-            Error::Store("an in-memory database has no files to merge changes into".into())
+            Error::Usage("an in-memory database has no files to merge changes into".into())
         })
     }
 
@@ -236,7 +236,7 @@ impl Database {
     /// Merges by itself, on a thread of its own, until the result is dropped; `each` is told what became of each merge.
     ///
     /// # Errors
-    /// [`Error::Store`] if the database cannot be merged, [`Error::Limit`] if there is no thread.
+    /// [`Error::Usage`] or [`Error::ReadOnly`] if the database cannot be merged, [`Error::Limit`] if there is no thread.
     pub fn merge_in_background(
         &self,
         policy: MergePolicy,

@@ -196,12 +196,12 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for what does not go with the data (CREATE of a
-    /// graph that is there), [`Error::Store`] where the database cannot be written, [`Error::Timeout`], [`Error::Cancelled`],
+    /// graph that is there), [`Error::ReadOnly`] where the database cannot be written, [`Error::Timeout`], [`Error::Cancelled`],
     /// [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written. Nothing is changed then.
     ///
     /// [`Error::Query`]: crate::Error::Query
     /// [`Error::Conflict`]: crate::Error::Conflict
-    /// [`Error::Store`]: crate::Error::Store
+    /// [`Error::ReadOnly`]: crate::Error::ReadOnly
     /// [`Error::Timeout`]: crate::Error::Timeout
     /// [`Error::Cancelled`]: crate::Error::Cancelled
     /// [`Error::Limit`]: crate::Error::Limit
@@ -339,7 +339,7 @@ impl Database {
     /// Ok if the database can be changed.
     ///
     /// # Errors
-    /// [`Error::Store`](crate::Error::Store) with the reason why it cannot.
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) with the reason why it cannot, [`Error::Damaged`](crate::Error::Damaged).
     pub fn is_writable(&self) -> Result<()> {
         self.inner.may_write()
     }

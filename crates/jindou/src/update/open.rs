@@ -130,7 +130,7 @@ impl OpenTransaction {
     /// A database over what the transaction made so far, for queries: later calls do not change it, and it cannot be changed.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Store`](crate::Error::Store) where damage was found in the store's files.
+    /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Damaged`](crate::Error::Damaged) where damage was found in the store's files.
     pub fn database(&mut self) -> Result<Database> {
         self.db.inner.trust_files()?;
         if let Some(view) = &self.view {
@@ -146,7 +146,7 @@ impl OpenTransaction {
     /// Makes all of it last, and visible at once. The report counts all calls.
     ///
     /// # Errors
-    /// Those of the log, and [`Error::Store`](crate::Error::Store) where the files that it was made of failed. Nothing is changed then.
+    /// Those of the log, and [`Error::Damaged`](crate::Error::Damaged) where the files that it was made of failed. Nothing is changed then.
     pub fn commit(self) -> Result<UpdateReport> {
         let Self {
             db,

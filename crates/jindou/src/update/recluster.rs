@@ -102,7 +102,7 @@ impl Database {
     /// of a second store on the disk until the last reader of the old base is gone.
     ///
     /// # Errors
-    /// [`Error::Store`] for a database without a directory, or that cannot be changed; [`Error::Conflict`] if its files are being
+    /// [`Error::Usage`] for a database without a directory, [`Error::ReadOnly`] for one that cannot be changed; [`Error::Conflict`] if its files are being
     /// worked on; [`Error::Cancelled`]; what loading may give. The store stays as it was.
     pub fn recluster(
         &self,
@@ -112,7 +112,7 @@ impl Database {
         self.is_writable()?;
         let disk =
             self.inner.disk.as_deref().ok_or_else(|| {
-                Error::Store("only a store in a directory can be reclustered".into())
+                Error::Usage("only a store in a directory can be reclustered".into())
             })?;
         let _work = disk.begin("reclustering")?;
         guarded(|| self.recluster_alone(disk, options, progress))
@@ -286,7 +286,7 @@ impl Successive<'_> {
             },
         )?;
         if self.equals() != present.number() {
-            return Err(Error::Store(format!(
+            return Err(Error::Conflict(format!(
                 "the log in {} ends at snapshot {}, but the store is at {}; it cannot be reclustered while updates run",
                 self.disk.place().folder().display(),
                 self.equals(),

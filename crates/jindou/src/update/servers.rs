@@ -16,7 +16,7 @@ const WHY: &str = "a store on several servers cannot be updated yet: load its da
 /// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and dials them.
 ///
 /// # Errors
-/// [`Error::Unsupported`] to change it; [`Error::Store`] for a folder that is not a store of shards, a shard that is missing, damaged or
+/// [`Error::Unsupported`] to change it; [`Error::NotAStore`] for a folder that is not a store of shards, [`Error::Damaged`] for a shard that is missing, damaged or
 /// of another load, and a cluster file that does not fit.
 pub(crate) fn open_server(
     dir: &Path,
@@ -27,12 +27,8 @@ pub(crate) fn open_server(
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
-    let cluster = Cluster::read(dir)?.ok_or_else(|| {
-        Error::Store(format!(
-            "{} is not a sharded store; load it with --shards",
-            dir.display()
-        ))
-    })?;
+    let cluster = Cluster::read(dir)?
+        .ok_or_else(|| Error::not_a_store(dir, "not a sharded store; load it with --shards"))?;
     file.check(cluster.shards.len())?;
     let entry = file.server(name)?;
     let mut own = vec![None; cluster.shards.len()];
@@ -48,7 +44,7 @@ pub(crate) fn open_server(
             *place = Some(base);
         }
     }
-    let first = first.ok_or_else(|| Error::Store(format!("server {name} holds no shard")))?;
+    let first = first.ok_or_else(|| Error::Usage(format!("server {name} holds no shard")))?;
     let verified = match options.verify {
         Verify::Off => Held(Arc::default()),
         _ => Held(Trust::of_verified(bytes)),

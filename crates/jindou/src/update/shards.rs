@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Opens a store directory, cut into shards or not.
 ///
 /// # Errors
-/// As [`durable::open`]; [`Error::Store`] for a shard that is missing, damaged or of another load.
+/// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged or of another load.
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     match Cluster::read(dir)? {
         Some(cluster) => open_shards_of(dir, &cluster, options),
@@ -109,8 +109,8 @@ pub(crate) fn open_shards_at(
         verified = Held(Trust::of_verified(bytes));
     }
     let base = shards.shards().get(home as usize).ok_or_else(|| {
-        Error::Store(format!(
-            "{} does not list shard {home}; load the data again",
+        Error::Usage(format!(
+            "the store at {} has no shard {home}",
             dir.display()
         ))
     })?;

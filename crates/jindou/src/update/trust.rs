@@ -1,6 +1,6 @@
 //! When the bytes of a store's files are compared with their hashes.
 
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Resource, Result};
 use jindou_store::Base;
 use jindou_store::directory::{Manifest, verify};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl std::str::FromStr for Verify {
 /// Compares all files of a base with their hashes, but those of `before`. Gives their bytes.
 ///
 /// # Errors
-/// [`Error::Store`] with the file that is damaged; [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Damaged`] with the file that is damaged; [`Error::Io`]; [`Error::Cancelled`].
 pub(crate) fn compare(
     folder: &Path,
     base: &Base,
@@ -51,7 +51,7 @@ pub(crate) fn compare(
 /// State of the verification of an open store's files: of comparing their bytes with their hashes.
 #[derive(Debug, Default)]
 pub struct Trust {
-    damage: OnceLock<String>,
+    damage: OnceLock<Error>,
     verified: AtomicU64,
     done: AtomicBool,
     stop: AtomicBool,
@@ -84,7 +84,7 @@ impl Trust {
                     told.done.store(true, Ordering::Release);
                 }
                 Err(e) => {
-                    let _ = told.damage.set(e.to_string());
+                    let _ = told.damage.set(e);
                     told.done.store(true, Ordering::Release);
                 }
             }
@@ -93,8 +93,9 @@ impl Trust {
             .name("jindou-verify".into())
             .spawn(work);
         if let Err(e) = spawned {
-            let _ = trust.damage.set(format!(
-                "cannot start a thread to verify the store's files: {e}"
+            let _ = trust.damage.set(Error::limit(
+                Resource::Threads,
+                format!("cannot start a thread to verify the store's files: {e}"),
             ));
         }
         trust
@@ -102,20 +103,17 @@ impl Trust {
 
     /// Notes damage that was found otherwise.
     pub(crate) fn found(&self, damage: &Error) {
-        let _ = self.damage.set(match damage {
-            Error::Store(what) => what.clone(),
-            other => other.to_string(),
-        });
+        let _ = self.damage.set(damage.duplicate());
     }
 
     /// Ok while no damage is known.
     ///
     /// # Errors
-    /// [`Error::Store`] once damage was found.
+    /// [`Error::Damaged`] once damage was found.
     pub fn check(&self) -> Result<()> {
         match self.damage.get() {
             None => Ok(()),
-            Some(what) => Err(Error::Store(what.clone())),
+            Some(damage) => Err(damage.duplicate()),
         }
     }
 
@@ -126,10 +124,10 @@ impl Trust {
         whole.then(|| self.verified.load(Ordering::Relaxed))
     }
 
-    /// A message that says what is damaged, once damage is found.
+    /// The damage, once it is found.
     #[must_use]
-    pub fn damage(&self) -> Option<&str> {
-        self.damage.get().map(String::as_str)
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.get()
     }
 }
 

@@ -88,18 +88,18 @@ impl Writer {
     }
 
     /// # Errors
-    /// [`Error::Store`] with the reason.
+    /// [`Error::ReadOnly`] with the reason.
     pub(crate) fn is_writable(&self) -> Result<()> {
         match &self.journal {
             Ok(_) => Ok(()),
-            Err(why) => Err(Error::Store(why.clone())),
+            Err(why) => Err(Error::ReadOnly(why.clone())),
         }
     }
 
     pub(crate) fn journal(&self) -> Result<&dyn Journal> {
         match &self.journal {
             Ok(journal) => Ok(&**journal),
-            Err(why) => Err(Error::Store(why.clone())),
+            Err(why) => Err(Error::ReadOnly(why.clone())),
         }
     }
 
@@ -185,7 +185,7 @@ impl Writer {
             }
             Err(e) => {
                 self.fall_back(prepared);
-                Err(again(&e))
+                Err(e.duplicate())
             }
         }
     }
@@ -231,18 +231,6 @@ fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
     a.base().epoch() == b.base().epoch()
 }
 
-/// The same error for another of those that it meets.
-fn again(e: &Error) -> Error {
-    match e {
-        Error::Io { path, source } => {
-            Error::io(path, std::io::Error::new(source.kind(), source.to_string()))
-        }
-        Error::Limit(m) => Error::Limit(m.clone()),
-        Error::Internal(m) => Error::Internal(m.clone()),
-        other => Error::Store(other.to_string()),
-    }
-}
-
 /// The only transaction that is evaluated now. Dropped, it changes nothing.
 pub(crate) struct Turn<W: Deref<Target = Writer>> {
     writer: W,
@@ -264,11 +252,11 @@ impl<W: Deref<Target = Writer>> Turn<W> {
     pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u32> {
         let journal = match &self.writer.journal {
             Ok(journal) => journal,
-            Err(why) => return Err(Error::Store(why.clone())),
+            Err(why) => return Err(Error::ReadOnly(why.clone())),
         };
         let mut state = self.writer.lock();
         if state.falls != self.falls {
-            return Err(Error::Store(
+            return Err(Error::Conflict(
                 "a transaction that this one depends on could not be written; nothing was changed: try again".into(),
             ));
         }

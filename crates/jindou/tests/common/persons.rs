@@ -86,7 +86,7 @@ pub fn ask(db: &Database, text: &str) -> Result<String, Error> {
 /// The error must name the file.
 pub fn assert_named(e: &Error, file: &str) {
     let said = e.to_string();
-    assert!(matches!(e, Error::Store(_)), "{e:?}");
+    assert!(matches!(e, Error::Damaged { .. }), "{e:?}");
     assert!(
         said.contains(file) && (said.contains("has shrunk") || said.contains("could not be read")),
         "{said}"

@@ -340,3 +340,22 @@ fn a_prepared_query_keeps_its_functions() {
         .unwrap();
     assert_eq!(answer.solutions(), [[Some(Literal::from("W252").into())]]);
 }
+
+/// The examples that docs/functions.md shows, of which each was taken from the specification or worked out by it.
+#[test]
+fn examples_of_definitions_have_their_values() {
+    let db = Database::in_memory();
+    let mut asked = 0;
+    for definition in jindou_plan::sparql::Function::all() {
+        for (call, value) in definition.examples {
+            let text = format!("ASK {{ FILTER(sameTerm({call}, {value})) }}");
+            let answer = db.query_with(&text, &QueryOptions::default()).unwrap();
+            assert!(
+                matches!(answer, jindou::Answer::Boolean(true)),
+                "{call} is not {value}"
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked > 50, "{asked}");
+}

@@ -244,8 +244,8 @@ fn verified_flips(count: usize) -> (usize, usize) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 match db.trust().damage() {
-                    Some(what) => {
-                        assert!(what.contains(name), "{what}");
+                    Some(damage) => {
+                        assert!(damage.to_string().contains(name), "{damage}");
                         let error = db.query(QUERIES[0]).unwrap_err();
                         assert!(error.to_string().contains(name), "{error}");
                     }

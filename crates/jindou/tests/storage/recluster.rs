@@ -247,7 +247,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     assert_eq!(lines(&quads::of(&db)), want);
     // In memory there is nothing to put in place.
     let memory = Database::of_snapshot(db.snapshot());
-    assert!(matches!(recluster(&memory), Err(Error::Store(_))));
+    assert!(matches!(recluster(&memory), Err(Error::Usage(_))));
     drop((db, memory));
     // A store that was reclustered is replaced by a load as any other.
     assert!(quads::load(&dir, "").is_err());

@@ -235,7 +235,7 @@ fn the_view_is_read_only_and_stays() {
     assert_eq!((before.quads(), after.quads(), db.quads()), (0, 1, 0));
     assert!(matches!(
         after.update("CLEAR ALL", &options),
-        Err(Error::Store(_))
+        Err(Error::ReadOnly(_))
     ));
     drop(open);
     assert_eq!((after.quads(), db.quads()), (1, 0));

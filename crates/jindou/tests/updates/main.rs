@@ -422,11 +422,11 @@ fn one_process_writes_and_others_read() {
     // The second one may read, as the store is now, and says why it may not write.
     let second = Database::open(&store).unwrap();
     assert_eq!(quads::of(&second).len(), 1);
-    assert!(matches!(insert(&second, 2), Err(Error::Store(_))));
+    assert!(matches!(insert(&second, 2), Err(Error::ReadOnly(_))));
     let write = OpenOptions::default().with_access(Access::Write);
     assert!(matches!(
         Database::open_with(&store, &write),
-        Err(Error::Store(_))
+        Err(Error::InUse { .. })
     ));
     insert(&db, 3).unwrap();
     assert_eq!(quads::of(&second).len(), 1);

@@ -60,7 +60,7 @@ fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str
     let mut all = Vec::new();
     for q in &QUERIES {
         let seen = endpoint.check(q.text, HANGS);
-        let seen = seen.map_err(|e| Error::Store(format!("{}: {e}", q.name)))?;
+        let seen = seen.map_err(|e| Error::external(format!("{}: {e}", q.name)))?;
         if let Some(rows) = q.rows(universities)
             && rows != seen.rows
         {
@@ -68,7 +68,7 @@ fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str
                 "{}: {} rows from one server, {rows} published",
                 q.name, seen.rows
             );
-            return Err(Error::Store(what));
+            return Err(Error::external(what));
         }
         all.push((q.text, seen));
     }
@@ -288,7 +288,7 @@ fn whole_again(servers: &Servers) -> Result<()> {
         while let Err(e) = endpoint.time(QUERIES[1].text, HANGS) {
             if Instant::now() > until {
                 let what = format!("{name} does not recover: {e}");
-                return Err(Error::Store(what));
+                return Err(Error::external(what));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
-    let failed = |name: &str, e: &dyn std::fmt::Display| Error::Store(format!("{name}: {e}"));
+    let failed = |name: &str, e: &dyn std::fmt::Display| Error::external(format!("{name}: {e}"));
     let stores = stores(&a.setup)?;
     let cut = (0..a.setup.shards)
         .map(|home| counted(&stores.cut, home, &OpenOptions::default()))

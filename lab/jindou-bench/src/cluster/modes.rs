@@ -99,7 +99,7 @@ fn best(
         };
         if rows != found.rows {
             let first = found.rows;
-            return Err(Error::Store(format!("{rows} rows, {first} before")));
+            return Err(Error::external(format!("{rows} rows, {first} before")));
         }
         Ok(())
     };
@@ -125,7 +125,7 @@ fn best(
             best = Some(run);
         }
     }
-    best.ok_or_else(|| Error::Store("nothing was run".into()))
+    best.ok_or_else(|| Error::external("nothing was run"))
 }
 
 /// Bytes of the files in a folder.
@@ -200,7 +200,7 @@ pub fn run(a: &BenchClusterModes) -> Result<ExitCode> {
                 };
                 let run = best(&db, &plan, mode, Some(&counting), (times, is_written))?;
                 if run.rows != one.rows || q.rows(a.universities).is_some_and(|n| n != run.rows) {
-                    return Err(Error::Store(format!(
+                    return Err(Error::external(format!(
                         "{name}, {called}: {} rows, not {}",
                         run.rows, one.rows
                     )));

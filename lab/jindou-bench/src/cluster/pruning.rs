@@ -349,7 +349,7 @@ pub fn run(a: &BenchClusterPruning) -> Result<ExitCode> {
             };
             let [rows, sent, messages, bytes] = full_history(&db, &plan, &counting)?;
             if q.rows(a.universities).is_some_and(|n| n != rows) {
-                return Err(Error::Store(format!("{name}: {rows} rows")));
+                return Err(Error::external(format!("{name}: {rows} rows")));
             }
             let mb = |bytes: u64| bytes as f64 / 1e6;
             println!(

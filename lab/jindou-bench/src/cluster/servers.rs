@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn wrong(what: impl Into<String>) -> Error {
-    Error::Store(what.into())
+    Error::external(what.into())
 }
 
 /// A signal to a child that was not waited for.

@@ -3,8 +3,7 @@
 
 use jindou::results::{RowText, Rows};
 use jindou::{
-    AnswerSink, Database, Error, PreparedQuery, QueryOptions, Resource, Result, Session, Value,
-    decode_term,
+    AnswerSink, Database, Error, PreparedQuery, QueryOptions, Result, Session, Value, decode_term,
 };
 use jindou_workloads::queries::lubm::{EMULATOR, EMULATOR_WEIGHTS, PLACEHOLDER};
 use oxrdf::Term;
@@ -83,12 +82,7 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
     let config = mix.unwrap_or("mix_config");
     if mix.is_some() || dir.join(config).exists() {
         let text = read(config)?;
-        let bad = |what: &str| {
-            Error::limit(
-                Resource::Other,
-                format!("{}: {what}", dir.join(config).display()),
-            )
-        };
+        let bad = |what: &str| Error::Usage(format!("{}: {what}", dir.join(config).display()));
         let mut lines = text.lines();
         let first = lines.next().unwrap_or("");
         light = first
@@ -120,23 +114,16 @@ pub fn folder(dir: &Path, mix: Option<&str>) -> Result<Mix> {
         );
     }
     if named.is_empty() {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "{} has no templates: neither mix_config nor q1",
-                dir.display()
-            ),
-        ));
+        return Err(Error::Usage(format!(
+            "{} has no templates: neither mix_config nor q1",
+            dir.display()
+        )));
     }
     let mut mix = Mix::default();
     for (i, (name, weight)) in named.into_iter().enumerate() {
         if i < light {
-            let read = template(&name, &read(&name)?, weight).map_err(|why| {
-                Error::limit(
-                    Resource::Other,
-                    format!("{}: {why}", dir.join(&name).display()),
-                )
-            })?;
+            let read = template(&name, &read(&name)?, weight)
+                .map_err(|why| Error::Usage(format!("{}: {why}", dir.join(&name).display())))?;
             mix.light.push(read);
             continue;
         }
@@ -214,14 +201,11 @@ impl Class {
         };
         db.run(&t.source.query(), &options, &mut sample)?;
         if sample.kept.is_empty() {
-            return Err(Error::limit(
-                Resource::Other,
-                format!(
-                    "{}: the store has nothing to begin at: {}",
-                    t.name,
-                    t.source.query()
-                ),
-            ));
+            return Err(Error::Usage(format!(
+                "{}: the store has nothing to begin at: {}",
+                t.name,
+                t.source.query()
+            )));
         }
         Ok(Self {
             name: t.name.clone(),

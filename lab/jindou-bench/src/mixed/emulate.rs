@@ -394,7 +394,7 @@ pub fn run(
         let job = scheduler.work().job(task, client, home, Instant::now());
         scheduler
             .submit(job)
-            .map_err(|(r, _)| Error::limit(Resource::Other, r.to_string()))
+            .map_err(|(r, _)| Error::external(r.to_string()))
     };
     for client in 0..plan.heavy_clients {
         let first = Task::Heavy((client % setup.heavy.len().max(1)) as u16);

@@ -19,7 +19,7 @@ use crate::args::mixed::BenchMixed;
 use alone::{How, alone};
 use classes::{Class, Mix};
 use emulate::{Heavy, Setup};
-use jindou::{Database, Error, QueryOptions, Resource, Result};
+use jindou::{Database, Error, QueryOptions, Result};
 use jindou_workloads::queries::lubm;
 use outcome::Outcome;
 use report::{as_json, panel, print_stalls};
@@ -169,9 +169,8 @@ fn prepare(db: Database, mix: &Mix, a: &BenchMixed) -> Result<Setup> {
         });
     }
     if classes.is_empty() && heavy.is_empty() {
-        return Err(Error::limit(
-            Resource::Other,
-            "nothing to run: the mix has no queries",
+        return Err(Error::Usage(
+            "nothing to run: the mix has no queries".into(),
         ));
     }
     Ok(Setup {

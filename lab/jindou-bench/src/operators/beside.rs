@@ -50,7 +50,7 @@ impl DuckDb {
         };
         let peer = Peer::named("duckdb").map_err(crate::peers::wrong)?;
         let program = peer.installed(&engines).ok_or_else(|| {
-            Error::Store(format!(
+            Error::external(format!(
                 "DuckDB is not in {}; `jindou peers install duckdb --engines {}` puts it there",
                 engines.display(),
                 engines.display()
@@ -104,7 +104,7 @@ impl DuckDb {
         let said = self.run(&script)?;
         read(&said, repeat.max(1))
             .map(Some)
-            .ok_or_else(|| Error::Store(format!("DuckDB said: {said}")))
+            .ok_or_else(|| Error::external(format!("DuckDB said: {said}")))
     }
 
     fn run(&self, script: &str) -> Result<String> {
@@ -127,7 +127,7 @@ impl DuckDb {
                 let said = std::fs::read_to_string(&to).map_err(|e| Error::io(&to, e))?;
                 return match status.success() {
                     true => Ok(said),
-                    false => Err(Error::Store(format!("DuckDB failed: {said}"))),
+                    false => Err(Error::external(format!("DuckDB failed: {said}"))),
                 };
             }
             if start.elapsed() > self.limit {

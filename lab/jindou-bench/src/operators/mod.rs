@@ -15,7 +15,7 @@ use super::measure::{Times, cpu_time, run as checksum};
 use crate::args::BenchOperators;
 use crate::measure::threads_or_all;
 use beside::{Beside, DuckDb};
-use jindou::{Database, Error, PlannedQuery, QueryOptions, Resource, Result};
+use jindou::{Database, Error, PlannedQuery, QueryOptions, Result};
 use lubm::LUBM;
 use questions::{Question, Questions};
 use serde_json::json;
@@ -98,14 +98,11 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
         }
     }
     let Some(set) = set else {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "{} holds neither LUBM nor WatDiv, which the questions are about; `jindou bench lubm -n 160 --store DIR` \
+        return Err(Error::Usage(format!(
+            "{} holds neither LUBM nor WatDiv, which the questions are about; `jindou bench lubm -n 160 --store DIR` \
              makes a store",
-                a.store.display()
-            ),
-        ));
+            a.store.display()
+        )));
     };
     let wanted = |q: &Question| {
         let name = format!("{}: {}", q.operator, q.name).to_ascii_lowercase();

@@ -5,7 +5,7 @@ use super::published::{TABLE_7, TABLE_8, TABLE_9, Table};
 use super::sheet::{Cell, Sheet, geometric_mean};
 use super::stores::Stores;
 use crate::args::BenchPapers;
-use jindou::{Database, Error, QueryOptions, Resource, Result};
+use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,10 +27,9 @@ pub fn table(number: u32, a: &BenchPapers, stores: &Stores, threads: usize) -> R
         _ => (TABLE_9, Some('Y'), Some(YAGO_BASE)),
     };
     let Some(folder) = &a.queries else {
-        return Err(Error::limit(
-            Resource::Other,
-            format!("table {number} needs a folder of queries: --queries DIR"),
-        ));
+        return Err(Error::Usage(format!(
+            "table {number} needs a folder of queries: --queries DIR"
+        )));
     };
     let queries = read_queries(folder, &table, letter)?;
     let counts = match &a.counts {
@@ -175,17 +174,14 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
     if let Some(l) = letter
         && files.len() != table.rows.len()
     {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "{} holds {} queries (files *.rq, *.sparql or without a dot), table {} has {}: {l}1 to {l}{}",
-                folder.display(),
-                files.len(),
-                table.number,
-                table.rows.len(),
-                table.rows.len()
-            ),
-        ));
+        return Err(Error::Usage(format!(
+            "{} holds {} queries (files *.rq, *.sparql or without a dot), table {} has {}: {l}1 to {l}{}",
+            folder.display(),
+            files.len(),
+            table.number,
+            table.rows.len(),
+            table.rows.len()
+        )));
     }
     let mut out = Vec::new();
     for (i, path) in files.iter().enumerate() {
@@ -196,23 +192,17 @@ fn read_queries(folder: &Path, table: &Table, letter: Option<char>) -> Result<Ve
             None => name.split('-').next().unwrap_or(&name).to_owned(),
         };
         if letter.is_none() && !table.rows.iter().any(|r| line.starts_with(&r.0[..1])) {
-            return Err(Error::limit(
-                Resource::Other,
-                format!(
-                    "{}: table {}'s templates are L1 to L5, S1 to S7, F1 to F5 and C1 to C3",
-                    path.display(),
-                    table.number
-                ),
-            ));
+            return Err(Error::Usage(format!(
+                "{}: table {}'s templates are L1 to L5, S1 to S7, F1 to F5 and C1 to C3",
+                path.display(),
+                table.number
+            )));
         }
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
         out.push(Given { line, name, text });
     }
     if out.is_empty() {
-        return Err(Error::limit(
-            Resource::Other,
-            format!("{} has no query", folder.display()),
-        ));
+        return Err(Error::Usage(format!("{} has no query", folder.display())));
     }
     Ok(out)
 }
@@ -228,14 +218,11 @@ fn read_counts(file: &Path) -> Result<BTreeMap<String, u64>> {
         let (name, rows) = line.rsplit_once('\t').unwrap_or(("", ""));
         let rows = rows.trim().parse().ok().filter(|_| !name.is_empty());
         let Some(rows) = rows else {
-            return Err(Error::limit(
-                Resource::Other,
-                format!(
-                    "{}, line {}: expected a query's name and its rows, with a tab between",
-                    file.display(),
-                    i + 1
-                ),
-            ));
+            return Err(Error::Usage(format!(
+                "{}, line {}: expected a query's name and its rows, with a tab between",
+                file.display(),
+                i + 1
+            )));
         };
         out.insert(name.replace('\t', "-"), rows);
     }

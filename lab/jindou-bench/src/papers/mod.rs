@@ -12,7 +12,7 @@ mod stores;
 
 use crate::args::BenchPapers;
 use crate::measure::threads_or_all;
-use jindou::{Error, Resource, Result};
+use jindou::{Error, Result};
 use serde_json::json;
 use sheet::Sheet;
 use std::path::{Path, PathBuf};
@@ -28,18 +28,14 @@ pub fn run(a: &BenchPapers) -> Result<ExitCode> {
         .filter(|n| a.table.contains(&n.to_string()))
         .collect();
     if !given.is_empty() && a.data.is_empty() {
-        return Err(Error::limit(
-            Resource::Other,
-            format!(
-                "table {} needs its data and queries: --data FILE… --queries DIR (docs/lab/papers.md says where from)",
-                given[0]
-            ),
-        ));
+        return Err(Error::Usage(format!(
+            "table {} needs its data and queries: --data FILE… --queries DIR (docs/lab/papers.md says where from)",
+            given[0]
+        )));
     }
     if given.len() > 1 || (given.is_empty() && !a.data.is_empty()) {
-        return Err(Error::limit(
-            Resource::Other,
-            "--data belongs to one of tables 7, 8 and 9: say --table N",
+        return Err(Error::Usage(
+            "--data belongs to one of tables 7, 8 and 9: say --table N".into(),
         ));
     }
     let machine = machine::describe();
@@ -118,10 +114,7 @@ fn lubm_sheets(
     let one_size = wants(&a.table, "2") || wants(&a.figure, "14") || wants(&a.figure, "21");
     if one_size {
         if let Some(why) = stores.too_large(n) {
-            return Err(Error::limit(
-                Resource::Other,
-                format!("{why}; choose a smaller -n"),
-            ));
+            return Err(Error::Usage(format!("{why}; choose a smaller -n")));
         }
         let dir: PathBuf = stores.lubm(n)?;
         let dir: &Path = &dir;

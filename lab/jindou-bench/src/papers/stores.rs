@@ -38,14 +38,14 @@ impl Stores {
     /// The store of LUBM(`universities`), loaded if it is not there.
     ///
     /// # Errors
-    /// As a load; [`Error::Store`] if what is there is not that data.
+    /// As a load; [`Error::External`] if what is there is not that data.
     pub fn lubm(&self, universities: u32) -> Result<PathBuf> {
         let dir = self.root.join(format!("lubm-{universities}"));
         self.load(&dir, &Lubm::new(universities, 0))?;
         if let Some(t) = known::totals(universities) {
             let quads = Database::info(&dir)?.quads;
             if quads != t.distinct {
-                return Err(Error::Store(format!(
+                return Err(Error::external(format!(
                     "{} has {quads} triples, but LUBM({universities}) has {}; remove it",
                     dir.display(),
                     t.distinct

@@ -235,7 +235,7 @@ impl Prepared {
     /// Asks the workers once.
     ///
     /// # Errors
-    /// [`Error::Store`] if a worker ended or failed.
+    /// [`Error::External`] if a worker ended or failed.
     pub fn round(&self, db: &Database, processes: &mut WorkerProcesses, how: How) -> Result<Round> {
         let How {
             gather,

@@ -1,7 +1,7 @@
 //! Joins of partial results at the master: hash joins of tables of ids.
 
 use super::wire::Table;
-use jindou::{Error, Resource, Result};
+use jindou::{Error, Result};
 use jindou_engine::ChecksumSink;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -98,10 +98,10 @@ fn pair(build: &Relation, probe: &Relation) -> Result<Relation> {
                 out.ids.extend_from_slice(row);
                 out.ids.extend(extra.iter().map(|&i| other[i]));
                 if out.ids.len() > MOST_IDS {
-                    return Err(Error::limit(
-                        Resource::Other,
-                        format!("a join of partial results has more than {} rows", out.rows),
-                    ));
+                    return Err(Error::external(format!(
+                        "a join of partial results has more than {} rows",
+                        out.rows
+                    )));
                 }
             }
             at = next[at as usize];

@@ -22,7 +22,7 @@ impl WorkerProcesses {
     /// Starts `workers` processes of this same program.
     ///
     /// # Errors
-    /// [`Error::Io`] if one cannot be started, [`Error::Store`] if one ends at once.
+    /// [`Error::Io`] if one cannot be started, [`Error::External`] if one ends at once.
     pub fn start(workers: u32) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("jindou-parallel-")
@@ -73,8 +73,8 @@ impl WorkerProcesses {
                         }
                     }
                     if Instant::now() > until {
-                        return Err(Error::Store(
-                            "the worker processes did not start within a minute".into(),
+                        return Err(Error::external(
+                            "the worker processes did not start within a minute",
                         ));
                     }
                     std::thread::sleep(Duration::from_millis(1));
@@ -103,7 +103,7 @@ impl WorkerProcesses {
                 _ => std::thread::sleep(Duration::from_millis(1)),
             }
         };
-        Error::Store(format!(
+        Error::external(format!(
             "worker {worker} (process {}) ended before its work was done: {how}; nothing is reported",
             child.id()
         ))
@@ -125,11 +125,11 @@ impl WorkerProcesses {
     /// Waits for one worker.
     ///
     /// # Errors
-    /// [`Error::Store`] if it ended or failed.
+    /// [`Error::External`] if it ended or failed.
     pub fn hear(&mut self, worker: usize) -> Result<Message> {
         match receive(&mut self.sockets[worker]) {
             Err(Error::SinkClosed) => Err(self.ended(worker)),
-            Ok(Message::Failed(why)) => Err(Error::Store(format!("worker {worker}: {why}"))),
+            Ok(Message::Failed(why)) => Err(Error::external(format!("worker {worker}: {why}"))),
             r => r,
         }
     }

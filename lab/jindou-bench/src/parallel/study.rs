@@ -51,7 +51,7 @@ const PASSES: usize = 3;
 /// Answers on the whole store in this process, footprints and serial times in a worker.
 ///
 /// # Errors
-/// [`Error::Store`] for a count that is not the known one.
+/// [`Error::External`] for a count that is not the known one.
 pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified>> {
     let mut out = vec![];
     {
@@ -66,7 +66,7 @@ pub fn classify(workload: &Workload, a: &BenchParallel) -> Result<Vec<Classified
             if let Some(rows) = query.rows
                 && right[0].0 != rows
             {
-                return Err(Error::Store(format!(
+                return Err(Error::external(format!(
                     "{}: {} rows, {rows} are right",
                     query.name, right[0].0
                 )));
@@ -393,7 +393,7 @@ fn measure(
 }
 
 fn unequal(q: &Classified, parts: &Parts, rows: u64, right: u64) -> Error {
-    Error::Store(format!(
+    Error::external(format!(
         "{} on {} partitions by {}: {rows} rows where the single store has {right}, or others",
         q.query.name, parts.workers, parts.how
     ))

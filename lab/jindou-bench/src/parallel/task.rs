@@ -49,7 +49,7 @@ pub fn processes(workload: &Workload, workers: u32) -> Result<WorkerProcesses> {
 /// One worker alone, which gets the whole pool at once: the serial time.
 ///
 /// # Errors
-/// [`Error::Store`] for a wrong answer or a worker that ended.
+/// [`Error::External`] for a wrong answer or a worker that ended.
 pub fn serial(
     processes: &mut WorkerProcesses,
     pool: &[&str],
@@ -77,7 +77,7 @@ pub fn serial(
 /// The pool handed out one at a time.
 ///
 /// # Errors
-/// [`Error::Store`] for a wrong answer or a worker that ended.
+/// [`Error::External`] for a wrong answer or a worker that ended.
 pub fn parallel(
     processes: &mut WorkerProcesses,
     pool: &[&str],
@@ -141,7 +141,7 @@ fn check(pool: &[&str], right: &[Right], ran: &[Ran]) -> Result<()> {
     for r in ran {
         let at = r.query as usize;
         if right.get(at) != Some(&(r.rows, r.bytes)) {
-            return Err(Error::Store(format!(
+            return Err(Error::external(format!(
                 "a worker found {:?} (rows, bytes) where {:?} are right: {}",
                 (r.rows, r.bytes),
                 right.get(at),

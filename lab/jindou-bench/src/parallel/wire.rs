@@ -1,6 +1,6 @@
 //! Messages between the master and its workers: a length, then plain fields, little-endian, on Unix-domain sockets.
 
-use jindou::{Error, Resource, Result};
+use jindou::{Error, Result};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -318,10 +318,9 @@ pub fn send(stream: &mut UnixStream, message: &Message) -> Result<()> {
     encode(message, &mut out);
     let length = out.0.len() - 4;
     if length > MOST_BYTES {
-        return Err(Error::limit(
-            Resource::Other,
-            format!("a partial result of {length} bytes is too long for one message"),
-        ));
+        return Err(Error::external(format!(
+            "a partial result of {length} bytes is too long for one message"
+        )));
     }
     out.0[..4].copy_from_slice(&(length as u32).to_le_bytes());
     stream.write_all(&out.0).map_err(gone)

@@ -132,7 +132,7 @@ impl Opened {
         };
         for id in &mut table.ids {
             *id = *self.ids.get(*id as usize).ok_or_else(|| {
-                Error::Store(format!(
+                Error::external(format!(
                     "{}: the table of ids has none for {id}; remove the work folder",
                     self.dir.display()
                 ))

@@ -1,7 +1,7 @@
 //! The queries, and the store that they are put to.
 
 use crate::args::parallel::BenchParallel;
-use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Resource, Result};
+use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
 use jindou_parse::Sources;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::queries::{lubm, lubm_official, watdiv};
@@ -29,7 +29,7 @@ pub struct Workload {
 /// Makes or finds the store in `work`, and the queries.
 ///
 /// # Errors
-/// Those of a load; [`Error::Store`] if the store is not what it should be.
+/// Those of a load; [`Error::External`] if the store is not what it should be.
 pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
     let (title, queries) = match (a.lubm, a.watdiv, &a.queries) {
         (Some(n), ..) => (format!("LUBM({n})"), of_lubm(n, a)),
@@ -39,10 +39,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
             (name.unwrap_or_default(), of_folder(dir)?)
         }
         _ => {
-            return Err(Error::limit(
-                Resource::Other,
-                "give --lubm, --watdiv or --queries",
-            ));
+            return Err(Error::Usage("give --lubm, --watdiv or --queries".into()));
         }
     };
     let store = a.store.clone().unwrap_or_else(|| work.join("store"));
@@ -66,7 +63,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
         } else if let Some(n) = a.watdiv {
             load(&Watdiv::new(&Model::standard(), n, a.seed)?)?;
         } else {
-            return Err(Error::Store(format!(
+            return Err(Error::external(format!(
                 "{} is not a store; pass --files to load one",
                 store.display()
             )));
@@ -76,7 +73,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
     if let Some(right) = a.lubm.and_then(known::totals)
         && info.quads != right.distinct
     {
-        return Err(Error::Store(format!(
+        return Err(Error::external(format!(
             "{} has {} triples, but {title} has {}; choose another --store or remove it",
             store.display(),
             info.quads,

@@ -61,7 +61,7 @@ impl End {
     /// predicates.
     ///
     /// # Errors
-    /// [`Error::Store`] when UCX cannot be used here.
+    /// [`Error::Usage`] when UCX cannot be used here.
     pub fn of(
         file: &ClusterFile,
         name: &str,
@@ -72,7 +72,7 @@ impl End {
             return Ok(None);
         }
         let cannot = |e: TransportError| {
-            Error::Store(format!(
+            Error::Usage(format!(
                 "{}: server {name} cannot use the fabric \"ucx\": {e}",
                 file.path.display()
             ))

@@ -113,7 +113,7 @@ impl Machine {
     }
 
     /// A function of one number.
-    pub(super) fn each_number(
+    pub(in crate::values) fn each_number(
         &mut self,
         run: &Run<'_>,
         v: Val,

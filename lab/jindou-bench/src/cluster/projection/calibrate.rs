@@ -31,7 +31,7 @@ struct Joined {
 impl Joined {
     fn new(store: &Path, file: &Path, process: u32) -> Result<Self> {
         let cluster =
-            Cluster::read(store)?.ok_or_else(|| Error::Store("the store is not sharded".into()))?;
+            Cluster::read(store)?.ok_or_else(|| Error::external("the store is not sharded"))?;
         let file = ClusterFile::read(file)?;
         let base = open_shard(store, &cluster, 0)?;
         let other = open_shard(store, &cluster, 1)?;
@@ -112,7 +112,7 @@ impl Joined {
             let got = self.far.ask(&requests, &cancel)?;
             times.push(start.elapsed().as_nanos() as f64);
             if got.first() != reply.as_ref() {
-                return Err(Error::Store("the other server's answer differs".into()));
+                return Err(Error::external("the other server's answer differs"));
             }
         }
         let each = |from: u64, to: u64| (to - from) as f64 / f64::from(REPEAT);

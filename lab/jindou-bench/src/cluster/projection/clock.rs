@@ -28,7 +28,9 @@ pub fn time_of(process: u32) -> Result<u64> {
     // SAFETY: `clock` is a clock id that lives through the call.
     let found = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) };
     let time = (found == 0).then(|| read(clock)).flatten();
-    time.ok_or_else(|| Error::Store(format!("process {process} has ended, so its clock is gone")))
+    time.ok_or_else(|| {
+        Error::external(format!("process {process} has ended, so its clock is gone"))
+    })
 }
 
 /// The cores that this thread may use, given back to it when this is dropped. Threads and processes that it starts meanwhile have those
@@ -46,7 +48,7 @@ impl Cores {
         };
         if done != 0 {
             let why = std::io::Error::last_os_error();
-            return Err(Error::Store(format!(
+            return Err(Error::external(format!(
                 "cannot read the cores of this thread: {why}"
             )));
         }
@@ -84,7 +86,7 @@ fn restrict(set: &libc::cpu_set_t) -> Result<()> {
     let done = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
     if done != 0 {
         let why = std::io::Error::last_os_error();
-        return Err(Error::Store(format!(
+        return Err(Error::external(format!(
             "cannot start a thread on one core: {why}"
         )));
     }

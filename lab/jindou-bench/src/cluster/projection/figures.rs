@@ -49,7 +49,7 @@ impl Recordings {
             let plan = recorded.db.plan(q.text, &options())?;
             let trace = recorded.median(&plan, times)?;
             if q.rows(a.universities).is_some_and(|n| n != trace.rows) {
-                return Err(Error::Store(format!("{name}: {} rows", trace.rows)));
+                return Err(Error::external(format!("{name}: {} rows", trace.rows)));
             }
             single.push((name, trace));
         }
@@ -188,7 +188,7 @@ fn mixed(r: &Recordings, fabric: Fabric, machines: Machines, clients: usize) -> 
         });
         let of = &r.mix[class.unwrap_or(0)];
         let one = of.get(random.below(of.len().max(1)));
-        one.ok_or_else(|| Error::Store("a mix without instances".into()))
+        one.ok_or_else(|| Error::external("a mix without instances"))
     };
     let mut simulation = Simulation::new(fabric, machines);
     let server = |client: usize| client % machines.servers;

@@ -178,7 +178,7 @@ fn compare(store: &Path, folder: &Path, a: &BenchClusterProjection) -> Result<(F
             false => shared(store, &recorded, q.text, (second, fabric.round()), times)?,
         };
         if q.rows(a.universities).is_some_and(|known| known != rows) {
-            return Err(Error::Store(format!("{name}: {rows} rows")));
+            return Err(Error::external(format!("{name}: {rows} rows")));
         }
         let mut predicted = Vec::with_capacity(traces.len());
         for t in &traces {
@@ -289,7 +289,7 @@ fn measured(db: &Database, plan: &PlannedQuery, rows: u64, times: usize) -> Resu
             all.push(begun.elapsed().as_secs_f64() * 1e3);
         }
         if found != rows {
-            return Err(Error::Store(format!("{found} rows, not {rows}")));
+            return Err(Error::external(format!("{found} rows, not {rows}")));
         }
     }
     Ok(all)

@@ -1,0 +1,177 @@
+//! States that the code excludes, and the end of the work that meets one all the same.
+//!
+//! [`invariant!`](crate::invariant!) and [`Invariant::invariant`] panic, as does indexing out of range. [`guarded`] stands around the work
+//! of each query, update and request: it turns a panic into an [`Error::Internal`] with the panic's text and place, and counts it. The log
+//! of a server has the backtrace besides, since its panic hook writes one.
+//!
+//! A value that was read from a file is never an invariant: a file may be damaged, and pages that fail read as zeros until the query is
+//! ended.
+
+use crate::{Error, Result};
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The place of this thread's last panic.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Panics unless a condition holds that the code excludes otherwise: `invariant!(a <= b, "runs ascend")`. The message says what holds.
+#[macro_export]
+macro_rules! invariant {
+    ($holds:expr, $($what:tt)+) => {
+        if !$holds {
+            $crate::invariant::violated(format_args!($($what)+));
+        }
+    };
+}
+
+/// Panics with the caller's place.
+#[cold]
+#[inline(never)]
+#[track_caller]
+#[doc(hidden)]
+pub fn violated(what: fmt::Arguments<'_>) -> ! {
+    panic!("internal invariant violated: {what}")
+}
+
+/// Values that are there unless the code is wrong.
+pub trait Invariant {
+    /// The type of the value.
+    type Value;
+
+    /// The value; panics where there is none. The message says what holds.
+    #[track_caller]
+    fn invariant(self, what: &str) -> Self::Value;
+}
+
+impl<T> Invariant for Option<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn invariant(self, what: &str) -> T {
+        match self {
+            Some(value) => value,
+            None => violated(format_args!("{what}")),
+        }
+    }
+}
+
+/// Runs the work of one query, update or request. A panic ends only that, with an [`Error::Internal`].
+///
+/// The first call adds a panic hook to the process, which notes the place and calls the hook that was there before.
+///
+/// # Errors
+/// Those of `work`; [`Error::Internal`] if it panics.
+pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    note_places();
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
+}
+
+/// The error of a panic that was caught, with its text, and its place if it happened on this thread. Counts it.
+#[must_use]
+pub fn error_of(panic: &(dyn Any + Send)) -> Error {
+    ENDED.fetch_add(1, Ordering::Relaxed);
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    let text = owned.or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("a panic without a message");
+    let place = PLACE.try_with(|p| p.borrow_mut().take()).ok().flatten();
+    let at = place.map(|p| format!(" at {p}")).unwrap_or_default();
+    Error::Internal(format!(
+        "{text}{at}; `jindou check` tells whether files of the store are damaged"
+    ))
+}
+
+/// Number of panics of this process that ended a query, an update or a request.
+#[must_use]
+pub fn ended() -> u64 {
+    ENDED.load(Ordering::Relaxed)
+}
+
+/// Makes panics note their place from here on.
+fn note_places() {
+    static HOOK: Once = Once::new();
+    // A hook cannot be set while its thread panics.
+    if HOOK.is_completed() || std::thread::panicking() {
+        return;
+    }
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let place = panic.location().map(ToString::to_string);
+            // A thread that ends has no place any more.
+            let _ = PLACE.try_with(|p| p.try_borrow_mut().map(|mut p| *p = place));
+            before(panic);
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(work: impl FnOnce() -> Result<u8>) -> String {
+        match guarded(work) {
+            Err(Error::Internal(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn errors_have_the_text_and_the_place() {
+        let before = ended();
+        let none: Option<u8> = None;
+        let line = line!() + 1;
+        let said = text(|| Ok(none.invariant("a table has a column")));
+        let place = format!("{}:{line}:", file!());
+        assert!(
+            said.contains("internal invariant violated: a table has a column"),
+            "{said}"
+        );
+        assert!(said.contains(&place), "{said}");
+
+        let list = [1, 2, 3];
+        let at = list.len() + usize::from(before > u64::MAX / 2);
+        let said = text(|| Ok(list[at]));
+        assert!(said.contains("index out of bounds"), "{said}");
+        assert!(said.contains(file!()), "{said}");
+
+        let (a, b) = (2, 1);
+        let said = text(|| {
+            crate::invariant!(a <= b, "{a} is at most {b}");
+            Ok(0)
+        });
+        assert!(said.contains("2 is at most 1"), "{said}");
+        assert!(ended() >= before + 3);
+    }
+
+    #[test]
+    fn what_goes_well_is_left_alone() {
+        assert_eq!(
+            guarded(|| Ok(Some(7).invariant("it is there"))).ok(),
+            Some(7)
+        );
+        assert!(matches!(
+            guarded::<u8>(|| Err(Error::Cancelled)),
+            Err(Error::Cancelled)
+        ));
+    }
+
+    #[test]
+    fn a_panic_of_another_thread_keeps_its_text() {
+        let panic = std::thread::spawn(|| panic!("over there"))
+            .join()
+            .unwrap_err();
+        let text = error_of(&*panic).to_string();
+        assert!(
+            text.contains("over there") && !text.contains(".rs"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! `DAY`.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+use crate::Num;
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["DAY"],
+    arguments: &[("time", Type::Time)],
+    least: 1,
+    repeats: false,
+    gives: Type::Number,
+    deterministic: true,
+    cost: Cost::Text,
+    row: Some(Scalar::Day),
+    number: None,
+    group: "Dates and times",
+    summary: "The day of the month.",
+    errors: "for a value without a day",
+    examples: &[(
+        r#"DAY("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+        "10",
+    )],
+};
+
+/// The value for a row.
+#[inline]
+pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+    let n = row.time(first?)?.day()?;
+    Some(Val::Num(Num::Int(n)))
+}

@@ -1,0 +1,28 @@
+//! `LCASE`.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["LCASE"],
+    arguments: &[("text", Type::Text)],
+    least: 1,
+    repeats: false,
+    gives: Type::Text,
+    deterministic: true,
+    cost: Cost::Text,
+    row: Some(Scalar::LCase),
+    number: None,
+    group: "Strings",
+    summary: "The text in lower case. Keeps the language tag.",
+    errors: "for anything but a string",
+    examples: &[(r#"LCASE("BAR")"#, r#""bar""#)],
+};
+
+/// The value for a row.
+#[inline]
+pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+    let t = row.text(first?)?;
+    let changed = row.str(t.text).to_lowercase();
+    Some(row.make(changed.as_bytes(), t.lang))
+}

@@ -1,0 +1,284 @@
+//! The functions of SPARQL 1.1 and 1.2 that have a name: a file each, with names, arguments, types, whether the value is the same for the
+//! same arguments, cost, errors, examples, and where it is computed here the value of a row.
+//!
+//! A function is added by its file and a line in the lists below, [`for_each_function`](crate::for_each_function!) and, if it has a row
+//! form, `scalars`. Parser, planner, engine, completion and `docs/functions.md` take from the definition what they need.
+//!
+//! A row form is generic over the [`Row`] that it computes with: the engine's is known when it is compiled, so that a call costs no
+//! virtual call and no look-up.
+//!
+//! All functions need a value for each argument: an unbound variable or an error in one is an error of the call.
+
+pub mod abs;
+pub mod adjust;
+pub mod bnode;
+pub mod ceil;
+pub mod concat;
+pub mod contains;
+pub mod datatype;
+pub mod day;
+pub mod encode_for_uri;
+pub mod floor;
+pub mod has_lang;
+pub mod has_langdir;
+pub mod hours;
+pub mod iri;
+pub mod is_blank;
+pub mod is_iri;
+pub mod is_literal;
+pub mod is_numeric;
+pub mod is_triple;
+pub mod lang;
+pub mod lang_matches;
+pub mod langdir;
+pub mod lcase;
+pub mod md5;
+pub mod minutes;
+pub mod month;
+pub mod now;
+pub mod object;
+pub mod predicate;
+pub mod rand;
+mod reference;
+pub mod regex;
+pub mod replace;
+pub mod round;
+mod row;
+pub mod seconds;
+pub mod sha1;
+pub mod sha256;
+pub mod sha384;
+pub mod sha512;
+pub mod str;
+pub mod strafter;
+pub mod strbefore;
+pub mod strdt;
+pub mod strends;
+pub mod strlang;
+pub mod strlangdir;
+pub mod strlen;
+pub mod strstarts;
+pub mod struuid;
+pub mod subject;
+pub mod substr;
+pub mod timezone;
+pub mod triple;
+pub mod tz;
+pub mod ucase;
+pub mod uuid;
+pub mod year;
+
+pub use reference::reference;
+pub use row::{Row, Span, Text, Val};
+
+use crate::Num;
+
+/// Calls a macro with all functions: `variant "NAME" module`, and in parentheses a variant and the text of another name.
+#[macro_export]
+macro_rules! for_each_function {
+    ($callback:ident $([$($before:tt)*])?) => {
+        $callback! {
+            $([$($before)*])?
+            Str "STR" str, Lang "LANG" lang, LangMatches "LANGMATCHES" lang_matches, Datatype "DATATYPE" datatype,
+            Iri "IRI" iri (Uri "URI"), BNode "BNODE" bnode, Rand "RAND" rand, Abs "ABS" abs, Ceil "CEIL" ceil,
+            Floor "FLOOR" floor, Round "ROUND" round, Concat "CONCAT" concat, SubStr "SUBSTR" substr,
+            StrLen "STRLEN" strlen, Replace "REPLACE" replace, UCase "UCASE" ucase, LCase "LCASE" lcase,
+            EncodeForUri "ENCODE_FOR_URI" encode_for_uri, Contains "CONTAINS" contains,
+            StrStarts "STRSTARTS" strstarts, StrEnds "STRENDS" strends, StrBefore "STRBEFORE" strbefore,
+            StrAfter "STRAFTER" strafter, Year "YEAR" year, Month "MONTH" month, Day "DAY" day, Hours "HOURS" hours,
+            Minutes "MINUTES" minutes, Seconds "SECONDS" seconds, Timezone "TIMEZONE" timezone, Tz "TZ" tz,
+            Adjust "ADJUST" adjust, Now "NOW" now, Uuid "UUID" uuid, StrUuid "STRUUID" struuid, Md5 "MD5" md5,
+            Sha1 "SHA1" sha1, Sha256 "SHA256" sha256, Sha384 "SHA384" sha384, Sha512 "SHA512" sha512,
+            StrLang "STRLANG" strlang, StrDt "STRDT" strdt, IsIri "isIRI" is_iri (IsUri "isURI"),
+            IsBlank "isBLANK" is_blank, IsLiteral "isLITERAL" is_literal, IsNumeric "isNUMERIC" is_numeric,
+            Regex "REGEX" regex, Triple "TRIPLE" triple, Subject "SUBJECT" subject, Predicate "PREDICATE" predicate,
+            Object "OBJECT" object, IsTriple "isTRIPLE" is_triple, LangDir "LANGDIR" langdir,
+            HasLang "hasLANG" has_lang, HasLangDir "hasLANGDIR" has_langdir, StrLangDir "STRLANGDIR" strlangdir,
+        }
+    };
+}
+
+/// The type of an argument or a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Any term.
+    Term,
+    /// An IRI.
+    Iri,
+    /// A blank node.
+    Blank,
+    /// Any literal.
+    Literal,
+    /// A string with or without a language tag.
+    Text,
+    /// A string without a language tag.
+    Simple,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A date or time.
+    Time,
+    /// A duration.
+    Duration,
+    /// A triple term.
+    Triple,
+}
+
+impl Type {
+    /// The type's name in the reference.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Term => "term",
+            Self::Iri => "IRI",
+            Self::Blank => "blank node",
+            Self::Literal => "literal",
+            Self::Text => "string",
+            Self::Simple => "string without language tag",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Time => "date or time",
+            Self::Duration => "duration",
+            Self::Triple => "triple term",
+        }
+    }
+
+    /// True for terms that are equal to nothing but themselves: IRIs and strings, with a language or without.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Iri | Self::Text | Self::Simple)
+    }
+}
+
+/// The cost of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Some instructions.
+    Little,
+    /// Text is read or made: the value is worth remembering.
+    Text,
+}
+
+/// A function.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its names as they are usually written, the one for messages first.
+    pub names: &'static [&'static str],
+    /// Names and types of its arguments.
+    pub arguments: &'static [(&'static str, Type)],
+    /// The fewest arguments.
+    pub least: usize,
+    /// Whether the last one may be repeated.
+    pub repeats: bool,
+    /// The type of its values.
+    pub gives: Type,
+    /// Whether the value is the same for the same arguments, within a query.
+    pub deterministic: bool,
+    /// The cost of a call.
+    pub cost: Cost,
+    /// Its row form, if it is computed here.
+    pub row: Option<Scalar>,
+    /// Its column form, if it takes and gives numbers alone.
+    pub number: Option<fn(Num) -> Option<Num>>,
+    /// Its section of the reference.
+    pub group: &'static str,
+    /// A sentence or two on its value.
+    pub summary: &'static str,
+    /// The conditions of an error, other than arguments without a value; empty for never.
+    pub errors: &'static str,
+    /// Calls and their values.
+    pub examples: &'static [(&'static str, &'static str)],
+}
+
+impl Definition {
+    /// The most arguments.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        if self.repeats {
+            usize::MAX
+        } else {
+            self.arguments.len()
+        }
+    }
+
+    /// True if it can be called with this many arguments.
+    #[must_use]
+    pub fn takes(&self, arguments: usize) -> bool {
+        (self.least..=self.most()).contains(&arguments)
+    }
+}
+
+macro_rules! definitions {
+    ($($variant:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?) => {
+        /// All functions.
+        pub static ALL: &[&Definition] = &[$(&$module::DEFINITION),*];
+    };
+}
+for_each_function!(definitions);
+
+macro_rules! scalars {
+    ($($variant:ident $module:ident)*) => {
+        /// The functions with a row form.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Scalar {
+            $(#[doc = concat!("[`", stringify!($module), "`]")] $variant,)*
+        }
+
+        impl Scalar {
+            /// Its definition.
+            #[must_use]
+            pub fn definition(self) -> &'static Definition {
+                match self {
+                    $(Self::$variant => &$module::DEFINITION,)*
+                }
+            }
+
+            /// The value for a row; `None` for an error.
+            #[inline]
+            pub fn row<R: Row>(self, row: &mut R, arguments: [Option<Val>; 3]) -> Option<Val> {
+                match self {
+                    $(Self::$variant => $module::row(row, arguments),)*
+                }
+            }
+        }
+    };
+}
+scalars! {
+    Str str  Lang lang  LangMatches lang_matches  Datatype datatype  Abs abs  Ceil ceil  Floor floor  Round round
+    SubStr substr  StrLen strlen  UCase ucase  LCase lcase  Contains contains  StrStarts strstarts  StrEnds strends
+    StrBefore strbefore  StrAfter strafter  Year year  Month month  Day day  Hours hours  Minutes minutes
+    Seconds seconds  Timezone timezone  Tz tz  Adjust adjust  Subject subject  Predicate predicate  Object object
+    IsTriple is_triple  LangDir langdir  HasLang has_lang  HasLangDir has_langdir
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_consistent() {
+        for d in ALL {
+            let name = d.names[0];
+            assert!(d.least <= d.arguments.len(), "{name}");
+            assert!(
+                d.row.is_none_or(|r| r.definition().names == d.names),
+                "{name}"
+            );
+            assert!(d.row.is_none() || d.arguments.len() <= 3, "{name}");
+            assert!(
+                d.number.is_none() || d.gives == Type::Number && d.arguments.len() == 1,
+                "{name}"
+            );
+            assert!(
+                d.summary.ends_with('.') && !d.errors.ends_with('.'),
+                "{name}"
+            );
+            assert_eq!(
+                ALL.iter().filter(|o| o.names.contains(&name)).count(),
+                1,
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `MONTH`.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+use crate::Num;
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["MONTH"],
+    arguments: &[("time", Type::Time)],
+    least: 1,
+    repeats: false,
+    gives: Type::Number,
+    deterministic: true,
+    cost: Cost::Text,
+    row: Some(Scalar::Month),
+    number: None,
+    group: "Dates and times",
+    summary: "The month, from 1 to 12.",
+    errors: "for a value without a month",
+    examples: &[(
+        r#"MONTH("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+        "1",
+    )],
+};
+
+/// The value for a row.
+#[inline]
+pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+    let n = row.time(first?)?.month()?;
+    Some(Val::Num(Num::Int(n)))
+}

@@ -1,0 +1,26 @@
+//! `OBJECT`.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["OBJECT"],
+    arguments: &[("triple", Type::Triple)],
+    least: 1,
+    repeats: false,
+    gives: Type::Term,
+    deterministic: true,
+    cost: Cost::Text,
+    row: Some(Scalar::Object),
+    number: None,
+    group: "Terms",
+    summary: "The object of a triple term.",
+    errors: "for anything but a triple term",
+    examples: &[],
+};
+
+/// The value for a row.
+#[inline]
+pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+    row.part_of_triple(first?, 2)
+}

@@ -1,0 +1,137 @@
+//! A row as functions see it, and the values that they compute with: small, copied, never on the heap. Text lies in the row's arena, and
+//! so do numbers beyond 64-bit integers and 128-bit decimals, as their literals.
+
+use crate::{Duration, Num, Number, Temporal};
+use jindou_model::term::Parts;
+
+/// Bytes of the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Place of the first one.
+    pub start: u32,
+    /// Place after the last one.
+    pub end: u32,
+}
+
+/// A string with or without language tag.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// The text.
+    pub text: Span,
+    /// The language tag.
+    pub lang: Option<Span>,
+}
+
+impl Text {
+    /// The empty string.
+    pub const EMPTY: Self = Self {
+        text: Span { start: 0, end: 0 },
+        lang: None,
+    };
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug)]
+pub enum Val {
+    /// A term as it is.
+    Id(u32),
+    /// `true` or `false`.
+    Bool(bool),
+    /// A small number.
+    Num(Num),
+    /// A date or time.
+    Time(Temporal),
+    /// A duration.
+    Duration(Duration),
+    /// A string.
+    Text(Text),
+    /// Canonical bytes.
+    Term(Span),
+}
+
+impl From<bool> for Val {
+    fn from(b: bool) -> Self {
+        Self::Bool(b)
+    }
+}
+
+const _: () = assert!(size_of::<Val>() <= 48);
+
+/// The row that a function computes a value for.
+pub trait Row {
+    /// A simple or language-tagged string's text; `None` for other values.
+    fn text(&mut self, v: Val) -> Option<Text>;
+
+    /// Bytes of the arena.
+    fn bytes(&self, s: Span) -> &[u8];
+
+    /// Text of the arena.
+    fn str(&self, s: Span) -> &str;
+
+    /// Puts bytes into the arena.
+    fn push(&mut self, bytes: &[u8]) -> Span;
+
+    /// Puts into the arena what `write` appends.
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span;
+
+    /// The parts of a value's canonical bytes.
+    fn parts(
+        &mut self,
+        v: Val,
+        f: impl FnOnce(&mut Self, Option<Parts<'_>>) -> Option<Val>,
+    ) -> Option<Val>;
+
+    /// The value of canonical bytes: a term's id where there is one.
+    fn term(&mut self, bytes: &[u8]) -> Val;
+
+    /// The tag of a value's canonical bytes.
+    fn tag(&mut self, v: Val) -> u8;
+
+    /// The integer that a value is, brought into the range of 64 bits.
+    fn integer(&mut self, v: Val) -> Option<i64>;
+
+    /// A function of a number of any size.
+    fn each_number(
+        &mut self,
+        v: Val,
+        small: impl FnOnce(Num) -> Option<Num>,
+        any: impl FnOnce(&Number) -> Option<Number>,
+    ) -> Option<Val>;
+
+    /// The date or time that a value is.
+    fn time(&mut self, v: Val) -> Option<Temporal>;
+
+    /// The duration that a value is.
+    fn duration(&mut self, v: Val) -> Option<Duration>;
+
+    /// A string of this text.
+    fn make(&mut self, text: &[u8], lang: Option<Span>) -> Val {
+        let text = self.push(text);
+        Val::Text(Text { text, lang })
+    }
+
+    /// The text of a simple string; `None` for other values.
+    fn simple(&mut self, v: Val) -> Option<Span> {
+        let t = self.text(v)?;
+        t.lang.is_none().then_some(t.text)
+    }
+
+    /// Two strings of which the second has no language tag or the first's (SPARQL 1.1 §17.4.3.1.2).
+    fn compatible(&mut self, a: Val, b: Val) -> Option<(Text, Text)> {
+        let (a, b) = (self.text(a)?, self.text(b)?);
+        let fits = match (a.lang, b.lang) {
+            (_, None) => true,
+            (Some(x), Some(y)) => self.bytes(x) == self.bytes(y),
+            (None, Some(_)) => false,
+        };
+        fits.then_some((a, b))
+    }
+
+    /// Part 0, 1 or 2 of a triple term.
+    fn part_of_triple(&mut self, v: Val, n: usize) -> Option<Val> {
+        self.parts(v, |row, parts| match parts? {
+            Parts::Triple(parts) => Some(row.term(parts[n])),
+            _ => None,
+        })
+    }
+}

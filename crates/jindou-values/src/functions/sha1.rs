@@ -1,0 +1,23 @@
+//! `SHA1`. Its values are computed in the engine's `make.rs`.
+
+use super::{Cost, Definition, Type};
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["SHA1"],
+    arguments: &[("text", Type::Simple)],
+    least: 1,
+    repeats: false,
+    gives: Type::Simple,
+    deterministic: true,
+    cost: Cost::Text,
+    row: None,
+    number: None,
+    group: "Hashes",
+    summary: "The SHA-1 hash of the text's UTF-8 in hexadecimal digits.",
+    errors: "for anything but a string without a language tag",
+    examples: &[(
+        r#"SHA1("abc")"#,
+        r#""a9993e364706816aba3e25717850c26c9cd0d89d""#,
+    )],
+};

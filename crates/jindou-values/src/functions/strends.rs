@@ -1,0 +1,27 @@
+//! `STRENDS`.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+
+/// The function.
+pub const DEFINITION: Definition = Definition {
+    names: &["STRENDS"],
+    arguments: &[("text", Type::Text), ("part", Type::Text)],
+    least: 2,
+    repeats: false,
+    gives: Type::Boolean,
+    deterministic: true,
+    cost: Cost::Text,
+    row: Some(Scalar::StrEnds),
+    number: None,
+    group: "Strings",
+    summary: "True if the text ends with the part.",
+    errors: "unless both are strings, and the second has no language tag or the first's",
+    examples: &[(r#"STRENDS("foobar"@en, "bar"@en)"#, "true")],
+};
+
+/// The value for a row.
+#[inline]
+pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+    let (a, b) = row.compatible(first?, second?)?;
+    Some(row.bytes(a.text).ends_with(row.bytes(b.text)).into())
+}
