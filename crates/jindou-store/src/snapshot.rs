@@ -179,7 +179,7 @@ impl Snapshot {
     /// True if any edit lies over the base.
     #[must_use]
     pub fn is_patched(&self) -> bool {
-        self.delta.patches.iter().any(|p| p.len() > 0)
+        self.delta.patches.iter().any(|p| !p.is_empty())
     }
 
     /// True if nothing was changed since the load, so that characteristic sets say exactly what there is.
