@@ -5,9 +5,14 @@ use super::*;
 use crate::MatchBy;
 use jindou_syntax::algebra::{Expression, Variable};
 
+/// Conditions times parts up to which each part tests the conditions itself.
+const MOST_REPEATED: usize = 1 << 14;
+
 /// A body as a union of parts that do not read the row.
 struct Peeled<'n> {
     parts: Vec<Part<'n>>,
+    /// Conditions on a solution of any part.
+    own: Vec<Arc<Expr>>,
     /// Conditions on the row and a solution of any part.
     between: Vec<Arc<Expr>>,
 }
@@ -114,6 +119,7 @@ impl Builder<'_> {
         let Kind::Union(branches) = &one.core.kind else {
             return Some(Peeled {
                 between: std::mem::take(&mut one.between),
+                own: vec![],
                 parts: vec![one],
             });
         };
@@ -140,10 +146,11 @@ impl Builder<'_> {
             }
             between.push(Arc::new(common.condition));
         }
-        for part in &mut parts {
-            part.own.extend(one.own.iter().cloned());
-        }
-        Some(Peeled { parts, between })
+        Some(Peeled {
+            parts,
+            own: one.own,
+            between,
+        })
     }
 
     /// The conditions numbered `i` of all parts as one, if all compare the same expression over the row, and in the same way.
@@ -201,19 +208,28 @@ impl Builder<'_> {
         if !peeled.parts.iter().all(|p| alone(p.core)) {
             return None;
         }
+        let own = peeled.own;
+        // A thousand conditions in a thousand parts are a million.
+        let in_each = peeled.parts.len().saturating_mul(own.len()) <= MOST_REPEATED;
         let mut parts: Vec<Built> = peeled
             .parts
             .into_iter()
-            .map(|p| {
+            .map(|mut p| {
+                if in_each {
+                    p.own.extend(own.iter().cloned());
+                }
                 let built = self.build_filtered(p.core, p.own);
                 let with_key = |b, (to, value): &(Slot, Arc<Expr>)| self.extend(b, *to, value);
                 p.keys.iter().fold(built, with_key)
             })
             .collect();
-        let right = match parts.len() {
+        let mut right = match parts.len() {
             1 => parts.pop()?,
             _ => union(parts),
         };
+        if !in_each {
+            right = self.filter(right, &own);
+        }
         Some(self.hashed(input.clone(), right, kind, &peeled.between))
     }
 

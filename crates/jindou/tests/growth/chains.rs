@@ -131,6 +131,11 @@ const CHAINS: [(&str, Growth, Make); 20] = [
             n,
         )
     }),
+    ("EXISTS of a UNION under conditions", Even, |n| {
+        let branches = repeat("{", "{?s ?p ?o}", "UNION", "", n);
+        let conditions = repeat("", "FILTER(?x# != #)", " ", "}", n);
+        format!("SELECT * {{?s ?p ?o FILTER EXISTS {branches} {conditions}}} LIMIT 1")
+    }),
     ("values", Cells, |n| {
         repeat("SELECT * {", "VALUES ?x#{1}", "", "} LIMIT 1", n)
     }),
