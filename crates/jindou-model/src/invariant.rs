@@ -95,21 +95,25 @@ pub fn ended() -> u64 {
 }
 
 /// Makes panics note their place from here on.
+#[inline]
 fn note_places() {
     static HOOK: Once = Once::new();
     // A hook cannot be set while its thread panics.
     if HOOK.is_completed() || std::thread::panicking() {
         return;
     }
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            let place = panic.location().map(ToString::to_string);
-            // A thread that ends has no place any more.
-            let _ = PLACE.try_with(|p| p.try_borrow_mut().map(|mut p| *p = place));
-            before(panic);
-        }));
-    });
+    HOOK.call_once(set_hook);
+}
+
+#[cold]
+fn set_hook() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string);
+        // A thread that ends has no place any more.
+        let _ = PLACE.try_with(|p| p.try_borrow_mut().map(|mut p| *p = place));
+        before(panic);
+    }));
 }
 
 #[cfg(test)]

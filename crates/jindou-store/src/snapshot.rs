@@ -229,6 +229,7 @@ impl Snapshot {
     }
 
     /// The same of a store that is not cut, as those that can be changed are.
+    #[inline]
     pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
         let default = self.base.default_segment(p.0, d);
