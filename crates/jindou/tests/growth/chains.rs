@@ -16,7 +16,7 @@ enum Growth {
 use Growth::{Cells, Even, Tried};
 
 /// Texts whose parts follow each other in one group, or one SELECT.
-const CHAINS: [(&str, Growth, Make); 20] = [
+const CHAINS: [(&str, Growth, Make); 21] = [
     ("optionals", Cells, |n| {
         repeat(
             "SELECT * {?s :a ?o ",
