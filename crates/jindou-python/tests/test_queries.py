@@ -276,6 +276,8 @@ def test_ctrl_c(numbered, kind):
         "ask": lambda: numbered.query("ASK " + pattern),
         "update": lambda: numbered.update(f"INSERT {{ <a:a> <a:a> <a:a> }} WHERE {pattern}"),
     }[kind]
+    # A shell's background jobs ignore the signal, and Python leaves it so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     begun = time.monotonic()
