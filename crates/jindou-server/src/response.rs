@@ -30,7 +30,7 @@ const ALL_CHUNKS: usize = 32 << 20;
 const WAITING: usize = 2;
 /// Bytes that an answer takes besides its chunks: what its thread's stack has touched, the cells that its columns remember, and what
 /// the allocator loses between them. Measured with 2,000 slow readers.
-const BESIDE: u64 = 448 << 10;
+const BESIDE: u64 = 512 << 10;
 /// Bytes that a compressor takes.
 const COMPRESSOR: u64 = 1 << 20;
 /// Answers shorter than this are not compressed.

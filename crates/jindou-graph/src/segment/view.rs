@@ -426,17 +426,6 @@ impl<'a> EdgeView<'a> {
         (self.named.edge_count() + added).saturating_sub(removed)
     }
 
-    /// Edges in the scope without reading any, where counts alone say it.
-    #[must_use]
-    pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
-        let default = if scope.sees(DEFAULT_GRAPH) {
-            self.default_edges()
-        } else {
-            0
-        };
-        (!scope.sees_named() || self.named_edges() == 0).then_some(default)
-    }
-
     /// Edges of a key in the default graph. O(log edits), without reading the list.
     #[must_use]
     pub fn default_degree(&self, key: u32) -> u64 {
@@ -462,21 +451,5 @@ impl<'a> EdgeView<'a> {
             }
             None => base,
         }
-    }
-
-    /// Edges in the scope, overlaps and the choice of named graphs ignored: an upper bound for the planner.
-    #[must_use]
-    pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
-        let d = if scope.sees(DEFAULT_GRAPH) {
-            self.default_edges()
-        } else {
-            0
-        };
-        let n = if scope.sees_named() {
-            self.named_edges()
-        } else {
-            0
-        };
-        d + n
     }
 }
