@@ -4,7 +4,7 @@ use jindou_workloads::queries::lubm::QUERIES;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -98,17 +98,34 @@ impl Server {
 const ALL: &str = "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#> \
                    SELECT (COUNT(?n) AS ?names) { ?x ub:memberOf ?d . ?x ub:name ?n . ?d ub:subOrganizationOf ?u }";
 
-struct Running(Child);
+/// A process and where it writes its log.
+struct Running(Child, PathBuf);
 
 impl Drop for Running {
     fn drop(&mut self) {
         // SAFETY: the call takes no memory; the child was not waited for.
         unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
         let _ = self.0.wait();
+        if std::thread::panicking() {
+            // A server that has died is named there; those that miss it say so at each query.
+            let log = fs::read_to_string(&self.1).unwrap_or_default();
+            for line in log.lines().filter(|l| !l.contains("query failed")) {
+                eprintln!("{}: {line}", self.1.display());
+            }
+        }
     }
 }
 
+/// A new file for the log of a process.
+fn log(folder: &Path) -> (PathBuf, fs::File) {
+    let count = fs::read_dir(folder).unwrap().count();
+    let path = folder.join(format!("log-{count}"));
+    let file = fs::File::create_new(&path).unwrap();
+    (path, file)
+}
+
 fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
+    let (path, file) = log(folder);
     let mut child = jindou(folder)
         .args([
             "cluster",
@@ -123,6 +140,7 @@ fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
             fabric,
         ])
         .stdout(Stdio::piped())
+        .stderr(file)
         .spawn()
         .unwrap();
     let mut servers = Vec::new();
@@ -143,7 +161,7 @@ fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
     }
     // Its servers write there, too.
     std::thread::spawn(move || lines.for_each(drop));
-    (Running(child), servers)
+    (Running(child, path), servers)
 }
 
 /// One server by itself, until it is dropped.
@@ -154,6 +172,7 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
         .unwrap()
         .strip_suffix("/query")
         .unwrap();
+    let (path, file) = log(folder);
     let child = jindou(folder)
         .args([
             "serve",
@@ -166,9 +185,10 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
         ])
         .args(["--port", port, "--log", "error"])
         .stdout(Stdio::null())
+        .stderr(file)
         .spawn()
         .unwrap();
-    Running(child)
+    Running(child, path)
 }
 
 fn wait_for_http(url: &str) {

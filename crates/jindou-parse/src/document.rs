@@ -89,6 +89,7 @@ pub(crate) fn parse(
         graph: &document.graph,
         default_graph: None,
         last: [Span::default(); 4],
+        worked: 0,
         run,
         sink,
     };

@@ -12,6 +12,9 @@ use std::rc::Rc;
 const BATCH_QUADS: usize = 4096;
 /// A batch is also full at this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of terms between two looks at the clock: a term of megabytes that every statement repeats fills no batch.
+const WORK: usize = 8 << 20;
+
 /// Turns parsed quads into batches of canonical bytes.
 pub(crate) struct Emitter<'a> {
     pub(crate) labels: LabelScope,
@@ -23,6 +26,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) default_graph: Option<Span>,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
+    /// Bytes of terms since the last look at the clock.
+    pub(crate) worked: usize,
     pub(crate) run: &'a Run<'a>,
     pub(crate) sink: &'a mut dyn QuadSink,
 }
@@ -88,7 +93,19 @@ impl Emitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
+    /// Counts bytes of a term, whether the batch takes them or has them.
+    #[inline]
+    fn work(&mut self, bytes: usize) -> Result<()> {
+        self.worked += bytes;
+        if self.worked < WORK {
+            return Ok(());
+        }
+        self.worked = 0;
+        self.run.limits.cancel.check()
+    }
+
     fn put_bytes(&mut self, position: usize, bytes: &[u8]) -> Result<Span> {
+        self.work(bytes.len())?;
         let last = self.last[position];
         if last.len > 0 && self.batch.term(last) == bytes {
             return Ok(last);
@@ -132,6 +149,7 @@ impl Emitter<'_> {
         if end > u32::MAX as usize {
             return Err(Error::limit(Resource::Form, "a term is longer than 4 GiB"));
         }
+        self.work(end - start)?;
         let last = self.last[position];
         if last.len > 0 && self.batch.term(last) == &self.batch.bytes[start..] {
             self.batch.bytes.truncate(start);

@@ -91,6 +91,7 @@ fn found() -> impl Iterator<Item = Attack> {
         let language = match language {
             "query" => Language::Query,
             "update" => Language::Update,
+            media if media.contains('/') => Language::Document(media),
             other => panic!("{other} is not a language"),
         };
         Attack::of(language, recipe.parse().expect(recipe))

@@ -2,12 +2,15 @@
 
 use crate::common;
 use common::{collect, collect_on, parse};
-use jindou_model::{Error, Location};
-use jindou_parse::{Format, Input, Sources};
+use jindou_model::{
+    CancelToken, Error, Location, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
+};
+use jindou_parse::{Format, Input, Limits, Sources};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn text(lines: usize) -> String {
     (0..lines)
@@ -734,4 +737,45 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     let of = |name: &str| text.lines().filter(|l| l.contains(name)).count();
     assert_eq!((of("a.rdf"), of("b.nt")), (2, 1000));
     assert_eq!(sources.first_skipped().len(), 10);
+}
+
+struct Thrown;
+
+impl QuadSink for Thrown {
+    fn batch(&mut self, _: &QuadBatch) -> jindou_model::Result<()> {
+        Ok(())
+    }
+}
+
+/// Such a term fills no batch, and is compared at each statement.
+#[test]
+fn a_long_term_of_many_statements_ends_in_time() {
+    let subject = "a".repeat(4_000_000);
+    let objects: Vec<String> = (0..100_000).map(|i| i.to_string()).collect();
+    let objects = objects.join(", ");
+    let turtle = format!("<http://e/{subject}> <http://e/p> {objects} .");
+    let elements = "<e:p>1</e:p><e:p>2</e:p>".repeat(100_000);
+    let xml = format!(
+        "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'>\
+         <rdf:Description rdf:about='http://e/{subject}'>{elements}</rdf:Description></rdf:RDF>"
+    );
+    for (text, format) in [(turtle, Format::Turtle), (xml, Format::RdfXml)] {
+        let limits = Limits {
+            cancel: CancelToken::with_deadline(Duration::from_millis(200)),
+            memory: MemoryBudget::unlimited(),
+        };
+        let sources = Sources::builder()
+            .text("text", text.into_bytes(), format)
+            .limits(limits)
+            .build()
+            .unwrap();
+        let begun = Instant::now();
+        let ended = sources.run(0, 1, &mut Thrown, &Progress::default());
+        let took = begun.elapsed();
+        assert!(
+            matches!(ended, Err(Error::Timeout(_))),
+            "{format:?}: {ended:?}"
+        );
+        assert!(took < Duration::from_secs(2), "{format:?}: {took:?}");
+    }
 }
