@@ -13,6 +13,7 @@ use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use jindou_graph::{Graph, ObjectTerms};
 use jindou_syntax::algebra::{Expression, Variable};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
@@ -185,36 +186,56 @@ pub(crate) fn identical(
 /// The parts of a group that share no slot, each with the filters that it can decide, and the filters over several.
 /// With `by_graph` being in the same graph connects too.
 pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr>>) {
-    let mut parts: Vec<(Bgp, SlotSet)> = vec![];
-    for p in &group.patterns {
+    // A disjoint-set forest over the patterns. The root of a tree is its last pattern, and so are parts ordered.
+    let mut parents: Vec<usize> = (0..group.patterns.len()).collect();
+    let mut first_with: FxHashMap<Slot, usize> = FxHashMap::default();
+    for (i, p) in group.patterns.iter().enumerate() {
         let graph = match p.place {
             Place::Slot(g) if !by_graph => Some(g),
             _ => None,
         };
         let ends = [&p.subject, &p.predicate, &p.object];
         let is_end = |s: Slot| ends.iter().any(|e| **e == End::Slot(s));
-        let mut slots: SlotSet = p
-            .slots()
-            .filter(|s| graph != Some(*s) || is_end(*s))
-            .collect();
-        let mut one = Bgp::new(vec![p.clone()], vec![]);
-        for i in (0..parts.len()).rev() {
-            if parts[i].1.meets(&slots) {
-                let (mut old, had) = parts.remove(i);
-                old.patterns.append(&mut one.patterns);
-                one = old;
-                slots.add(&had);
-            }
+        for s in p.slots().filter(|s| graph != Some(*s) || is_end(*s)) {
+            let other = *first_with.entry(s).or_insert(i);
+            let (a, b) = (root(&mut parents, other), root(&mut parents, i));
+            parents[a.min(b)] = a.max(b);
         }
-        parts.push((one, slots));
+    }
+    let mut parts: Vec<Bgp> = vec![];
+    let mut part_of = vec![0; parents.len()];
+    for i in 0..parents.len() {
+        if parents[i] == i {
+            part_of[i] = parts.len();
+            parts.push(Bgp::new(vec![], vec![]));
+        }
+    }
+    for (i, p) in group.patterns.iter().enumerate() {
+        let part = part_of[root(&mut parents, i)];
+        part_of[i] = part;
+        parts[part].patterns.push(p.clone());
     }
     let mut over = vec![];
     for f in &group.filters {
         let slots = f.slots();
-        match parts.iter_mut().find(|p| slots.is_within(&p.1)) {
-            Some(p) => p.0.filters.push(f.clone()),
-            None => over.push(f.clone()),
+        let mut known = slots
+            .iter()
+            .map(|s| first_with.get(&s).map(|p| part_of[*p]));
+        // What reads nothing is decided anywhere.
+        let part = known.next().unwrap_or(Some(0));
+        match part.filter(|_| known.all(|k| k == part)) {
+            Some(part) if part < parts.len() => parts[part].filters.push(f.clone()),
+            _ => over.push(f.clone()),
         }
     }
-    (parts.into_iter().map(|p| p.0).collect(), over)
+    (parts, over)
+}
+
+/// The root of a pattern's tree; halves the way to it.
+fn root(parents: &mut [usize], mut at: usize) -> usize {
+    while parents[at] != at {
+        parents[at] = parents[parents[at]];
+        at = parents[at];
+    }
+    at
 }

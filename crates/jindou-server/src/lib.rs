@@ -46,6 +46,7 @@ mod options;
 mod paths;
 mod piece;
 mod problem;
+mod profile;
 mod quads;
 mod registry;
 mod response;

@@ -10,6 +10,7 @@ use crate::live::{Cause, LiveQuery, QueryState, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::piece;
 use crate::problem::Problem;
+use crate::profile::{self, Step};
 use crate::registry::{Prepared, Registry};
 use crate::response::{self, Head, ResponseWriter};
 use crate::shared::AppState;
@@ -19,8 +20,7 @@ use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use jindou::{
-    DatasetChoice, Error, PlannedQuery, ProfileNode, QueryOptions, QueryReport, QueryWatch, Result,
-    ResultFormat, Value,
+    DatasetChoice, Error, PlannedQuery, QueryOptions, QueryWatch, Result, ResultFormat, Value,
 };
 use jindou_xml::write::Returns;
 use oxrdf::Term;
@@ -422,15 +422,7 @@ fn compute(
                 .map_err(Failure::running)?;
             report.plan_time = plan_time;
             writer.set_content_type("application/json");
-            let profile = profile(&report, planned.is_cached());
-            // A deep tree's indentation would be longer than the tree.
-            let text = if planned.plan().depth() <= DEEPEST_INDENTED {
-                serde_json::to_vec_pretty(&profile)
-            } else {
-                serde_json::to_vec(&profile)
-            };
-            let text = text.map_err(|e| Failure::running(Error::Internal(e.to_string())))?;
-            std::io::Write::write_all(writer, &text)
+            profile::write(writer, &report, planned)
                 .map_err(|e| Failure::running(Error::io("<response>", e)))
         }
         QueryTask::Graph(texts, (content_type, format)) => {
@@ -495,37 +487,11 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-/// A report as the JSON document of `?profile=true`; times in milliseconds.
-/// Depth of the deepest profile that is written with indentation.
-const DEEPEST_INDENTED: usize = 100;
-
-fn profile(report: &QueryReport, plan_cached: bool) -> serde_json::Value {
-    serde_json::json!({
-        "rows": report.rows, "plan_cached": plan_cached,
-        "plan_ms": ms(report.plan_time), "run_ms": ms(report.run_time),
-        "tree": report.profile_tree.as_ref().map(step),
-        "text": report.profile.lines().collect::<Vec<_>>(),
-    })
-}
-
-fn ms(d: Duration) -> f64 {
-    d.as_secs_f64() * 1e3
-}
-
-fn step(n: &ProfileNode) -> serde_json::Value {
-    serde_json::json!({
-        "name": n.name, "place": n.place,
-        "rows_in": n.rows_in, "rows_out": n.rows_out, "ms": n.time.map(ms), "bytes": n.bytes,
-        "bytes_written": n.written, "bytes_held": n.held,
-        "inputs": n.inputs.iter().map(step).collect::<Vec<_>>(),
-    })
-}
-
 /// The steps so far of a running query that is profiled: a document like that of `?profile=true`.
 pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
     let watch = query.watch.get()?;
     let tree = watch.tree()?;
     Some(serde_json::json!({
-        "rows": query.rows.load(Ordering::Relaxed), "tree": step(&tree), "text": watch.plan(),
+        "rows": query.rows.load(Ordering::Relaxed), "tree": Step(&tree), "text": watch.plan(),
     }))
 }

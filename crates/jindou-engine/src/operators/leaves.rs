@@ -7,8 +7,13 @@ use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
 use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
+use jindou_plan::sparql::Canonical;
 use jindou_plan::{Cell, Endpoint, Service, Slot, operator};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+
+/// Bytes of a term of inline data from which on its id is remembered.
+const LONG: usize = 1 << 12;
 
 impl Builder<'_, '_> {
     pub(super) fn outer_row(
@@ -66,7 +71,23 @@ impl Builder<'_, '_> {
         let run = &self.exec.run;
         let mut held = RowBuffer::new(width, run, Holder::Values);
         let mut batch = Batch::new(width, run.budget);
+        // Terms that the text repeats are shared: a long one is hashed once.
+        let mut long: FxHashMap<*const u8, u32> = FxHashMap::default();
+        let mut id_of = |t: &Canonical| {
+            let resolve = || Ok(run.terms.resolve(run.vocabulary, t, run.budget)?.0);
+            if t.len() < LONG {
+                return resolve();
+            }
+            if let Some(known) = long.get(&t.as_ptr()) {
+                return Ok(*known);
+            }
+            run.check()?;
+            let id = resolve()?;
+            long.insert(t.as_ptr(), id);
+            Ok::<u32, Error>(id)
+        };
         for part in rows.chunks(run.batch_rows) {
+            run.check()?;
             batch.ensure(part.len())?;
             batch.rows = part.len();
             for (c, column) in batch.columns.iter_mut().enumerate() {
@@ -74,7 +95,7 @@ impl Builder<'_, '_> {
                     *o = match row.get(c) {
                         None | Some(Cell::Unbound) => 0,
                         Some(Cell::Id(v)) => *v,
-                        Some(Cell::Term(t)) => run.terms.resolve(run.vocabulary, t, run.budget)?.0,
+                        Some(Cell::Term(t)) => id_of(t)?,
                     };
                 }
             }

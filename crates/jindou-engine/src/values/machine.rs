@@ -25,6 +25,9 @@ pub(crate) type Maybe = Option<Val>;
 /// Ids of numbers and booleans made before; beyond this many, all are forgotten.
 const MADE: usize = 1 << 16;
 
+/// Bytes of terms read between two looks at the clock: a millisecond or two.
+const READ: usize = 8 << 20;
+
 /// Bytes of a text that are kept from one batch to the next.
 const KEPT: usize = 1 << 12;
 
@@ -62,6 +65,8 @@ pub(crate) struct Machine {
     /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: Known,
+    /// Bytes of terms read since the last look at the clock: a row may compare a term of megabytes thousands of times.
+    read: usize,
 }
 
 impl Machine {
@@ -80,6 +85,7 @@ impl Machine {
             searches: Box::new(Searches::new(run.budget)),
             row_seed: None,
             numbers: Known::new(run),
+            read: 0,
         }
     }
 
@@ -222,6 +228,7 @@ impl Machine {
         } else {
             run.vocabulary.term(v, &mut self.term);
         }
+        self.read += self.term.len();
     }
 
     /// The tag of a term.
@@ -296,11 +303,13 @@ impl Machine {
                     }
                 }
                 self.term.extend_from_slice(part(t.text));
+                self.read += self.term.len();
             }
             Val::Term(s) => {
                 self.term.clear();
                 let part = &self.arena[s.start as usize..s.end as usize];
                 self.term.extend_from_slice(part);
+                self.read += self.term.len();
             }
         }
     }
@@ -334,6 +343,10 @@ impl Machine {
 
     /// The value of `code` for one row.
     pub fn eval(&mut self, run: &Run<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
+        if self.read >= READ {
+            self.read = 0;
+            run.check()?;
+        }
         Ok(match code {
             Code::Error => None,
             Code::Var(v) => match at.id(*v) {

@@ -192,10 +192,18 @@ impl Translator {
                 let second = self.path(middle, b, o, place)?;
                 Node::join(first, second)
             }
-            P::Alternative(a, b) => {
-                let first = self.path(s.clone(), a, o.clone(), place)?;
-                let second = self.path(s, b, o, place)?;
-                Node::union(vec![first, second])
+            P::Alternative(..) => {
+                // One union of all of them: joined two by two, each would be moved once for each level of their tree.
+                let (mut open, mut parts) = (vec![path], vec![]);
+                while let Some(p) = open.pop() {
+                    if let P::Alternative(a, b) = p {
+                        open.extend([&**b, &**a]);
+                        continue;
+                    }
+                    self.room(size_of::<Node>())?;
+                    parts.push(self.path(s.clone(), p, o.clone(), place)?);
+                }
+                Node::union(parts)
             }
             P::NegatedPropertySet(list) => {
                 let p = self.hidden("predicate")?;

@@ -1,0 +1,98 @@
+//! The JSON document of `?profile=true`, written as it is made: one of a union of thousands of branches has tens of megabytes.
+
+use jindou::{PlannedQuery, ProfileNode, QueryReport};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+
+/// Depth of the deepest profile that is written with indentation.
+const DEEPEST_INDENTED: usize = 100;
+/// Bytes of the longest profile, as text, that is written with indentation.
+const LONGEST_INDENTED: usize = 256 << 10;
+/// Bytes of a profile that are handed to the response at once.
+const PIECE: usize = 64 << 10;
+
+/// Writes what a query's run took; times are in milliseconds.
+///
+/// # Errors
+/// Those of the writer, such as a response that is longer than allowed.
+pub(crate) fn write(
+    to: impl Write,
+    report: &QueryReport,
+    planned: &PlannedQuery,
+) -> io::Result<()> {
+    let document = ProfileDocument {
+        report,
+        plan_cached: planned.is_cached(),
+    };
+    // A deep tree's indentation would be longer than the tree, and nobody reads a long one.
+    let indented =
+        planned.plan().depth() <= DEEPEST_INDENTED && report.profile.len() <= LONGEST_INDENTED;
+    let mut out = BufWriter::with_capacity(PIECE, to);
+    if indented {
+        serde_json::to_writer_pretty(&mut out, &document)?;
+    } else {
+        serde_json::to_writer(&mut out, &document)?;
+    }
+    out.flush()
+}
+
+struct ProfileDocument<'a> {
+    report: &'a QueryReport,
+    plan_cached: bool,
+}
+
+impl Serialize for ProfileDocument<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let report = self.report;
+        let mut out = to.serialize_struct("profile", 6)?;
+        out.serialize_field("plan_cached", &self.plan_cached)?;
+        out.serialize_field("plan_ms", &ms(report.plan_time))?;
+        out.serialize_field("rows", &report.rows)?;
+        out.serialize_field("run_ms", &ms(report.run_time))?;
+        out.serialize_field("text", &Lines(&report.profile))?;
+        out.serialize_field("tree", &report.profile_tree.as_ref().map(Step))?;
+        out.end()
+    }
+}
+
+/// A text as a list of its lines.
+struct Lines<'a>(&'a str);
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.lines())
+    }
+}
+
+/// An operator of a profile with its inputs.
+pub(crate) struct Step<'a>(pub(crate) &'a ProfileNode);
+
+impl Serialize for Step<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let n = self.0;
+        let mut out = to.serialize_struct("step", 9)?;
+        out.serialize_field("bytes", &n.bytes)?;
+        out.serialize_field("bytes_held", &n.held)?;
+        out.serialize_field("bytes_written", &n.written)?;
+        out.serialize_field("inputs", &Steps(&n.inputs))?;
+        out.serialize_field("ms", &n.time.map(ms))?;
+        out.serialize_field("name", &n.name)?;
+        out.serialize_field("place", &n.place)?;
+        out.serialize_field("rows_in", &n.rows_in)?;
+        out.serialize_field("rows_out", &n.rows_out)?;
+        out.end()
+    }
+}
+
+struct Steps<'a>(&'a [ProfileNode]);
+
+impl Serialize for Steps<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(Step))
+    }
+}
+
+fn ms(d: Duration) -> f64 {
+    d.as_secs_f64() * 1e3
+}
