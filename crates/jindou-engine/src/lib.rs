@@ -52,9 +52,9 @@ pub use execute::{execute, execute_streaming};
 pub use executor::{
     Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
-pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
+pub use fork::{Activity, ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told};
 pub use live::LiveProfile;
-pub use offload::{Choice, Execution, Ran, execute_on};
+pub use offload::{Execution, ExecutionOutcome, ExecutorChoice, execute_on};
 pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, HELPERS_STACK, Main, NodeProfile, Profile, ServiceCaller,
     Spawned, StepProfile, TakeRow, WorkerPool,

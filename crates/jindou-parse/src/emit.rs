@@ -1,6 +1,6 @@
 //! Parsed quads become batches of canonical bytes.
 
-use crate::document::Run;
+use crate::document::ReadContext;
 use crate::labels::LabelScope;
 use crate::limits::Meter;
 use crate::line::MAX_NESTING;
@@ -23,7 +23,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) default_graph: Option<Span>,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
-    pub(crate) run: &'a Run<'a>,
+    pub(crate) run: &'a ReadContext<'a>,
     pub(crate) sink: &'a mut dyn QuadSink,
 }
 

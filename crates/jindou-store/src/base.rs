@@ -1,7 +1,7 @@
 //! The base under all patches: the files of a load, and those of the merges since.
 
 use crate::directory::{IndexParts, Manifest, SegmentFile};
-use crate::shard::Shard;
+use crate::shard::ShardInfo;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
 use jindou_graph::ObjectTerms;
@@ -58,7 +58,7 @@ pub struct Base {
     /// Answers of [`Self::object_terms`] so far, by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
     /// Knowledge of the others, where it is one of several.
-    pub(crate) shard: Option<Box<Shard>>,
+    pub(crate) shard: Option<Box<ShardInfo>>,
 }
 
 impl std::fmt::Debug for Base {

@@ -19,12 +19,12 @@ use std::sync::Mutex;
 pub struct SnapshotQuads {
     snapshot: Snapshot,
     size: u64,
-    cursor: Mutex<Cursor>,
+    cursor: Mutex<QuadCursor>,
 }
 
 /// Where the workers are.
 #[derive(Default)]
-struct Cursor {
+struct QuadCursor {
     /// The next predicate.
     next: u32,
     /// The one that is being read.
@@ -89,7 +89,7 @@ impl QuadSource for SnapshotQuads {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut out = Out {
+        let mut out = WorkerBatch {
             snapshot: &self.snapshot,
             batch: QuadBatch::default(),
             graph: None,
@@ -130,7 +130,7 @@ fn read(view: &Edges<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>)
 }
 
 /// One worker's batch on its way.
-struct Out<'a> {
+struct WorkerBatch<'a> {
     snapshot: &'a Snapshot,
     batch: QuadBatch,
     /// The last named graph of this batch.
@@ -139,7 +139,7 @@ struct Out<'a> {
     progress: &'a Progress,
 }
 
-impl Out<'_> {
+impl WorkerBatch<'_> {
     fn is_full(&self) -> bool {
         self.batch.bytes.len() >= BATCH_BYTES || self.batch.quads.len() >= BATCH_QUADS
     }

@@ -1,6 +1,6 @@
 //! The next snapshot, from changes or from a record of the log.
 
-use super::{ChangeTerm, Changes, Net, record};
+use super::{ChangeTerm, Changes, NetChanges, record};
 use crate::snapshot::Snapshot;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId,
@@ -54,7 +54,7 @@ impl Snapshot {
             true => self.number(),
             false => self.next_number()?,
         };
-        let net = Net::of(self, changes, threads, cancel)?;
+        let net = NetChanges::compute(self, changes, threads, cancel)?;
         cancel.check()?;
         Ok(Applied {
             record: record::encode(&net, number),

@@ -14,13 +14,13 @@ pub enum ChangeTerm<'a> {
 
 /// One change. Its terms are ids or, where `kind` says so, numbers of [`Changes::term`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct QuadChange {
     /// Subject, predicate, object, graph; 0 for the default graph.
     pub terms: [u32; 4],
     kind: u8,
 }
 
-impl Change {
+impl QuadChange {
     pub(super) fn is_insert(self) -> bool {
         self.kind & 1 == 1
     }
@@ -38,7 +38,7 @@ impl Change {
 /// Well-formedness (no literal as subject, an IRI as predicate) is the caller's to see to.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    list: Vec<Change>,
+    list: Vec<QuadChange>,
     bytes: Vec<u8>,
     /// End of each term in `bytes`.
     ends: Vec<u64>,
@@ -96,8 +96,8 @@ impl Changes {
                 }
             };
         }
-        let change = Change { terms, kind };
-        let predicate = |c: &Change| (c.is_local(1), c.terms[1]);
+        let change = QuadChange { terms, kind };
+        let predicate = |c: &QuadChange| (c.is_local(1), c.terms[1]);
         if self.list.last().map(predicate) != Some(predicate(&change)) {
             self.predicates.insert(predicate(&change));
         }
@@ -174,14 +174,14 @@ impl Changes {
     /// Bytes on the heap, for budgets.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.list.capacity() * size_of::<Change>()
+        self.list.capacity() * size_of::<QuadChange>()
             + self.bytes.capacity()
             + self.ends.capacity() * 8
             + self.numbers.capacity() * 18
             + self.predicates.capacity() * 10
     }
 
-    pub(super) fn list(&self) -> &[Change] {
+    pub(super) fn list(&self) -> &[QuadChange] {
         &self.list
     }
 

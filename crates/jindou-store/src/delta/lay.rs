@@ -1,6 +1,6 @@
 //! Lays the net effect of a transaction over a snapshot: the next one, sharing all that is not touched.
 
-use super::net::Net;
+use super::net::NetChanges;
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::MoreChange;
 use jindou_graph::segment::PatchChange;
@@ -24,7 +24,7 @@ struct DirectionDelta {
     moved: bool,
 }
 
-fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
+fn changes_of(net: &NetChanges, direction: Direction) -> BTreeMap<u32, PatchChange> {
     let mut out: BTreeMap<u32, PatchChange> = BTreeMap::new();
     for (quads, added) in [(&net.removed, false), (&net.added, true)] {
         for group in quads.chunk_by(|a, b| a[..2] == b[..2]) {
@@ -58,7 +58,7 @@ fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
 impl Snapshot {
     fn lay_direction<E>(
         &self,
-        net: &Net,
+        net: &NetChanges,
         direction: Direction,
         look: &impl Fn() -> Result<(), E>,
     ) -> Result<DirectionDelta, E> {
@@ -117,7 +117,7 @@ impl Snapshot {
     }
 
     /// This snapshot with the net effect of a transaction laid over it.
-    pub(crate) fn with_net(&self, net: &Net, number: u32, threads: usize) -> Self {
+    pub(crate) fn with_net(&self, net: &NetChanges, number: u32, threads: usize) -> Self {
         let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
         next
     }
@@ -128,7 +128,7 @@ impl Snapshot {
     /// Those of `look`.
     pub(super) fn with_net_while<E: Send>(
         &self,
-        net: &Net,
+        net: &NetChanges,
         number: u32,
         threads: usize,
         look: &(impl Fn() -> Result<(), E> + Sync),

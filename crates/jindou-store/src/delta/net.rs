@@ -1,7 +1,7 @@
 //! The net effect of changes: terms become ids, the last of several changes to one quad counts, and a change that asks for
 //! what is so already is left out.
 
-use super::changes::{Change, Changes};
+use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::Scope;
 use jindou_model::{
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The net effect of a transaction on one snapshot. Quads are `[graph, dense predicate, subject, object]`,
 /// ascending, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Net {
+pub(crate) struct NetChanges {
     /// Tail terms before; `terms` get the ids from here on.
     pub tail_before: u32,
     pub terms: Vec<Vec<u8>>,
@@ -68,12 +68,12 @@ fn scope_of(graph: u32) -> Scope<'static> {
     }
 }
 
-impl Net {
+impl NetChanges {
     /// O(changes log changes), and a lookup for each different term and quad.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; what `cancel` says.
-    pub(super) fn of(
+    pub(super) fn compute(
         snapshot: &Snapshot,
         changes: &Changes,
         threads: usize,
@@ -267,7 +267,7 @@ fn parts(quad: u128) -> [u32; 4] {
 /// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether it was inserted last.
 fn sorted(
     snapshot: &Snapshot,
-    changes: &[Change],
+    changes: &[QuadChange],
     ids: &[u32],
     cancel: &CancelToken,
 ) -> Result<Vec<(u128, bool)>> {

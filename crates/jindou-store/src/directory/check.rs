@@ -1,6 +1,6 @@
 //! Verifying a whole store: every block's hash, then that the parts fit each other.
 
-use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
+use super::manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState};
 use super::{
     BaseLocation, CURRENT, INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
     SegmentRecord,
@@ -9,7 +9,7 @@ use crate::Base;
 use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
-use jindou_graph::segment::Rows;
+use jindou_graph::segment::KeyRows;
 use jindou_graph::shard::LocalKey;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
@@ -122,7 +122,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         }
         Err(e) => return Err(e),
     }
-    let folder = match BaseLocation::of(dir) {
+    let folder = match BaseLocation::find(dir) {
         Ok(place) => place.folder(),
         Err(Error::Damaged { .. }) => {
             report.add(
@@ -136,8 +136,8 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     };
     let dir = folder.as_path();
     let manifest = match Manifest::read(dir)? {
-        Kind::Store(m) if m.shard.is_none() => m,
-        Kind::Damaged => {
+        ManifestState::Store(m) if m.shard.is_none() => m,
+        ManifestState::Damaged => {
             report.add(
                 MANIFEST,
                 None,
@@ -145,16 +145,18 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             );
             return Ok(report);
         }
-        Kind::Store(_) | Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
+        ManifestState::Store(_) | ManifestState::OtherVersion(_) | ManifestState::None => {
+            Manifest::of_store(dir)?
+        }
     };
-    let load = Hashed {
+    let load = HashFile {
         name: CHECKSUMS.to_owned(),
         sum: manifest.checksums,
         files: &manifest.files,
     };
     hashes(dir, &load, &mut report)?;
     for group in &manifest.merged.groups {
-        let group = Hashed {
+        let group = HashFile {
             name: group.checksums_name(),
             sum: group.checksums,
             files: &group.files,
@@ -170,13 +172,13 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
 }
 
 /// A file of hashes, its own hash, and the files that it is about.
-pub(super) struct Hashed<'a> {
+pub(super) struct HashFile<'a> {
     pub name: String,
     pub sum: u64,
     pub files: &'a [(String, u64)],
 }
 
-pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
+pub(super) fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()> {
     let path = dir.join(&of.name);
     let sums = match private::read(&path) {
         Ok(bytes) => {
@@ -217,7 +219,7 @@ pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> R
     }
     let files: Vec<(String, u64)> = present.iter().map(|&i| of.files[i].clone()).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = Checksums::of(dir, &files, threads)?;
+    let found = Checksums::compute(dir, &files, threads)?;
     for ((&i, (name, len)), got) in present.iter().zip(&files).zip(&found.blocks) {
         report.files += 1;
         report.bytes += len;
@@ -260,7 +262,7 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             let [out, into] = [0, 1].map(|d| {
                 let file = &set.files[named][d];
                 let record = file.records().get(p as usize).copied().unwrap_or_default();
-                let what = Walked {
+                let what = WalkedSegment {
                     name: &names[d],
                     p,
                     swapped: d == 1,
@@ -307,13 +309,13 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
 
 /// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct EdgeSum {
     pub edges: u64,
     pub hash: u64,
 }
 
 /// A segment that is walked, and what is known of it.
-pub(super) struct Walked<'a> {
+pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
     /// Keys are objects.
@@ -337,13 +339,17 @@ fn is_known(base: &Base, v: u32) -> bool {
     }
 }
 
-pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
-    let Walked { name, p, base, .. } = *what;
+pub(super) fn walk(
+    segment: &impl KeyRows,
+    what: &WalkedSegment<'_>,
+    report: &mut CheckReport,
+) -> EdgeSum {
+    let WalkedSegment { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
         report.add(name, None, format!("segment {p} lies outside the file"));
     }
-    let mut sum = Sum::default();
+    let mut sum = EdgeSum::default();
     let mut last_key = 0;
     let mut next = 0;
     let mut longest = 0;

@@ -38,7 +38,7 @@ impl BaseLocation {
     ///
     /// # Errors
     /// [`Error::Damaged`] if the file is damaged, [`Error::Io`] if it cannot be read.
-    pub fn of(dir: &Path) -> Result<Self> {
+    pub fn find(dir: &Path) -> Result<Self> {
         let place = |number| Self {
             dir: dir.to_owned(),
             number,
@@ -186,7 +186,7 @@ mod tests {
     fn the_current_base_is_found_and_others_go() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let at = BaseLocation::of(dir).unwrap();
+        let at = BaseLocation::find(dir).unwrap();
         assert_eq!((at.number(), at.folder()), (0, dir.to_owned()));
         for name in ["manifest.jd", "strings.jd", "g1-delta.jd", "mine.txt"] {
             std::fs::write(dir.join(name), name).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         }
         let next = at.next().next();
         assert!(next.make_current().unwrap().is_none());
-        let now = BaseLocation::of(dir).unwrap();
+        let now = BaseLocation::find(dir).unwrap();
         assert_eq!(now, next);
         assert_eq!(now.folder(), dir.join("base-2"));
         now.remove_others().unwrap();
@@ -216,7 +216,7 @@ mod tests {
     fn any_change_of_the_file_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let place = BaseLocation::of(dir).unwrap().next();
+        let place = BaseLocation::find(dir).unwrap().next();
         place.make_current().unwrap();
         let text = std::fs::read(dir.join(CURRENT)).unwrap();
         for at in 0..text.len() {
@@ -224,10 +224,10 @@ mod tests {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
                 std::fs::write(dir.join(CURRENT), bad).unwrap();
-                assert!(BaseLocation::of(dir).is_err(), "{at} {bit}");
+                assert!(BaseLocation::find(dir).is_err(), "{at} {bit}");
             }
             std::fs::write(dir.join(CURRENT), &text[..at]).unwrap();
-            assert!(BaseLocation::of(dir).is_err(), "{at}");
+            assert!(BaseLocation::find(dir).is_err(), "{at}");
         }
     }
 }

@@ -82,7 +82,7 @@ impl FileGroup {
         files: Vec<(String, u64)>,
         threads: usize,
     ) -> Result<(Self, Vec<u8>)> {
-        let sums = Checksums::of(dir, &files, threads)?.to_bytes();
+        let sums = Checksums::compute(dir, &files, threads)?.to_bytes();
         let checksums = xxh3_of(&sums);
         let group = Self {
             name,

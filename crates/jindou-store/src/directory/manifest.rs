@@ -77,7 +77,7 @@ pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
 
 /// State of a folder's manifest, by its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ManifestState {
     /// A manifest of this format version.
     Store(Manifest),
     /// A store, but of another version.
@@ -122,23 +122,23 @@ impl Manifest {
 
     /// Reads the text back. Anything but what [`Self::to_text`] writes is damage.
     #[must_use]
-    pub fn parse(text: &[u8]) -> Kind {
+    pub fn parse(text: &[u8]) -> ManifestState {
         let Some(first) = text.split(|&b| b == b'\n').next() else {
-            return Kind::None;
+            return ManifestState::None;
         };
         let first = String::from_utf8_lossy(first);
         let words = [FIRST_WORD, SHARD_WORD];
         let Some(version) = words.iter().find_map(|w| first.strip_prefix(w)) else {
-            return Kind::None;
+            return ManifestState::None;
         };
         match version.trim().parse::<u64>() {
             Ok(v) if v == u64::from(FORMAT_VERSION) => {}
-            Ok(v) => return Kind::OtherVersion(v),
-            Err(_) => return Kind::Damaged,
+            Ok(v) => return ManifestState::OtherVersion(v),
+            Err(_) => return ManifestState::Damaged,
         }
         match Self::parse_lines(text) {
-            Some(m) if m.to_text().as_bytes() == text => Kind::Store(m),
-            _ => Kind::Damaged,
+            Some(m) if m.to_text().as_bytes() == text => ManifestState::Store(m),
+            _ => ManifestState::Damaged,
         }
     }
 
@@ -199,7 +199,7 @@ impl Manifest {
     }
 
     /// Reads the manifest in a folder. An error only if it is there and cannot be read.
-    pub fn read(dir: &Path) -> Result<Kind> {
+    pub fn read(dir: &Path) -> Result<ManifestState> {
         let path = dir.join(MANIFEST);
         let file = match private::open(&path) {
             Ok(f) => f,
@@ -209,7 +209,7 @@ impl Manifest {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
                 ) =>
             {
-                return Ok(Kind::None);
+                return Ok(ManifestState::None);
             }
             Err(e) => return Err(Error::io(path, e)),
         };
@@ -223,8 +223,8 @@ impl Manifest {
     /// The manifest of a store that this version can serve; else one sentence that says what is there.
     pub fn of_store(dir: &Path) -> Result<Self> {
         Err(match Self::read(dir)? {
-            Kind::Store(m) if m.shard.is_none() => return Ok(m),
-            Kind::Store(m) => {
+            ManifestState::Store(m) if m.shard.is_none() => return Ok(m),
+            ManifestState::Store(m) => {
                 let [shard, of] = m.shard.unwrap_or_default();
                 Error::not_a_store(
                     dir,
@@ -233,21 +233,25 @@ impl Manifest {
                     ),
                 )
             }
-            Kind::OtherVersion(v) => Error::Version {
+            ManifestState::OtherVersion(v) => Error::Version {
                 file: dir.into(),
                 found: v,
                 supported: FORMAT_VERSION.into(),
             },
-            Kind::Damaged => Error::damaged(
+            ManifestState::Damaged => Error::damaged(
                 dir.join(MANIFEST),
                 "damaged; load the data again (`jindou check` lists any other damage)",
             ),
-            Kind::None if dir.join(crate::shard::CLUSTER).exists() => Error::Unsupported(format!(
-                "{} is a sharded store, and this works on whole stores only",
-                dir.display()
-            )),
-            Kind::None if !dir.exists() => Error::NoStore { path: dir.into() },
-            Kind::None => Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)")),
+            ManifestState::None if dir.join(crate::shard::CLUSTER).exists() => {
+                Error::Unsupported(format!(
+                    "{} is a sharded store, and this works on whole stores only",
+                    dir.display()
+                ))
+            }
+            ManifestState::None if !dir.exists() => Error::NoStore { path: dir.into() },
+            ManifestState::None => {
+                Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)"))
+            }
         })
     }
 
@@ -278,7 +282,7 @@ pub struct Checksums {
 
 impl Checksums {
     /// Hashes the files, on `threads` threads.
-    pub fn of(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
+    pub fn compute(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
         let mut blocks: Vec<Vec<u64>> = files
             .iter()
             .map(|f| vec![0; f.1.div_ceil(BLOCK as u64) as usize])
@@ -406,19 +410,29 @@ mod tests {
 
     fn comes_back(m: Manifest) {
         let text = m.to_text().into_bytes();
-        assert_eq!(Manifest::parse(&text), Kind::Store(m.clone()));
+        assert_eq!(Manifest::parse(&text), ManifestState::Store(m.clone()));
         for at in 0..text.len() {
             for bit in 0..8 {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
-                assert_ne!(Manifest::parse(&bad), Kind::Store(m.clone()), "{at} {bit}");
-                assert!(!matches!(Manifest::parse(&bad), Kind::Store(_)));
+                assert_ne!(
+                    Manifest::parse(&bad),
+                    ManifestState::Store(m.clone()),
+                    "{at} {bit}"
+                );
+                assert!(!matches!(Manifest::parse(&bad), ManifestState::Store(_)));
             }
-            assert!(!matches!(Manifest::parse(&text[..at]), Kind::Store(_)));
+            assert!(!matches!(
+                Manifest::parse(&text[..at]),
+                ManifestState::Store(_)
+            ));
         }
         let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
-        assert_eq!(Manifest::parse(newer.as_bytes()), Kind::OtherVersion(2));
-        assert_eq!(Manifest::parse(b"hello"), Kind::None);
+        assert_eq!(
+            Manifest::parse(newer.as_bytes()),
+            ManifestState::OtherVersion(2)
+        );
+        assert_eq!(Manifest::parse(b"hello"), ManifestState::None);
     }
 
     #[test]
@@ -427,7 +441,7 @@ mod tests {
         std::fs::write(dir.path().join("a.jd"), []).unwrap();
         std::fs::write(dir.path().join("b.jd"), vec![7u8; 3_000_000]).unwrap();
         let files = manifest().files;
-        let sums = Checksums::of(dir.path(), &files, 2).unwrap();
+        let sums = Checksums::compute(dir.path(), &files, 2).unwrap();
         assert_eq!(sums.blocks[1].len(), 3);
         assert_eq!(sums.blocks[1][0], xxh3_64(&vec![7u8; BLOCK]));
         assert_eq!(

@@ -67,10 +67,10 @@ pub fn open_after(
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Damaged`].
 pub fn current(dir: &Path) -> Result<(BaseLocation, Manifest)> {
-    let mut place = BaseLocation::of(dir)?;
+    let mut place = BaseLocation::find(dir)?;
     loop {
         let manifest = Manifest::of_store(&place.folder());
-        let now = BaseLocation::of(dir)?;
+        let now = BaseLocation::find(dir)?;
         if now == place {
             return manifest.map(|m| (place, m));
         }

@@ -1,7 +1,7 @@
 //! Where a store comes into being: a temporary sibling folder, renamed into place when it is whole.
 
 use super::current::is_part;
-use super::manifest::{Kind, Manifest};
+use super::manifest::{Manifest, ManifestState};
 use super::{
     BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
     STATISTICS,
@@ -97,9 +97,9 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
-        Ok(m) if m.is_dir() => match BaseLocation::of(dir) {
+        Ok(m) if m.is_dir() => match BaseLocation::find(dir) {
             Ok(place) => Manifest::read(&place.folder())?,
-            Err(Error::Damaged { .. }) => Kind::Damaged,
+            Err(Error::Damaged { .. }) => ManifestState::Damaged,
             Err(e) => return Err(e),
         },
         Ok(_) => {
@@ -112,7 +112,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let cluster = Cluster::read(dir).ok().flatten();
     let shards = cluster.map_or(0, |c| c.shards.len() as u32);
     let manifest = match &kind {
-        Kind::Store(m) => Some(m),
+        ManifestState::Store(m) => Some(m),
         _ => None,
     };
     let mut entries = 0;

@@ -333,7 +333,7 @@ pub struct SegmentFileWriter<W: Write + Seek> {
 }
 
 /// A segment's arrays but for its finder and what lists hold.
-pub(crate) struct Lists {
+pub(crate) struct ListArrays {
     pub edges: u64,
     pub max_degree: u32,
     pub offsets_at: u64,
@@ -377,7 +377,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         if s.key_count == 0 {
             return Ok(());
         }
-        let mut lists = Lists {
+        let mut lists = ListArrays {
             edges: s.edges(),
             max_degree: s.max_degree,
             offsets_at: 0,
@@ -437,7 +437,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
     }
 
     /// Says where a segment's arrays are.
-    pub(crate) fn record(&mut self, p: u32, keys: u32, finder: SegmentRecord, lists: &Lists) {
+    pub(crate) fn record(&mut self, p: u32, keys: u32, finder: SegmentRecord, lists: &ListArrays) {
         if let Some(slot) = self.records.get_mut(p as usize) {
             *slot = SegmentRecord {
                 edges: lists.edges,

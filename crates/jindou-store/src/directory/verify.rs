@@ -67,7 +67,7 @@ fn group(
         if stop() {
             return Err(Error::Cancelled);
         }
-        let found = Checksums::of(folder, std::slice::from_ref(file), threads)?;
+        let found = Checksums::compute(folder, std::slice::from_ref(file), threads)?;
         let got = found.blocks.first().map_or(&[][..], Vec::as_slice);
         if let Some(block) = (0..want.len()).find(|&i| got.get(i) != want.get(i)) {
             let from = (block * BLOCK) as u64;

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 /// Vertices that share their three sets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cluster {
+pub(super) struct VertexCluster {
     /// Node of the class set in [`Clusters::classes`].
     pub class_set: u32,
     /// Node of the out-set.
@@ -33,7 +33,7 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) struct Clusters {
     /// In the order of ids.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<VertexCluster>,
     /// Labels are places in `class_terms`.
     pub class_sets: Trie,
     /// Labels are dense predicates.
@@ -106,7 +106,7 @@ struct Instances {
 }
 
 impl Instances {
-    fn of(edges: &Partitioned, rdf_type: Option<usize>) -> Result<Self> {
+    fn group(edges: &Partitioned, rdf_type: Option<usize>) -> Result<Self> {
         let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
         let each = |f: &mut dyn FnMut(u32, u32)| -> Result<()> {
             let Some(p) = rdf_type else { return Ok(()) };
@@ -154,7 +154,7 @@ fn by_class(
     rdf_type: Option<usize>,
     vertices: usize,
 ) -> Result<(Labelled, Vec<u32>)> {
-    let instances = Instances::of(edges, rdf_type)?;
+    let instances = Instances::group(edges, rdf_type)?;
     let n = instances.classes.len();
     // How many distinct instances a class has: the order of labels depends on it.
     let mut seen: Vec<u64> = vec![0; vertices.div_ceil(64)];
@@ -227,7 +227,7 @@ pub(super) fn cluster(
 type Combination = [u32; 3];
 
 /// A range of vertices while it is numbered.
-struct Share<'a> {
+struct VertexShare<'a> {
     first: usize,
     /// First the local number of each vertex' combination, then its id.
     ids: &'a mut [u32],
@@ -243,14 +243,14 @@ fn number(
     class: &Labelled,
     vertices: usize,
     threads: usize,
-) -> Result<(Vec<Cluster>, Vec<u32>)> {
+) -> Result<(Vec<VertexCluster>, Vec<u32>)> {
     let mut ids: Vec<u32> = huge_zeroed(vertices);
     let size = vertices.div_ceil(threads.max(1)).max(1);
-    let mut shares: Vec<Mutex<Share<'_>>> = ids
+    let mut shares: Vec<Mutex<VertexShare<'_>>> = ids
         .chunks_mut(size)
         .enumerate()
         .map(|(i, ids)| {
-            Mutex::new(Share {
+            Mutex::new(VertexShare {
                 first: i * size,
                 ids,
                 combinations: Vec::new(),
@@ -299,7 +299,7 @@ fn number(
         }
     }
     all.sort_unstable();
-    let mut clusters: Vec<Cluster> = Vec::new();
+    let mut clusters: Vec<VertexCluster> = Vec::new();
     let mut last = None;
     let mut next = 1u32;
     for (place, t, i) in all {
@@ -309,7 +309,7 @@ fn number(
         let [class_set, out_set, in_set] = share.combinations[i as usize];
         if last != Some(place) {
             last = Some(place);
-            clusters.push(Cluster {
+            clusters.push(VertexCluster {
                 class_set,
                 out_set,
                 in_set,

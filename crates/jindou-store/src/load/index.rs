@@ -3,7 +3,7 @@
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
-use jindou_graph::segment::{EdgeView, Rows, Scope};
+use jindou_graph::segment::{EdgeView, KeyRows, Scope};
 use jindou_graph::sets::SetRun;
 use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
@@ -16,14 +16,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The files that the phase reads.
-pub(super) struct Written {
+pub(super) struct SegmentFiles {
     /// `[named][direction]`, by shard: one, or as many as the table of blocks knows.
     pub parts: Vec<[[SegmentFile; 2]; 2]>,
     /// The table that makes ids of keys, where they are not ids.
     pub blocks: Option<Blocks>,
 }
 
-impl Written {
+impl SegmentFiles {
     /// Compares how many edges each predicate has in both directions, on all shards together.
     ///
     /// # Errors
@@ -69,7 +69,11 @@ impl Written {
 }
 
 /// The index that all shards have: characteristic sets and classes. [`graphs`] adds a shard's own part.
-pub(super) fn index(clusters: &Clusters, written: &Written, rdf_type: Option<u32>) -> IndexBuilder {
+pub(super) fn index(
+    clusters: &Clusters,
+    written: &SegmentFiles,
+    rdf_type: Option<u32>,
+) -> IndexBuilder {
     let mut index = IndexBuilder::default();
     let mut numbers: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
     let mut known: [FxHashMap<u32, u32>; 2] = Default::default();
@@ -124,7 +128,12 @@ pub(super) fn index(clusters: &Clusters, written: &Written, rdf_type: Option<u32
 
 /// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
 /// by graph is all.
-pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &mut IndexBuilder) {
+pub(super) fn graphs(
+    written: &SegmentFiles,
+    shard: usize,
+    predicates: u32,
+    index: &mut IndexBuilder,
+) {
     let file = &written.parts[shard][1][0];
     let each = |f: &mut dyn FnMut(usize, u32, u32)| {
         let mut graphs = Vec::new();
@@ -164,7 +173,7 @@ pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &m
 /// The planner's statistics. `terms` has the vertex id of each predicate.
 pub(super) fn statistics(
     clusters: &Clusters,
-    written: &Written,
+    written: &SegmentFiles,
     terms: &[u32],
     rdf_type: Option<u32>,
     threads: usize,
@@ -225,7 +234,7 @@ pub(super) fn statistics(
 }
 
 /// The keys with the most neighbours, if these are at least [`HeavyKey::LEAST`]. O(keys of the predicates that have one).
-fn heavy_keys(written: &Written, predicates: u32) -> Vec<HeavyKey> {
+fn heavy_keys(written: &SegmentFiles, predicates: u32) -> Vec<HeavyKey> {
     let mut all = Vec::new();
     for (shard, part) in written.parts.iter().enumerate() {
         for p in 0..predicates {
@@ -269,7 +278,7 @@ struct Grouped {
 const NO_SET: u32 = u32::MAX;
 
 impl Grouped {
-    fn of(clusters: &Clusters, predicates: usize, class_ids: &[u32]) -> Self {
+    fn from_clusters(clusters: &Clusters, predicates: usize, class_ids: &[u32]) -> Self {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
         let mut sets: Vec<PlannerSet> = Vec::new();
         let mut list = Vec::new();
@@ -334,7 +343,7 @@ impl Grouped {
 /// One set for each distinct non-empty list of out-predicates.
 fn exact_sets(
     clusters: &Clusters,
-    written: &Written,
+    written: &SegmentFiles,
     predicates: usize,
     class_ids: &[u32],
     threads: usize,
@@ -344,7 +353,7 @@ fn exact_sets(
         set_of,
         offsets,
         by_predicate,
-    } = Grouped::of(clusters, predicates, class_ids);
+    } = Grouped::from_clusters(clusters, predicates, class_ids);
     // Edges by (set, predicate): each predicate sums over its clusters.
     let sums: Vec<Mutex<Vec<(u32, u64)>>> = (0..predicates).map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
@@ -399,7 +408,7 @@ fn exact_sets(
 /// Calls `add` with the edges of each of the clusters `own` in a segment. `alone` says that no other
 /// segment has edges of the predicate: then every vertex of a cluster is a key. `id` makes ids of keys.
 fn by_cluster(
-    segment: &impl Rows,
+    segment: &impl KeyRows,
     clusters: &Clusters,
     own: &[u32],
     alone: bool,

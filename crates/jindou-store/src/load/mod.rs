@@ -26,7 +26,7 @@ use crate::directory::{
 use crate::shard::Sharding;
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
-use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
+use jindou_dictionary::{Strings, StringsWriter, TermRun, merge_runs, write_dictionary};
 use jindou_model::{
     CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
     Result, private, setters, term,
@@ -268,7 +268,7 @@ impl<'a> Load<'a> {
         self.ended(0);
 
         let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
-        let run_bytes: u64 = read.terms.iter().map(Run::bytes).sum();
+        let run_bytes: u64 = read.terms.iter().map(TermRun::bytes).sum();
         memory::need_room(self.dir, run_bytes, "the store's strings")?;
         let merged = merge_runs(read.terms, StringsWriter::create(self.dir)?, self.threads)?;
         let terms = merged.terms;
@@ -363,7 +363,7 @@ impl<'a> Load<'a> {
         let (n, ids) = (predicates.len(), &clusters.id_of_lex);
         match &blocks {
             None => {
-                let whole = &segments::Whole;
+                let whole = &segments::OneFile;
                 segments::write(&edges.default, n, ids, &default, whole, &resources)?;
                 segments::write(&edges.named, n, ids, &named, whole, &resources)?;
             }
@@ -383,7 +383,7 @@ impl<'a> Load<'a> {
                 [open(named_out)?, open(named_in)?],
             ]);
         }
-        let written = index::Written { parts, blocks };
+        let written = index::SegmentFiles { parts, blocks };
         written.check(n as u32)?;
         let rdf_type = rdf_type.map(|p| p as u32);
         let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
@@ -415,7 +415,7 @@ impl<'a> Load<'a> {
     fn seal(&mut self, union_default: bool, indexes: Vec<String>) -> Result<()> {
         let names = FILES.map(str::to_owned).into_iter().chain(indexes);
         let mut files = lengths(self.dir, names)?;
-        let mut sums = Checksums::of(self.dir, &files, self.threads)?;
+        let mut sums = Checksums::compute(self.dir, &files, self.threads)?;
         let bytes = sums.to_bytes();
         let checksums = xxh3_64(&bytes);
         // Indexes number nothing.

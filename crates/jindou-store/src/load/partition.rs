@@ -5,7 +5,7 @@
 
 use super::memory;
 use super::read::{RunQuads, for_each_record, on_threads};
-use super::sort::Words;
+use super::sort::SortWords;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
@@ -23,12 +23,12 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Edges<T> {
     counts: Vec<u64>,
-    data: Data<T>,
+    data: EdgeData<T>,
 }
 
 #[derive(Debug)]
-enum Data<T> {
-    Memory(Vec<Mutex<Held<T>>>),
+enum EdgeData<T> {
+    Memory(Vec<Mutex<HeldEdges<T>>>),
     File {
         file: File,
         /// First record of each predicate.
@@ -39,12 +39,12 @@ enum Data<T> {
 
 /// The edges of a predicate, and how often they were taken.
 #[derive(Debug)]
-struct Held<T> {
+struct HeldEdges<T> {
     list: Arc<Vec<T>>,
     taken: usize,
 }
 
-impl<T> Held<T> {
+impl<T> HeldEdges<T> {
     fn all(lists: Vec<Vec<T>>) -> Vec<Mutex<Self>> {
         let held = |list| Self {
             list: Arc::new(list),
@@ -54,7 +54,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T: Words> Edges<T> {
+impl<T: SortWords> Edges<T> {
     /// Edges of a predicate, repetitions counted.
     pub fn count(&self, p: usize) -> u64 {
         self.counts[p]
@@ -67,17 +67,17 @@ impl<T: Words> Edges<T> {
 
     /// True when they lie in memory.
     pub fn in_memory(&self) -> bool {
-        matches!(self.data, Data::Memory(_))
+        matches!(self.data, EdgeData::Memory(_))
     }
 
     /// Calls `f` with the edges of a predicate, some at a time, always in the same order.
     pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         match &self.data {
-            Data::Memory(lists) => {
+            EdgeData::Memory(lists) => {
                 let list = Arc::clone(&lock(&lists[p]).list);
                 f(&list)
             }
-            Data::File { file, starts, path } => {
+            EdgeData::File { file, starts, path } => {
                 let size = size_of::<T>();
                 let mut buffer = vec![T::default(); (CHUNK / size).min(self.counts[p] as usize)];
                 let mut done = 0;
@@ -100,7 +100,7 @@ impl<T: Words> Edges<T> {
     /// leaves nothing.
     pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
-            Data::Memory(lists) => {
+            EdgeData::Memory(lists) => {
                 let mut held = lock(&lists[p]);
                 // Counted under the lock: a thread that was told before that it is not the last may come after the last.
                 held.taken += 1;
@@ -112,7 +112,7 @@ impl<T: Words> Edges<T> {
                 drop(held);
                 Ok(Arc::try_unwrap(list).unwrap_or_else(|shared| shared.to_vec()))
             }
-            Data::File { .. } => {
+            EdgeData::File { .. } => {
                 let mut out = Vec::with_capacity(self.counts[p] as usize);
                 self.for_each(p, |part| {
                     out.extend_from_slice(part);
@@ -125,14 +125,14 @@ impl<T: Words> Edges<T> {
 }
 
 /// Where the edges of one (run, predicate) go.
-trait Put<T> {
+trait EdgePut<T> {
     fn put(&mut self, value: T) -> Result<()>;
     fn finish(&mut self) -> Result<()>;
 }
 
 struct MemoryPut<'a, T>(std::slice::IterMut<'a, T>);
 
-impl<T> Put<T> for MemoryPut<'_, T> {
+impl<T> EdgePut<T> for MemoryPut<'_, T> {
     #[inline(always)]
     fn put(&mut self, value: T) -> Result<()> {
         match self.0.next() {
@@ -165,7 +165,7 @@ struct FilePut<'a, T> {
     room: usize,
 }
 
-impl<T: Words> FilePut<'_, T> {
+impl<T: SortWords> FilePut<'_, T> {
     fn flush(&mut self) -> Result<()> {
         let n = self.buffer.len() as u64;
         self.left = self.left.checked_sub(n).ok_or_else(miscounted)?;
@@ -181,7 +181,7 @@ impl<T: Words> FilePut<'_, T> {
     }
 }
 
-impl<T: Words> Put<T> for FilePut<'_, T> {
+impl<T: SortWords> EdgePut<T> for FilePut<'_, T> {
     #[inline]
     fn put(&mut self, value: T) -> Result<()> {
         self.buffer.push(value);
@@ -203,7 +203,7 @@ impl<T: Words> Put<T> for FilePut<'_, T> {
 }
 
 /// A run on its way to the predicates.
-struct Job<D, N> {
+struct PartitionJob<D, N> {
     quads: RunQuads,
     map: Vec<u32>,
     /// Entry of `default` and `named` by run-local predicate.
@@ -212,7 +212,7 @@ struct Job<D, N> {
     named: Vec<N>,
 }
 
-impl<D: Put<u64>, N: Put<[u32; 3]>> Job<D, N> {
+impl<D: EdgePut<u64>, N: EdgePut<[u32; 3]>> PartitionJob<D, N> {
     fn run(mut self) -> Result<()> {
         // From here on: run-local id → lexicographic index.
         for v in &mut self.quads.position {
@@ -228,8 +228,8 @@ impl<D: Put<u64>, N: Put<[u32; 3]>> Job<D, N> {
             let edge = [lex[s as usize], lex[o as usize], lex[g as usize]];
             self.named[self.slot[p as usize] as usize].put(edge)
         })?;
-        self.default.iter_mut().try_for_each(Put::finish)?;
-        self.named.iter_mut().try_for_each(Put::finish)
+        self.default.iter_mut().try_for_each(EdgePut::finish)?;
+        self.named.iter_mut().try_for_each(EdgePut::finish)
     }
 }
 
@@ -317,7 +317,7 @@ pub(super) fn partition(
             let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();
             let mut jobs = Vec::with_capacity(runs.len());
             for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
-                jobs.push(Job {
+                jobs.push(PartitionJob {
                     quads,
                     map,
                     slot,
@@ -330,11 +330,11 @@ pub(super) fn partition(
         return Ok(Partitioned {
             default: Edges {
                 counts: default,
-                data: Data::Memory(Held::all(d)),
+                data: EdgeData::Memory(HeldEdges::all(d)),
             },
             named: Edges {
                 counts: named,
-                data: Data::Memory(Held::all(g)),
+                data: EdgeData::Memory(HeldEdges::all(g)),
             },
         });
     }
@@ -346,7 +346,7 @@ pub(super) fn partition(
     let mut jobs = Vec::with_capacity(runs.len());
     for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
         let buffer = BUFFERS / share.len().max(1) / 24;
-        jobs.push(Job {
+        jobs.push(PartitionJob {
             quads,
             map,
             slot,
@@ -370,7 +370,7 @@ pub(super) fn partition(
     Ok(Partitioned {
         default: Edges {
             counts: default,
-            data: Data::File {
+            data: EdgeData::File {
                 file: d_file,
                 starts: d_starts,
                 path: place.folder.to_owned(),
@@ -378,7 +378,7 @@ pub(super) fn partition(
         },
         named: Edges {
             counts: named,
-            data: Data::File {
+            data: EdgeData::File {
                 file: g_file,
                 starts: g_starts,
                 path: place.folder.to_owned(),
@@ -408,7 +408,7 @@ fn cut<'a, T>(
         .collect()
 }
 
-fn file_cut<'a, T: Words>(
+fn file_cut<'a, T: SortWords>(
     file: &'a File,
     path: &'a Path,
     at: &mut [u64],
@@ -431,10 +431,14 @@ fn file_cut<'a, T: Words>(
         .collect()
 }
 
-fn run_all<D, N>(jobs: Vec<Job<D, N>>, threads: usize, tick: &(dyn Fn(u64) + Sync)) -> Result<()>
+fn run_all<D, N>(
+    jobs: Vec<PartitionJob<D, N>>,
+    threads: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<()>
 where
-    D: Put<u64> + Send,
-    N: Put<[u32; 3]> + Send,
+    D: EdgePut<u64> + Send,
+    N: EdgePut<[u32; 3]> + Send,
 {
     let all = jobs.len().max(1) as u64;
     // The runs with most quads first; they were pushed in the order in which they closed.
@@ -462,7 +466,7 @@ mod tests {
     fn whoever_comes_last_finds_the_edges() {
         let edges = || Edges {
             counts: vec![3],
-            data: Data::Memory(Held::all(vec![vec![1u64, 2, 3]])),
+            data: EdgeData::Memory(HeldEdges::all(vec![vec![1u64, 2, 3]])),
         };
         let once = edges();
         assert_eq!(once.take(0, 1).unwrap(), [1, 2, 3]);

@@ -2,7 +2,7 @@
 
 use super::partition::Edges;
 use super::read::on_threads;
-use super::sort::{self, Words};
+use super::sort::{self, SortWords};
 use crate::directory::SegmentFileWriter;
 use jindou_graph::segment::{Packing, SegmentArrays, SegmentBuilder};
 use jindou_graph::shard::Blocks;
@@ -20,7 +20,7 @@ use std::sync::{Condvar, Mutex};
 const BYTES_AN_EDGE: u64 = 32;
 
 /// Constants and operations that differ between edges of the default graph and those of named graphs.
-pub(super) trait Edge: Words {
+pub(super) trait StoredEdge: SortWords {
     const NAMED: bool;
     /// Words from the least significant one, for sorting by (key, neighbour, graph).
     fn words(direction: Direction) -> &'static [usize];
@@ -42,7 +42,7 @@ pub(super) trait Edge: Words {
     }
 }
 
-impl Edge for u64 {
+impl StoredEdge for u64 {
     const NAMED: bool = false;
     const OUT_TO_IN: &'static [usize] = &[0];
 
@@ -78,7 +78,7 @@ impl Edge for u64 {
     }
 }
 
-impl Edge for [u32; 3] {
+impl StoredEdge for [u32; 3] {
     const NAMED: bool = true;
     // Graphs first: the list is sorted by (subject, object, graph), and that order must survive for
     // equal objects as (subject, graph).
@@ -131,22 +131,22 @@ impl Edge for [u32; 3] {
 }
 
 /// Distribution of keys over files: the file that gets a key's edges, and the key there.
-pub(super) trait Split: Sync {
+pub(super) trait KeySplit: Sync {
     /// The file's number and the key in it; both ascend with ids.
     fn place(&self, key: u32) -> (usize, u32);
 }
 
 /// One file that gets all.
-pub(super) struct Whole;
+pub(super) struct OneFile;
 
-impl Split for Whole {
+impl KeySplit for OneFile {
     #[inline(always)]
     fn place(&self, key: u32) -> (usize, u32) {
         (0, key)
     }
 }
 
-impl Split for Blocks {
+impl KeySplit for Blocks {
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
         let place = Self::place(self, key).invariant("every id that a load gives out has a place");
@@ -154,10 +154,10 @@ impl Split for Blocks {
     }
 }
 
-fn push_all<T: Edge>(
+fn push_all<T: StoredEdge>(
     edges: &[T],
     direction: Direction,
-    split: &impl Split,
+    split: &impl KeySplit,
     to: &mut [SegmentBuilder],
 ) {
     for &e in edges {
@@ -172,7 +172,7 @@ fn push_all<T: Edge>(
     }
 }
 
-fn builders<T: Edge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
+fn builders<T: StoredEdge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
     let builder = || {
         let mut b = SegmentBuilder::new(T::NAMED);
         if files == 1 {
@@ -186,14 +186,14 @@ fn builders<T: Edge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
 /// A file of segments that takes them in a fixed order, whichever thread is done first: the file must
 /// not depend on timing.
 struct Turnstile<'a> {
-    state: Mutex<Waiting>,
+    state: Mutex<QueuedSegment>,
     moved: Condvar,
     path: &'a Path,
     /// Bytes that may wait before threads stop working ahead.
     ahead: u64,
 }
 
-struct Waiting {
+struct QueuedSegment {
     writer: Option<SegmentFileWriter<BufWriter<File>>>,
     next: usize,
     waiting: BTreeMap<usize, (u32, SegmentArrays)>,
@@ -213,7 +213,7 @@ impl Turnstile<'_> {
         let writer =
             SegmentFileWriter::new(file, predicates, packing).map_err(|e| Error::io(path, e))?;
         Ok(Turnstile {
-            state: Mutex::new(Waiting {
+            state: Mutex::new(QueuedSegment {
                 writer: Some(writer),
                 next: 0,
                 waiting: BTreeMap::new(),
@@ -302,12 +302,12 @@ pub(super) struct Resources<'a> {
 }
 
 /// Writes the files of one kind of edges: two for each part that `split` knows, whose segments hold the keys of the part.
-pub(super) fn write<T: Edge>(
+pub(super) fn write<T: StoredEdge>(
     edges: &Edges<T>,
     predicates: usize,
     id_of_lex: &[u32],
     paths: &[[PathBuf; 2]],
-    split: &impl Split,
+    split: &impl KeySplit,
     resources: &Resources<'_>,
 ) -> Result<()> {
     let Resources {
@@ -430,12 +430,12 @@ fn hand_in(
 /// Sorts a predicate that does not fit the memory: ranges of keys one after the other, each read out of
 /// all its edges.
 #[allow(clippy::too_many_arguments)]
-fn in_ranges<T: Edge>(
+fn in_ranges<T: StoredEdge>(
     edges: &Edges<T>,
     p: usize,
     direction: Direction,
     id_of_lex: &[u32],
-    split: &impl Split,
+    split: &impl KeySplit,
     to_parts: &mut [SegmentBuilder],
     budget: u64,
     scratch: &mut Vec<T>,

@@ -3,7 +3,7 @@
 use super::clusters::Clusters;
 use super::partition::Partitioned;
 use super::read::on_threads;
-use super::segments::Edge;
+use super::segments::StoredEdge;
 use super::{Load, LoadOptions, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
 use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
@@ -172,7 +172,7 @@ impl Load<'_> {
         for folder in &folders {
             let names = FILES.into_iter().chain([BLOCKS]).map(str::to_owned);
             let files = lengths(folder, names)?;
-            let sums = Checksums::of(folder, &files, self.threads)?.to_bytes();
+            let sums = Checksums::compute(folder, &files, self.threads)?.to_bytes();
             all.extend_from_slice(&xxh3_64(&sums).to_le_bytes());
             sealed.push((files, sums));
         }

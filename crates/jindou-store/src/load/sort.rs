@@ -2,13 +2,13 @@
 //! words is the same for a whole segment: a counting sort on the bits that vary beats comparisons.
 
 /// A record of 32-bit words that [`sort`] can order by.
-pub(super) trait Words: Copy + Default + Send + Sync + bytemuck::Pod {
+pub(super) trait SortWords: Copy + Default + Send + Sync + bytemuck::Pod {
     /// Word `i`.
     fn word(&self, i: usize) -> u32;
 }
 
 /// An edge of the default graph, `key << 32 | neighbour`: word 0 the neighbour, word 1 the key.
-impl Words for u64 {
+impl SortWords for u64 {
     #[inline(always)]
     fn word(&self, i: usize) -> u32 {
         (self >> (32 * i)) as u32
@@ -16,7 +16,7 @@ impl Words for u64 {
 }
 
 /// An edge of a named graph: subject, object, graph.
-impl Words for [u32; 3] {
+impl SortWords for [u32; 3] {
     #[inline(always)]
     fn word(&self, i: usize) -> u32 {
         self[i]
@@ -31,7 +31,7 @@ const SMALL: usize = 512;
 
 /// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be
 /// exchanged for `data`'s memory. O(n × varying bits / 9).
-pub(super) fn sort<T: Words>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
+pub(super) fn sort<T: SortWords>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
     let key = |e: &T| {
         words
             .iter()
@@ -67,7 +67,7 @@ pub(super) fn sort<T: Words>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[u
     }
 }
 
-fn counting_pass<T: Words>(from: &[T], to: &mut [T], w: usize, shift: u32) {
+fn counting_pass<T: SortWords>(from: &[T], to: &mut [T], w: usize, shift: u32) {
     let digit = |e: &T| (e.word(w) >> shift) as usize & (DIGITS - 1);
     let mut at = [0usize; DIGITS];
     for e in from {

@@ -131,7 +131,7 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
             view.read(v, Scope::Union, &mut scratch).to_vec()
         })
     };
-    let mut fresh: FxHashMap<Vec<u32>, Gathered> = FxHashMap::default();
+    let mut fresh: FxHashMap<Vec<u32>, GatheredSubjects> = FxHashMap::default();
     let mut left: Vec<(usize, Vec<u32>)> = Vec::new();
     for &v in &moved {
         let was = before.predicates_of(sets, v, Direction::Out);
@@ -219,14 +219,14 @@ fn leave(set: &mut PlannerSet, classes: &[u32]) {
 
 /// Subjects that come to a set.
 #[derive(Default)]
-struct Gathered {
+struct GatheredSubjects {
     subjects: u64,
     classes: BTreeMap<u32, u64>,
     /// By place in the list of predicates.
     edges: Vec<u64>,
 }
 
-impl Gathered {
+impl GatheredSubjects {
     fn join(self, set: &mut PlannerSet) {
         set.subjects += self.subjects;
         for (p, edges) in set.predicates.iter_mut().zip(self.edges) {
@@ -244,14 +244,14 @@ impl Gathered {
 
 /// Entries that a snapshot's [`VertexDelta`] has and the merged segments have not.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct DroppedEntries {
     /// `vertex << 32 | predicate`, by direction.
     more: [Vec<u64>; 2],
     /// `[graph, predicate, subject]`
     graphs: Vec<[u32; 3]>,
 }
 
-impl Gone {
+impl DroppedEntries {
     /// O(what is touched).
     pub fn at(snapshot: &Snapshot, base: &Base) -> Self {
         let touched = snapshot.touched();

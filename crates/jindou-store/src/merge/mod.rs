@@ -26,9 +26,9 @@ use jindou_model::sync;
 use jindou_model::{
     CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result, setters,
 };
-use known::Gone;
+use known::DroppedEntries;
 use output::Pace;
-use segments::Job;
+use segments::MergeJob;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
@@ -124,7 +124,7 @@ impl fmt::Display for MergeReport {
 pub struct Merging {
     then: Snapshot,
     base: Arc<Base>,
-    gone: Gone,
+    gone: DroppedEntries,
     replaced: Vec<String>,
     report: MergeReport,
 }
@@ -150,7 +150,7 @@ impl Merging {
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
         let generation = begin(dir, files, snapshot.base())?;
-        let written = Written {
+        let written = MergeOutput {
             dir,
             snapshot,
             options,
@@ -234,7 +234,7 @@ fn remove_generation(files: &dyn Files, generation: u32) {
 }
 
 /// A merge on its way.
-struct Written<'a> {
+struct MergeOutput<'a> {
     dir: &'a Path,
     snapshot: &'a Snapshot,
     options: &'a MergeOptions,
@@ -242,7 +242,7 @@ struct Written<'a> {
     generation: u32,
 }
 
-impl Written<'_> {
+impl MergeOutput<'_> {
     fn merge(&self, progress: &Progress) -> Result<Merging> {
         let snapshot = self.snapshot;
         let old = snapshot.base();
@@ -289,7 +289,7 @@ impl Written<'_> {
                 *last = Arc::new(set);
             }
         }
-        let gone = Gone::at(snapshot, &base);
+        let gone = DroppedEntries::at(snapshot, &base);
         let mut touched = snapshot.touched().clone();
         gone.prune(
             &mut touched,
@@ -397,7 +397,7 @@ impl Written<'_> {
                 else {
                     return;
                 };
-                let job = Job {
+                let job = MergeJob {
                     snapshot,
                     held,
                     direction,

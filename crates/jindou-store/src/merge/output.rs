@@ -68,7 +68,7 @@ impl<'a> Pace<'a> {
     ) -> Result<u64> {
         let wrong = |e| self.wrong(name, e);
         let file = self.files.create(name).map_err(wrong)?;
-        let to = Sink {
+        let to = PacedFile {
             file,
             at: 0,
             unsynced: 0,
@@ -92,17 +92,17 @@ impl<'a> Pace<'a> {
 }
 
 /// A file on its way.
-pub(super) type Out<'p> = BufWriter<Sink<'p>>;
+pub(super) type Out<'p> = BufWriter<PacedFile<'p>>;
 
 /// See [`Out`].
-pub(super) struct Sink<'p> {
+pub(super) struct PacedFile<'p> {
     file: Box<dyn File>,
     at: u64,
     unsynced: u64,
     pace: &'p Pace<'p>,
 }
 
-impl Write for Sink<'_> {
+impl Write for PacedFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write_at(self.at, bytes)?;
         let n = bytes.len() as u64;
@@ -121,7 +121,7 @@ impl Write for Sink<'_> {
     }
 }
 
-impl Seek for Sink<'_> {
+impl Seek for PacedFile<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         self.at = match to {
             SeekFrom::Start(at) => at,

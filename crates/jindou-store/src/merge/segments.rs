@@ -2,7 +2,7 @@
 //! predicate's keys, not its edges.
 
 use super::output::{Out, Pace};
-use crate::directory::{Lists, MergedFile, SegmentFileWriter};
+use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::{
     BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
@@ -18,7 +18,7 @@ const ROW_BUFFER: usize = 1 << 14;
 pub(super) const BYTES_A_KEY: u64 = 16;
 
 /// Inputs of a file of merged segments.
-pub(super) struct Job<'a> {
+pub(super) struct MergeJob<'a> {
     pub snapshot: &'a Snapshot,
     /// Predicates to write, ascending.
     pub held: &'a [u32],
@@ -35,7 +35,7 @@ fn damaged() -> Error {
     )
 }
 
-impl Job<'_> {
+impl MergeJob<'_> {
     /// Writes the file.
     pub fn write<'p>(
         &self,
@@ -52,7 +52,7 @@ impl Job<'_> {
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
             let view = self.snapshot.edges_here(PredicateId(p), self.direction);
-            let rows = Rows::begin(&mut file, self.fold)?;
+            let rows = SegmentOutput::begin(&mut file, self.fold)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,
                 Some(packing) => rows.named(&view, p, packing)?,
@@ -64,7 +64,7 @@ impl Job<'_> {
 }
 
 /// A segment that is being written.
-struct Rows<'f, 'p> {
+struct SegmentOutput<'f, 'p> {
     file: &'f mut SegmentFileWriter<Out<'p>>,
     at: u64,
     fold: u32,
@@ -75,7 +75,7 @@ struct Rows<'f, 'p> {
     max_degree: u32,
 }
 
-impl<'f, 'p> Rows<'f, 'p> {
+impl<'f, 'p> SegmentOutput<'f, 'p> {
     fn begin(file: &'f mut SegmentFileWriter<Out<'p>>, fold: u32) -> Result<Self> {
         let at = file.begin_array()?;
         Ok(Self {
@@ -187,7 +187,7 @@ impl<'f, 'p> Rows<'f, 'p> {
         }
         let count = keys.len() as u32;
         let finder = self.file.finder(&build_folded(keys, Some(self.fold)))?;
-        let lists = Lists {
+        let lists = ListArrays {
             edges: self.edges,
             max_degree: self.max_degree,
             offsets_at,
