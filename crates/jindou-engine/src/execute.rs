@@ -1,6 +1,7 @@
 //! Execution of a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
 use crate::compile::{Builder, Pipe, StageInput};
+use crate::eval::EvalContext;
 use crate::explore::{Halt, QueryContext, StepStats};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
@@ -91,12 +92,14 @@ pub(crate) fn drive(
     let stop = AtomicBool::new(false);
     let scope = measured(plan, snapshot, options, offload);
     let ctx = QueryContext {
-        vocabulary: snapshot.vocabulary(),
-        terms,
-        cancel: &options.cancel,
-        scope: scope.as_ref(),
-        budget: &options.memory,
-        stop: &stop,
+        eval: EvalContext {
+            vocabulary: snapshot.vocabulary(),
+            terms,
+            cancel: &options.cancel,
+            scope: scope.as_ref(),
+            budget: &options.memory,
+            stop: &stop,
+        },
         snapshot,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
         first_batch: options.batch_rows.clamp(16, 1 << 16),

@@ -6,6 +6,7 @@
 //! | `single_thread` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
+//! | `eval` | what expressions and filters need of a running query |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
 //! | `filter` | conditions on ids and value ranks, by value for the rest |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
@@ -23,6 +24,7 @@
 
 mod batch;
 mod compile;
+mod eval;
 mod execute;
 mod executor;
 mod explore;

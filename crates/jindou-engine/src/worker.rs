@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, View};
 use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
+use crate::eval::EvalContext;
 use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
 use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, Source as Start, StepStats};
@@ -98,7 +99,10 @@ pub(crate) fn run_pipe<'a, 's>(
     let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
     let batch_rows = batch_rows.min(exec.ctx.batch_rows);
     let ctx = QueryContext {
-        stop: &stop,
+        eval: EvalContext {
+            stop: &stop,
+            ..exec.ctx.eval
+        },
         batch_rows,
         first_batch: if ends_early {
             FIRST_BATCH.min(batch_rows)

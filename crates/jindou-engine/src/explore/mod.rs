@@ -25,13 +25,13 @@ pub(crate) use step::StepStats;
 pub(crate) use views::RowPredicates;
 
 use crate::batch::{Batch, View};
+use crate::eval::EvalContext;
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
-use crate::terms::QueryTerms;
-use jindou_graph::{Graph, Vocabulary};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result, Scope};
+use jindou_graph::Graph;
+use jindou_model::{Error, Result};
 use jindou_plan::{Operand, Slot};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Deref;
 
 /// Reason why a pipeline ended before its input did.
 pub(crate) enum Halt {
@@ -56,9 +56,11 @@ pub(crate) trait Consumer {
     fn batch(&mut self, rows: View<'_>) -> Flow;
 }
 
-/// Data that all parts of a running query share: snapshot, terms, limits, threads.
+/// Data that all parts of a running query share: what evaluation needs, the graph, sizes and threads. The fields of its
+/// [`EvalContext`] can be read as its own.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryContext<'r> {
+    pub eval: EvalContext<'r>,
     pub snapshot: &'r dyn Graph,
     pub batch_rows: usize,
     /// Rows of an exploration's first batches, which then grow up to `batch_rows`: smaller where few rows may be enough.
@@ -74,30 +76,13 @@ pub(crate) struct QueryContext<'r> {
     pub service: Option<&'r dyn ServiceCaller>,
     /// Pool of helping threads.
     pub pool: &'r dyn WorkerPool,
-    /// The snapshot's terms.
-    pub vocabulary: Vocabulary<'r>,
-    pub terms: &'r QueryTerms,
-    pub budget: &'r MemoryBudget,
-    pub cancel: &'r CancelToken,
-    /// Scope of the query's threads, in which their memory is measured.
-    pub scope: Option<&'r Scope>,
-    /// Set when another worker failed, or when no more rows are needed.
-    pub stop: &'r AtomicBool,
 }
 
-impl QueryContext<'_> {
-    /// Returns an error if the query should end. Cheap enough to call once per batch, not once per row.
-    pub fn check(&self) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            // Never shown to a user: the worker that set the flag has reported the reason.
-            return Err(Error::Cancelled);
-        }
-        if let Some(scope) = self.scope
-            && scope.was_over()
-        {
-            scope.look()?;
-        }
-        self.cancel.check()
+impl<'r> Deref for QueryContext<'r> {
+    type Target = EvalContext<'r>;
+
+    fn deref(&self) -> &EvalContext<'r> {
+        &self.eval
     }
 }
 

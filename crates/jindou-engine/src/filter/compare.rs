@@ -2,7 +2,7 @@
 
 use super::{ERROR, FALSE, TRUE, ValueSource};
 use crate::batch::View;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::values::holds;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::Relation;
@@ -29,7 +29,7 @@ impl<'a> Compare<'a> {
         })
     }
 
-    fn truth(&self, ctx: &QueryContext<'_>, id: u32, term: &mut Vec<u8>) -> u8 {
+    fn truth(&self, ctx: &EvalContext<'_>, id: u32, term: &mut Vec<u8>) -> u8 {
         term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
@@ -58,7 +58,7 @@ impl<'a> Compare<'a> {
     /// As [`super::FilterNode::eval`]; `term` is memory for a term.
     pub fn eval(
         &self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],

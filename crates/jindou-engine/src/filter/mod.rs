@@ -4,7 +4,7 @@ mod compare;
 mod probed;
 
 use crate::batch::{Batch, Charge, View};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::tree::Layout;
 use crate::values::Evaluator;
 use compare::Compare;
@@ -114,7 +114,7 @@ impl Scratch<'_> {
 }
 
 impl<'a> FilterNode<'a> {
-    fn new(c: &'a Condition, layout: &Layout<'_>, ctx: &QueryContext<'a>) -> Result<Self> {
+    fn new(c: &'a Condition, layout: &Layout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
         let all = |list: &'a [Condition]| {
             list.iter()
                 .map(|c| Self::new(c, layout, ctx))
@@ -182,7 +182,7 @@ impl<'a> FilterNode<'a> {
     /// rows are left as they are.
     fn eval(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -240,7 +240,7 @@ impl<'a> FilterNode<'a> {
 fn combine(
     list: &mut [FilterNode<'_>],
     scratch: &mut Scratch<'_>,
-    ctx: &QueryContext<'_>,
+    ctx: &EvalContext<'_>,
     rows: View<'_>,
     from: usize,
     out: &mut [u8],
@@ -284,7 +284,7 @@ fn combine(
     Ok(())
 }
 
-fn kind(ctx: &QueryContext<'_>, id: u32, test: TermTest) -> u8 {
+fn kind(ctx: &EvalContext<'_>, id: u32, test: TermTest) -> u8 {
     if id == 0 {
         return ERROR;
     }
@@ -298,7 +298,7 @@ fn kind(ctx: &QueryContext<'_>, id: u32, test: TermTest) -> u8 {
 }
 
 /// Canonical bytes of an id that has no value rank.
-pub(crate) fn added_term(ctx: &QueryContext<'_>, id: u32) -> Vec<u8> {
+pub(crate) fn added_term(ctx: &EvalContext<'_>, id: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if id >= FIRST_QUERY_ID {
         ctx.terms.term(VertexId(id), &mut bytes);
@@ -308,7 +308,7 @@ pub(crate) fn added_term(ctx: &QueryContext<'_>, id: u32) -> Vec<u8> {
     bytes
 }
 
-fn term_kind(ctx: &QueryContext<'_>, id: u32) -> Option<TermKind> {
+fn term_kind(ctx: &EvalContext<'_>, id: u32) -> Option<TermKind> {
     if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
         return ranks.kind(VertexId(id));
     }
@@ -320,7 +320,7 @@ fn term_kind(ctx: &QueryContext<'_>, id: u32) -> Option<TermKind> {
     })
 }
 
-fn is_numeric(ctx: &QueryContext<'_>, id: u32) -> bool {
+fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> bool {
     if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
         return ranks.numeric_rank(VertexId(id)).is_some();
     }
@@ -352,7 +352,7 @@ impl<'a> Filters<'a> {
     pub fn new(
         conditions: &'a [Condition],
         layout: &[Slot],
-        ctx: &QueryContext<'a>,
+        ctx: &EvalContext<'a>,
     ) -> Result<Self> {
         let layout = Layout::new(if conditions.is_empty() { &[] } else { layout });
         let mut nodes = conditions
@@ -392,7 +392,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Drops the rows from `from` on for which a condition is not true.
-    pub fn apply(&mut self, ctx: &QueryContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
+    pub fn apply(&mut self, ctx: &EvalContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
         for at in 0..self.nodes.len() {
             let rows = batch.rows - from;
             if rows == 0 {
@@ -413,7 +413,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Flags of the rows of a view: `TRUE` for those that are kept.
-    pub fn flags(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<&[u8]> {
+    pub fn flags(&mut self, ctx: &EvalContext<'_>, rows: View<'_>) -> Result<&[u8]> {
         self.ensure(rows.rows)?;
         let mut scratch = Scratch {
             space: &mut self.space,

@@ -2,7 +2,7 @@
 
 use super::{ERROR, FALSE, FilterNode, Scratch, TRUE, ValueSource};
 use crate::batch::View;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::tree::Layout;
 use jindou_dictionary::index::{Probe, Verdict};
 use jindou_model::Result;
@@ -38,7 +38,7 @@ impl<'a> Probed<'a> {
         otherwise: FilterNode<'a>,
         c: &Condition,
         layout: &Layout<'_>,
-        ctx: &QueryContext<'a>,
+        ctx: &EvalContext<'a>,
     ) -> FilterNode<'a> {
         let asked = c.question();
         let probe = asked.and_then(|(slot, q)| Some((slot, ctx.vocabulary.probe(&q)?)));
@@ -55,7 +55,7 @@ impl<'a> Probed<'a> {
     /// As [`FilterNode::eval`].
     pub fn eval(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -70,7 +70,7 @@ impl<'a> Probed<'a> {
 
     fn eval_in(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],

@@ -17,6 +17,7 @@ use super::route::ROWS_A_MESSAGE;
 use super::sieve::{Sieve, Sieves};
 use super::start::{Page, Start, StartValues};
 use crate::batch::{Batch, View};
+use crate::eval::EvalContext;
 use crate::executor::Repeats;
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::options::Spawned;
@@ -315,12 +316,14 @@ impl QueryPart {
             empty: None,
         };
         let ctx = QueryContext {
-            vocabulary: self.graph.vocabulary(),
-            terms: &terms,
-            cancel: &self.cancel,
-            scope: None,
-            budget: &self.memory,
-            stop: &stop,
+            eval: EvalContext {
+                vocabulary: self.graph.vocabulary(),
+                terms: &terms,
+                cancel: &self.cancel,
+                scope: None,
+                budget: &self.memory,
+                stop: &stop,
+            },
             snapshot: &*self.graph,
             batch_rows: BATCH,
             first_batch: BATCH,

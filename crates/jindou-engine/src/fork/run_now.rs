@@ -3,6 +3,7 @@
 use super::line::layouts;
 use super::message::{Columns, ShippedTerms};
 use crate::batch::View;
+use crate::eval::EvalContext;
 use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext};
 use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
 use crate::terms::QueryTerms;
@@ -82,12 +83,14 @@ pub(crate) fn run_now(
     let width = layouts(steps).last().map_or(0, Vec::len);
     let (terms, stop) = (QueryTerms::new(), AtomicBool::new(false));
     let ctx = QueryContext {
-        vocabulary: graph.vocabulary(),
-        terms: &terms,
-        cancel,
-        scope: None,
-        budget: memory,
-        stop: &stop,
+        eval: EvalContext {
+            vocabulary: graph.vocabulary(),
+            terms: &terms,
+            cancel,
+            scope: None,
+            budget: memory,
+            stop: &stop,
+        },
         snapshot: graph,
         batch_rows: DEFAULT_BATCH_ROWS,
         first_batch: DEFAULT_BATCH_ROWS,

@@ -9,7 +9,7 @@
 use super::beyond::{Beyond, OrderedRuns};
 use super::message::{Columns, First};
 use crate::batch::Charge;
-use crate::operators::{Added, each_term};
+use crate::values::{Added, each_term};
 use jindou_graph::TermDecoding;
 use jindou_model::sync::lock;
 use jindou_model::{FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, term};

@@ -5,6 +5,7 @@
 use super::apply::{Attach, alone, alone_of};
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
+use crate::eval::EvalContext;
 use crate::execute::Exec;
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::key_table::KeyTable;
@@ -111,7 +112,10 @@ impl<'a> Each<'a> {
             ctx: QueryContext {
                 threads: 1,
                 heavy: false,
-                stop: &stop,
+                eval: EvalContext {
+                    stop: &stop,
+                    ..ctx.eval
+                },
                 ..*ctx
             },
             nodes: spec.exec.nodes,

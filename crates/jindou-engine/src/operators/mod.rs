@@ -21,7 +21,6 @@ mod join;
 mod join_table;
 mod leaves;
 mod order;
-mod order_keys;
 mod partners;
 mod path;
 mod slice;
@@ -32,7 +31,6 @@ mod union;
 pub(crate) use each::OuterRow;
 pub(crate) use end::{End, EndSpec};
 pub(crate) use order::Sorter;
-pub(crate) use order_keys::{Added, Places, each_term};
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{END, Link, Stage, StageSpec, StageStats, finish, push};
 

@@ -6,11 +6,11 @@
 
 use super::BATCH;
 use super::end::{End, EndSpec};
-use super::order_keys::{Keys, Looked, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::{Builder, LeafSource, internal};
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::tree::Layout;
+use crate::values::{Keys, Looked, PLACE_BITS};
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};

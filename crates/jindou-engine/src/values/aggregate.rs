@@ -2,11 +2,11 @@
 
 use super::machine::long_number_of_id;
 use super::numbers::NumberCache;
+use super::order_keys::Places;
 use super::sum::Sum;
 use crate::batch::{Charge, View};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::ValueSource;
-use crate::operators::Places;
 use crate::tree::Layout;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
@@ -69,7 +69,7 @@ pub(crate) struct Accumulators {
 
 impl Accumulators {
     /// Creates the aggregates for rows with these columns.
-    pub fn new(aggregates: &[Aggregate], layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
+    pub fn new(aggregates: &[Aggregate], layout: &[Slot], ctx: &EvalContext<'_>) -> Self {
         let layout = Layout::new(layout);
         let all = aggregates
             .iter()
@@ -167,7 +167,7 @@ impl Accumulators {
     /// `Limit`.
     pub fn add(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         group_of_row: &[u32],
     ) -> Result<()> {
@@ -180,7 +180,7 @@ impl Accumulators {
     /// `Limit`.
     pub fn add_times(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         group_of_row: &[u32],
         times: impl Fn(usize) -> u32,
@@ -254,7 +254,7 @@ impl Accumulators {
     ///
     /// # Errors
     /// `Limit`; `Internal` for other aggregates.
-    pub fn merge(&mut self, ctx: &QueryContext<'_>, other: Self, group_map: &[u32]) -> Result<()> {
+    pub fn merge(&mut self, ctx: &EvalContext<'_>, other: Self, group_map: &[u32]) -> Result<()> {
         self.text_bytes += other.text_bytes;
         let Self {
             all,
@@ -354,7 +354,7 @@ impl Accumulators {
     ///
     /// # Errors
     /// `Limit` for new terms.
-    pub fn finish(self, ctx: &QueryContext<'_>) -> Result<Vec<Vec<u32>>> {
+    pub fn finish(self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<u32>>> {
         let mut bytes = Vec::new();
         let mut columns = Vec::with_capacity(self.all.len());
         for one in self.all {
@@ -411,7 +411,7 @@ impl Accumulators {
 }
 
 #[inline]
-fn number(ctx: &QueryContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
+fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
     if id == 0 {
         return None;
     }
@@ -429,7 +429,7 @@ fn failures(state: &GroupStates) -> Vec<usize> {
 
 /// MIN and MAX follow the order of ORDER BY; an error is an error.
 #[inline]
-fn better(ctx: &QueryContext<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
+fn better(ctx: &EvalContext<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
     if *best == FAILED {
         return;
     }
@@ -453,7 +453,7 @@ impl ConcatState {
     /// Returns the number of bytes it grew by.
     fn add(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         id: u32,
         separator: &[u8],
         scratch: &mut Vec<u8>,

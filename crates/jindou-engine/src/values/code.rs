@@ -7,7 +7,7 @@ use super::members::{self, Members};
 use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
 use crate::batch::Charge;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result};
@@ -130,7 +130,7 @@ struct Compiler<'c, 'r> {
     /// Numbers of the constants.
     places: FxHashMap<Canonical, usize>,
     functions: &'c Functions,
-    ctx: &'c QueryContext<'r>,
+    ctx: &'c EvalContext<'r>,
     bytes: usize,
     fixed: usize,
 }
@@ -139,7 +139,7 @@ struct Compiler<'c, 'r> {
 pub(crate) fn compile(
     g: &GeneralExpression,
     layout: &Layout<'_>,
-    ctx: &QueryContext<'_>,
+    ctx: &EvalContext<'_>,
 ) -> Result<Compiled> {
     let mut c = Compiler {
         out: Compiled {

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
 use super::val::Val;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::{Error, Result, term};
 use jindou_plan::{Argument, Function, MAX_ARGUMENTS};
 use oxrdf::Term;
@@ -38,7 +38,7 @@ impl Machine {
     /// Calls a registered function. Allocates only what the function allocates.
     pub(super) fn custom(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         call: &Custom,
         at: Row<'_>,
     ) -> Result<Maybe> {

@@ -7,7 +7,7 @@
 use super::machine::Machine;
 use super::val::Val;
 use crate::batch::Charge;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
 use jindou_values::{Decimal, DurationKey, Exact, Num, Number, TemporalKind, Value};
@@ -41,7 +41,7 @@ enum EqualityKey {
     Duration(DurationKey),
 }
 
-fn class_of(m: &mut Machine, ctx: &QueryContext<'_>, id: u32) -> EqualityClass {
+fn class_of(m: &mut Machine, ctx: &EvalContext<'_>, id: u32) -> EqualityClass {
     if id == 0 {
         return EqualityClass::Nothing;
     }
@@ -109,7 +109,7 @@ pub(crate) struct Equals {
 
 impl Equals {
     /// Builds the set from distinct ids.
-    pub fn new(ids: &[u32], holder: Holder, ctx: &QueryContext<'_>) -> Result<Self> {
+    pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             exact: vec![],
             long: vec![],
@@ -237,7 +237,7 @@ pub(crate) struct Partners {
 }
 
 impl Partners {
-    pub fn new(ctx: &QueryContext<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
             machine: Machine::empty(ctx),
             memo: FxHashMap::default(),
@@ -252,7 +252,7 @@ impl Partners {
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
-    pub fn equal_ids(&mut self, ctx: &QueryContext<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
+    pub fn equal_ids(&mut self, ctx: &EvalContext<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
         if let Some(&(from, to)) = self.memo.get(&id) {
             return Ok(&self.list[from as usize..to as usize]);
         }

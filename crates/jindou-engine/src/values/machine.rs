@@ -9,7 +9,7 @@ use super::patterns::Patterns;
 use super::regex::Searches;
 use super::val::{ArenaSpan, ArenaText, AtRow, Val};
 use crate::batch::{Charge, View};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
@@ -66,7 +66,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// A machine without constants.
-    pub fn empty(ctx: &QueryContext<'_>) -> Self {
+    pub fn empty(ctx: &EvalContext<'_>) -> Self {
         Self {
             arena: vec![],
             constants: vec![],
@@ -85,7 +85,7 @@ impl Machine {
 
     /// # Errors
     /// `Limit` when there is no room for a long constant.
-    pub fn new(constants: &[Canonical], ctx: &QueryContext<'_>) -> Result<Self> {
+    pub fn new(constants: &[Canonical], ctx: &EvalContext<'_>) -> Result<Self> {
         let mut m = Self::empty(ctx);
         for bytes in constants {
             let value = match ctx.vocabulary.lookup(bytes) {
@@ -214,7 +214,7 @@ impl Machine {
     }
 
     /// Puts a term's canonical bytes into `self.term`.
-    pub(super) fn load(&mut self, ctx: &QueryContext<'_>, id: u32) {
+    pub(super) fn load(&mut self, ctx: &EvalContext<'_>, id: u32) {
         self.term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
@@ -225,7 +225,7 @@ impl Machine {
     }
 
     /// The tag of a term.
-    pub(super) fn tag(&mut self, ctx: &QueryContext<'_>, id: u32) -> Option<u8> {
+    pub(super) fn tag(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<u8> {
         if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
             return ranks.tag(VertexId(id));
         }
@@ -234,7 +234,7 @@ impl Machine {
     }
 
     /// The value of a numeric literal; `None` also for numbers that are not small.
-    pub(super) fn number(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<Num> {
+    pub(super) fn number(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Num> {
         match v {
             Val::Num(n) => Some(n),
             Val::Id(id) => self.number_by_id(ctx, id),
@@ -245,7 +245,7 @@ impl Machine {
 
     /// The value of a numeric literal by id.
     #[inline]
-    pub(super) fn number_by_id(&mut self, ctx: &QueryContext<'_>, id: u32) -> Option<Num> {
+    pub(super) fn number_by_id(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<Num> {
         self.numbers.number(ctx, id, &mut self.term)
     }
 
@@ -258,7 +258,7 @@ impl Machine {
     }
 
     /// The effective boolean value.
-    pub(super) fn truth(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<bool> {
+    pub(super) fn truth(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<bool> {
         match v {
             Val::Bool(b) => Some(b),
             Val::Num(n) => Some(n.truth()),
@@ -277,7 +277,7 @@ impl Machine {
     }
 
     /// Writes canonical bytes to `self.term`.
-    pub(super) fn canonical(&mut self, ctx: &QueryContext<'_>, v: Val) {
+    pub(super) fn canonical(&mut self, ctx: &EvalContext<'_>, v: Val) {
         match v {
             Val::Id(id) => self.load(ctx, id),
             Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => {
@@ -306,7 +306,7 @@ impl Machine {
     }
 
     /// The id of a value.
-    pub fn id(&mut self, ctx: &QueryContext<'_>, v: Val) -> Result<u32> {
+    pub fn id(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<u32> {
         let key = match v {
             Val::Id(id) => return Ok(id),
             Val::Bool(b) => Some((0, u128::from(b))),
@@ -333,7 +333,7 @@ impl Machine {
     }
 
     /// The value of `code` for one row.
-    pub fn eval(&mut self, ctx: &QueryContext<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
+    pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
         Ok(match code {
             Code::Error => None,
             Code::Var(v) => match at.id(*v) {
@@ -484,7 +484,7 @@ impl Machine {
     /// OR (`decides` = true) and AND: one part with the deciding value decides, otherwise an error does.
     fn any(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         parts: &[Code],
         at: Row<'_>,
         decides: bool,
@@ -509,7 +509,7 @@ impl Machine {
 
     fn call(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         call: Call,
         list: &[Code],
         at: Row<'_>,
@@ -564,7 +564,7 @@ pub(super) fn number_of_bytes(bytes: &[u8]) -> Option<Number> {
 }
 
 /// The value of a date or time by id.
-pub(super) fn instant_of_id(ctx: &QueryContext<'_>, id: u32) -> Option<(TemporalKind, i128)> {
+pub(super) fn instant_of_id(ctx: &EvalContext<'_>, id: u32) -> Option<(TemporalKind, i128)> {
     let d = ctx.vocabulary.ranks_of(id)?;
     let lex = d.lex(VertexId(id))?;
     let kind = TemporalKind::of_tag(d.tag_ranges().tag_of(lex)?)?;
@@ -577,7 +577,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly,
 /// otherwise from its text.
-pub(crate) fn number_of_id(ctx: &QueryContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+pub(crate) fn number_of_id(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
     if let Some(d) = ctx.vocabulary.ranks_of(id) {
         let lex = d.lex(VertexId(id))?;
         if !d.tag_span(term::NUMERIC_TAGS).contains(&lex) {
@@ -608,7 +608,7 @@ pub(crate) fn number_of_id(ctx: &QueryContext<'_>, id: u32, scratch: &mut Vec<u8
 
 /// The value of any numeric literal by id, from its text.
 pub(crate) fn long_number_of_id(
-    ctx: &QueryContext<'_>,
+    ctx: &EvalContext<'_>,
     id: u32,
     scratch: &mut Vec<u8>,
 ) -> Option<Number> {

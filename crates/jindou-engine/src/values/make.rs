@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Maybe};
 use super::val::{ArenaSpan, ArenaText, Val};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
 use oxrdf::vocab::rdf;
@@ -63,7 +63,7 @@ impl Machine {
         self.held_term()
     }
 
-    pub(super) fn hash(&mut self, ctx: &QueryContext<'_>, hash: Hash, v: Val) -> Maybe {
+    pub(super) fn hash(&mut self, ctx: &EvalContext<'_>, hash: Hash, v: Val) -> Maybe {
         let text = self.simple(ctx, v)?;
         let bytes = self.bytes(text);
         let mut digest = [0u8; 64];
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// ENCODE_FOR_URI: three bytes for each byte that is not unreserved (RFC 3986 §2.3).
-    pub(super) fn encode(&mut self, ctx: &QueryContext<'_>, v: Val) -> Result<Maybe> {
+    pub(super) fn encode(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<Maybe> {
         let Some(text) = self.as_text(ctx, v).map(|t| t.text) else {
             return Ok(None);
         };
@@ -118,7 +118,7 @@ impl Machine {
 
     pub(super) fn make(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         made: Made,
         first: Val,
         second: Option<Val>,
@@ -153,7 +153,7 @@ impl Machine {
     /// Appends a literal's canonical bytes.
     fn literal(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         made: Made,
         text: ArenaSpan,
         second: Val,
@@ -193,7 +193,7 @@ impl Machine {
         Some(())
     }
 
-    fn triple(&mut self, ctx: &QueryContext<'_>, parts: [Val; 3]) -> Maybe {
+    fn triple(&mut self, ctx: &EvalContext<'_>, parts: [Val; 3]) -> Maybe {
         let mut bytes = std::mem::take(&mut self.other);
         bytes.clear();
         bytes.push(term::TRIPLE);
@@ -220,7 +220,7 @@ impl Machine {
 
     /// One blank node for each label and solution. The solution is identified by a value unique to it, if the plan
     /// provides one, otherwise by the row.
-    fn blank(&mut self, ctx: &QueryContext<'_>, label: ArenaSpan, solution: Option<Val>) -> Maybe {
+    fn blank(&mut self, ctx: &EvalContext<'_>, label: ArenaSpan, solution: Option<Val>) -> Maybe {
         let seed = match solution {
             Some(v) => {
                 self.canonical(ctx, v);

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::machine::{Machine, number_of_bytes};
 use super::val::Val;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::{Result, term};
 use jindou_plan::sparql::Canonical;
 use jindou_values::Num;
@@ -87,7 +87,7 @@ impl Members {
     pub(crate) fn have(
         &self,
         machine: &mut Machine,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         value: Val,
         at: super::machine::Row<'_>,
     ) -> Result<Option<bool>> {

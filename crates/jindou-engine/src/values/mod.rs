@@ -16,6 +16,7 @@ mod machine;
 mod make;
 mod members;
 mod numbers;
+mod order_keys;
 mod patterns;
 mod ranges;
 mod regex;
@@ -28,10 +29,11 @@ mod val;
 pub(crate) use aggregate::Accumulators;
 pub(crate) use equal::{Equals, Partners};
 pub(crate) use machine::relation::holds;
+pub(crate) use order_keys::{Added, Keys, Looked, PLACE_BITS, each_term};
 pub(crate) use ranges::{Later, Ordered};
 
 use crate::batch::{Charge, View};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::{ERROR, FALSE, TRUE};
 use crate::tree::Layout;
 use code::Compiled;
@@ -62,7 +64,7 @@ impl Clock {
         Self { look, left: 1 }
     }
 
-    fn tick(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
+    fn tick(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
         self.left -= 1;
         if self.left == 0 {
             self.left = self.look;
@@ -91,7 +93,7 @@ pub(crate) struct Evaluator {
 impl Evaluator {
     /// # Errors
     /// `Limit` for an expression nested too deep.
-    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, ctx: &QueryContext<'_>) -> Result<Self> {
+    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, ctx: &EvalContext<'_>) -> Result<Self> {
         let compiled = code::compile(g, layout, ctx)?;
         let machine = Machine::new(&compiled.constants, ctx)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
@@ -118,12 +120,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
-    pub fn column(
-        &mut self,
-        ctx: &QueryContext<'_>,
-        rows: View<'_>,
-        out: &mut [u32],
-    ) -> Result<()> {
+    pub fn column(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
         if let Some(numbers) = self.numbers.take() {
             return self.numbers_or_rest(numbers, ctx, rows, out);
         }
@@ -139,7 +136,7 @@ impl Evaluator {
     fn numbers_or_rest(
         &mut self,
         mut numbers: Numbers,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         out: &mut [u32],
     ) -> Result<()> {
@@ -164,7 +161,7 @@ impl Evaluator {
         Ok(())
     }
 
-    fn id_of(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, row: usize) -> Result<u32> {
+    fn id_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u32> {
         self.remembered(ctx, Row { rows, row }, |m, value| match value {
             Some(v) => m.id(ctx, v),
             None => Ok(0),
@@ -175,7 +172,7 @@ impl Evaluator {
     /// scratch memory for positions of rows.
     pub fn truth(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -209,7 +206,7 @@ impl Evaluator {
         Ok(())
     }
 
-    fn truth_of(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, row: usize) -> Result<u8> {
+    fn truth_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u8> {
         let truth = self.remembered(ctx, Row { rows, row }, |m, value| {
             Ok(match value.and_then(|v| m.truth(ctx, v)) {
                 Some(true) => u32::from(TRUE),
@@ -222,7 +219,7 @@ impl Evaluator {
 
     fn remembered(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         row: Row<'_>,
         end: impl FnOnce(&mut Machine, machine::Maybe) -> Result<u32>,
     ) -> Result<u32> {

@@ -7,7 +7,7 @@
 use super::code::Code;
 use super::machine::{Machine, number_of_id};
 use crate::batch::{Charge, View};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::{FALSE, TRUE, ValueSource};
 use jindou_model::Result;
 use jindou_plan::Relation;
@@ -75,7 +75,7 @@ impl NumberCache {
     /// Bytes of an entry.
     const EACH: usize = size_of::<u32>() + size_of::<Option<Num>>();
 
-    pub fn new(ctx: &QueryContext<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
             ids: vec![],
             numbers: vec![],
@@ -88,12 +88,7 @@ impl NumberCache {
 
     /// The value of a numeric literal.
     #[inline]
-    pub fn number(
-        &mut self,
-        ctx: &QueryContext<'_>,
-        id: u32,
-        scratch: &mut Vec<u8>,
-    ) -> Option<Num> {
+    pub fn number(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let at = id as usize & self.ids.len().wrapping_sub(1);
         if self.ids.get(at) == Some(&id) {
             self.knew += 1;
@@ -102,7 +97,7 @@ impl NumberCache {
         self.missing(ctx, id, scratch)
     }
 
-    fn missing(&mut self, ctx: &QueryContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+    fn missing(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let number = number_of_id(ctx, id, scratch);
         if self.idle {
             return number;
@@ -140,7 +135,7 @@ impl NumberCache {
 
 impl Numbers {
     /// `None` for an expression other than arithmetic or a comparison of arithmetic.
-    pub fn compile(code: &Code, machine: &Machine, ctx: &QueryContext<'_>) -> Option<Self> {
+    pub fn compile(code: &Code, machine: &Machine, ctx: &EvalContext<'_>) -> Option<Self> {
         let mut parts = 0;
         let mut part = |code| NumberExpr::compile(code, machine, &mut parts);
         let shape = match code {
@@ -196,7 +191,7 @@ impl Numbers {
     pub fn truth(
         &mut self,
         machine: &mut Machine,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -255,7 +250,7 @@ impl Numbers {
     pub fn values(
         &mut self,
         machine: &mut Machine,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
     ) -> Result<usize> {
@@ -305,7 +300,7 @@ fn bits(relation: Relation) -> u8 {
 /// The rows to compute, and which of them are left over.
 struct NumberRows<'r, 'm, 'q> {
     machine: &'m mut Machine,
-    ctx: &'r QueryContext<'q>,
+    ctx: &'r EvalContext<'q>,
     view: View<'r>,
     rows: &'m [u32],
     left: &'m mut [bool],

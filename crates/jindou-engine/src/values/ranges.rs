@@ -8,7 +8,7 @@
 use super::machine::Machine;
 use super::val::Val;
 use crate::batch::Charge;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
 use jindou_plan::Relation;
@@ -67,7 +67,7 @@ pub(crate) struct Ordered {
 
 impl Ordered {
     /// Builds the set from distinct ids.
-    pub fn new(ids: &[u32], holder: Holder, ctx: &QueryContext<'_>) -> Result<Self> {
+    pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             numbers: Default::default(),
             times: vec![],
@@ -105,7 +105,7 @@ impl Ordered {
         Ok(out)
     }
 
-    fn add(&mut self, m: &mut Machine, ctx: &QueryContext<'_>, id: u32) {
+    fn add(&mut self, m: &mut Machine, ctx: &EvalContext<'_>, id: u32) {
         match value_of(m, ctx, id) {
             Some(Value::Number(n)) => {
                 if let Number::Integer(e) | Number::Decimal(e) = &n {
@@ -160,7 +160,7 @@ fn push_key(tag: &str, text: &str, out: &mut Vec<u8>) {
 }
 
 /// The value of a term that can be compared; not NaN.
-fn value_of<'m>(m: &'m mut Machine, ctx: &QueryContext<'_>, id: u32) -> Option<Value<'m>> {
+fn value_of<'m>(m: &'m mut Machine, ctx: &EvalContext<'_>, id: u32) -> Option<Value<'m>> {
     if id == 0 {
         return None;
     }
@@ -197,7 +197,7 @@ pub(crate) struct Later {
 }
 
 impl Later {
-    pub fn new(ctx: &QueryContext<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
             machine: Machine::empty(ctx),
             key: vec![],
@@ -214,7 +214,7 @@ impl Later {
     /// `Limit`, `Timeout`, `Cancelled`.
     pub fn find(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         set: &Ordered,
         relation: Relation,
         id: u32,
@@ -311,7 +311,7 @@ impl Later {
     /// `Limit`, `Timeout`, `Cancelled`.
     pub fn narrow(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         set: &Ordered,
         relation: Relation,
         id: u32,

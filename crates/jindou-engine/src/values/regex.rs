@@ -6,7 +6,7 @@ use super::machine::{Machine, Maybe, Row};
 use super::patterns::{Patterns, Use, is_plain};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::batch::Charge;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::{self, Replacement, ReplacementPart, Scratch};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Searches {
 
     fn is_match(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         pattern: &pattern::Pattern,
         text: &str,
     ) -> Result<bool> {
@@ -76,7 +76,7 @@ impl Machine {
     /// The texts of a computed pattern and its flags; `None` if one of them is not a plain string.
     fn texts(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         pattern: &Code,
         flags: Option<&Code>,
         at: Row<'_>,
@@ -94,7 +94,7 @@ impl Machine {
     /// The compiled pattern of these texts.
     fn kept(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         pattern: ArenaSpan,
         flags: Option<ArenaSpan>,
         of_use: Use,
@@ -115,7 +115,7 @@ impl Machine {
 
     pub(super) fn matches(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         regex: &Matches,
         at: Row<'_>,
     ) -> Result<Option<bool>> {
@@ -144,7 +144,7 @@ impl Machine {
 
     fn is_match(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         pattern: &pattern::Pattern,
         text: ArenaSpan,
     ) -> Result<bool> {
@@ -156,7 +156,7 @@ impl Machine {
 
     pub(super) fn replace(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         replace: &Replace,
         at: Row<'_>,
     ) -> Result<Maybe> {
@@ -236,7 +236,7 @@ impl Machine {
     /// The text of a plain string; `None` for anything else.
     fn plain(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         code: &Code,
         at: Row<'_>,
     ) -> Result<Option<ArenaSpan>> {

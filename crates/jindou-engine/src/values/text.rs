@@ -3,13 +3,13 @@
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
 use super::val::{ArenaSpan, ArenaText, Val};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
 
 impl Machine {
     /// A simple or language-tagged string's text; `None` for other values.
-    pub(super) fn as_text(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<ArenaText> {
+    pub(super) fn as_text(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaText> {
         match v {
             Val::Text(t) => return Some(t),
             Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => return None,
@@ -35,14 +35,14 @@ impl Machine {
     }
 
     /// The text of a simple string; `None` for other values.
-    pub(super) fn simple(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<ArenaSpan> {
+    pub(super) fn simple(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaSpan> {
         self.as_text(ctx, v)
             .and_then(|t| t.lang.is_none().then_some(t.text))
     }
 
     pub(super) fn concat(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         list: &[Code],
         at: Row<'_>,
     ) -> Result<Maybe> {
@@ -95,7 +95,7 @@ impl Machine {
 
     /// Called after a step whose text is at most three times its input: charges the text, and checks the deadline if it
     /// was long.
-    pub(super) fn grown(&mut self, ctx: &QueryContext<'_>, before: usize) -> Result<()> {
+    pub(super) fn grown(&mut self, ctx: &EvalContext<'_>, before: usize) -> Result<()> {
         if self.arena.len() - before.min(self.arena.len()) > CHARGED {
             ctx.check()?;
             self.room(0)?;

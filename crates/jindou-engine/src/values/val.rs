@@ -1,7 +1,7 @@
 //! Intermediate values of an expression, and the machine at a row as functions see it.
 
 use super::machine::Machine;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use jindou_model::term::{self, Parts};
 pub(crate) use jindou_values::functions::{ArenaSpan, ArenaText, Row, Val};
 use jindou_values::{Duration, Num, Number, Temporal};
@@ -9,7 +9,7 @@ use jindou_values::{Duration, Num, Number, Temporal};
 /// A machine at one row.
 pub(super) struct AtRow<'m, 'r, 'a> {
     pub machine: &'m mut Machine,
-    pub ctx: &'r QueryContext<'a>,
+    pub ctx: &'r EvalContext<'a>,
 }
 
 impl Row for AtRow<'_, '_, '_> {

@@ -1,7 +1,7 @@
 //! Arithmetic on numbers of any length, dates, times and durations; casts.
 
 use super::{Machine, Maybe, instant_of_id, number_of_bytes};
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::values::code::Cast;
 use crate::values::val::{ArenaSpan, ArenaText, Val};
 use jindou_model::term;
@@ -18,7 +18,7 @@ enum Scalar {
 }
 
 impl Machine {
-    fn scalar(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<Scalar> {
+    fn scalar(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Scalar> {
         match v {
             Val::Num(n) => return Some(Scalar::Number(n.into())),
             Val::Time(t) => return Some(Scalar::Time(t)),
@@ -47,7 +47,7 @@ impl Machine {
     }
 
     /// The date or time of a value.
-    pub(in crate::values) fn time(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<Temporal> {
+    pub(in crate::values) fn time(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Temporal> {
         match v {
             Val::Time(t) => Some(t),
             _ => match self.scalar(ctx, v)? {
@@ -60,7 +60,7 @@ impl Machine {
     /// The duration of a value.
     pub(in crate::values) fn duration(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         v: Val,
     ) -> Option<Duration> {
         match self.scalar(ctx, v)? {
@@ -72,7 +72,7 @@ impl Machine {
     /// The instant of a date or time; for a term of the base, from its column.
     pub(super) fn instant(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         v: Val,
     ) -> Option<(TemporalKind, i128)> {
         match v {
@@ -89,7 +89,7 @@ impl Machine {
     /// `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7, §9.8).
     pub(super) fn compute(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         op: Arithmetic,
         a: Val,
         b: Val,
@@ -130,7 +130,7 @@ impl Machine {
     /// A function of one number.
     pub(in crate::values) fn each_number(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         v: Val,
         small: impl FnOnce(Num) -> Option<Num>,
         any: impl FnOnce(&Number) -> Option<Number>,
@@ -148,7 +148,7 @@ impl Machine {
     }
 
     /// The integer of a value.
-    pub(in crate::values) fn integer(&mut self, ctx: &QueryContext<'_>, v: Val) -> Option<i64> {
+    pub(in crate::values) fn integer(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<i64> {
         match self.number(ctx, v) {
             Some(Num::Int(i)) => Some(i),
             Some(_) => None,
@@ -162,7 +162,7 @@ impl Machine {
     }
 
     /// The value in another type.
-    pub(super) fn cast(&mut self, ctx: &QueryContext<'_>, to: Cast, v: Val) -> Maybe {
+    pub(super) fn cast(&mut self, ctx: &EvalContext<'_>, to: Cast, v: Val) -> Maybe {
         let tag = match to {
             Cast::String => return self.cast_to_string(ctx, v),
             Cast::Coded(tag) => tag,
@@ -203,7 +203,7 @@ impl Machine {
     }
 
     /// The canonical form of a value: the text of strings, IRIs and literals without a value.
-    fn cast_to_string(&mut self, ctx: &QueryContext<'_>, v: Val) -> Maybe {
+    fn cast_to_string(&mut self, ctx: &EvalContext<'_>, v: Val) -> Maybe {
         if let Val::Text(t) = v {
             return Some(Val::Text(ArenaText { lang: None, ..t }));
         }

@@ -1,7 +1,7 @@
 //! Comparisons of values, and kinds of terms.
 
 use super::Machine;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::values::val::{ArenaSpan, Val};
 use jindou_dictionary::{Dictionary, Group, NO_RANK};
 use jindou_model::VertexId;
@@ -11,7 +11,7 @@ use jindou_values::{order, value};
 use std::cmp::Ordering;
 
 impl Machine {
-    pub(super) fn kind(&mut self, ctx: &QueryContext<'_>, v: Val, test: TermTest) -> bool {
+    pub(super) fn kind(&mut self, ctx: &EvalContext<'_>, v: Val, test: TermTest) -> bool {
         let tag = self.tag_of(ctx, v);
         match test {
             TermTest::Iri => tag == term::IRI,
@@ -36,7 +36,7 @@ impl Machine {
     /// `=` as SPARQL's operator table has it.
     pub(in crate::values) fn equal(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         a: Val,
         b: Val,
     ) -> Option<bool> {
@@ -73,14 +73,14 @@ impl Machine {
     }
 
     /// Writes the first value's canonical bytes to `self.other`, the second's to `self.term`.
-    fn both(&mut self, ctx: &QueryContext<'_>, a: Val, b: Val) {
+    fn both(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) {
         self.canonical(ctx, a);
         std::mem::swap(&mut self.term, &mut self.other);
         self.canonical(ctx, b);
     }
 
     /// Tests for the same term, without creating an id.
-    fn same(&mut self, ctx: &QueryContext<'_>, a: Val, b: Val) -> bool {
+    fn same(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) -> bool {
         if let (Val::Id(a), Val::Id(b)) = (a, b) {
             return a == b;
         }
@@ -92,7 +92,7 @@ impl Machine {
         self.other == self.term
     }
 
-    pub(in crate::values) fn tag_of(&mut self, ctx: &QueryContext<'_>, v: Val) -> u8 {
+    pub(in crate::values) fn tag_of(&mut self, ctx: &EvalContext<'_>, v: Val) -> u8 {
         match v {
             Val::Id(id) => self.tag(ctx, id).unwrap_or(0),
             Val::Bool(_) => term::BOOLEAN_TAG,
@@ -108,7 +108,7 @@ impl Machine {
     /// Order comparisons such as `<`; false where there is no order (NaN), `None` for values that do not compare.
     pub(in crate::values) fn ordered(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         r: Relation,
         a: Val,
         b: Val,
@@ -117,7 +117,7 @@ impl Machine {
             .map(|order| order.is_some_and(|o| holds(r, o)))
     }
 
-    fn order(&mut self, ctx: &QueryContext<'_>, a: Val, b: Val) -> Option<Option<Ordering>> {
+    fn order(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) -> Option<Option<Ordering>> {
         if let (Val::Id(x), Val::Id(y)) = (a, b)
             && let Some(d) = ctx.vocabulary.ranks_of(x.max(y))
         {
@@ -149,7 +149,7 @@ impl Machine {
     }
 }
 
-fn ranks_of<'r>(ctx: &QueryContext<'r>, v: Val) -> Option<(&'r Dictionary, u32)> {
+fn ranks_of<'r>(ctx: &EvalContext<'r>, v: Val) -> Option<(&'r Dictionary, u32)> {
     let Val::Id(id) = v else { return None };
     Some((ctx.vocabulary.ranks_of(id)?, id))
 }

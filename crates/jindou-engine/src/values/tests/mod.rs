@@ -5,6 +5,7 @@ mod numbers;
 
 use super::Evaluator;
 use crate::batch::View;
+use crate::eval::EvalContext;
 use crate::explore::QueryContext;
 use crate::terms::{QueryTerms, TermDecoder};
 use crate::tree::Layout;
@@ -258,12 +259,14 @@ fn with_terms(all: &[Term], f: impl FnOnce(&QueryContext<'_>, &[u32])) {
         AtomicBool::new(false),
     );
     let ctx = QueryContext {
-        vocabulary: snapshot.vocabulary(),
-        terms: &terms,
-        cancel: &cancel,
-        scope: None,
-        budget: &budget,
-        stop: &stop,
+        eval: EvalContext {
+            vocabulary: snapshot.vocabulary(),
+            terms: &terms,
+            cancel: &cancel,
+            scope: None,
+            budget: &budget,
+            stop: &stop,
+        },
         snapshot: &snapshot,
         batch_rows: 64,
         first_batch: 64,
@@ -643,7 +646,10 @@ fn growing_string_hits_the_budget(call: &str) {
     with_terms(&other, |ctx, ids| {
         let budget = MemoryBudget::new(8 << 20);
         let small = QueryContext {
-            budget: &budget,
+            eval: EvalContext {
+                budget: &budget,
+                ..ctx.eval
+            },
             ..*ctx
         };
         let e = parse(call).unwrap();

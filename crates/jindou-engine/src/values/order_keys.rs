@@ -5,7 +5,7 @@
 //! among each other. The same holds for all triple terms, which compare part by part. Unbound is 0, before everything.
 
 use crate::batch::Charge;
-use crate::explore::QueryContext;
+use crate::eval::EvalContext;
 use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey, TermKind};
 use jindou_graph::{TermDecoding, Vocabulary};
@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 
 /// Bits of a key that are 0 in every base term's key.
-pub(super) const PLACE_BITS: u32 = 23;
+pub(crate) const PLACE_BITS: u32 = 23;
 /// Approximate bytes of terms that are fetched at once.
 const FETCHED: usize = 1 << 20;
 /// Number of terms that are fetched at once: the first time, and at most.
@@ -27,14 +27,14 @@ const MANY: usize = 1 << 14;
 
 /// Ids whose keys need their terms: those without ranks, and triple terms.
 #[derive(Clone, Copy)]
-pub(super) struct Looked<'r> {
+pub(crate) struct Looked<'r> {
     end: u32,
     /// The base's dictionary, if it has triple terms.
     triples: Option<&'r Dictionary>,
 }
 
 impl<'r> Looked<'r> {
-    pub fn new(ctx: &QueryContext<'r>) -> Self {
+    pub fn new(ctx: &EvalContext<'r>) -> Self {
         let has_triples = |d: &&Dictionary| !d.tag_range(term::TRIPLE).is_empty();
         Self {
             end: ctx.vocabulary.ranked_end(),
@@ -50,14 +50,14 @@ impl<'r> Looked<'r> {
 }
 
 /// Sort keys of ids.
-pub(super) struct Keys<'r> {
+pub(crate) struct Keys<'r> {
     vocabulary: Vocabulary<'r>,
     /// Keys of [`Looked`] terms.
     added: FxHashMap<u32, u64>,
 }
 
 impl<'r> Keys<'r> {
-    pub fn new(ctx: &QueryContext<'r>) -> Self {
+    pub fn new(ctx: &EvalContext<'r>) -> Self {
         Self {
             vocabulary: ctx.vocabulary,
             added: FxHashMap::default(),
@@ -86,7 +86,7 @@ impl<'r> Keys<'r> {
     /// `Limit` without memory for the terms.
     pub fn place_added(
         &mut self,
-        ctx: &QueryContext<'_>,
+        ctx: &EvalContext<'_>,
         ids: impl Iterator<Item = u32>,
     ) -> Result<()> {
         let mut charge = Charge::for_holder(Holder::OrderBy, ctx.budget);
@@ -177,7 +177,7 @@ const PLACES: usize = 1 << 14;
 
 impl Places {
     /// Order of two bound ids. Between two of the base: two reads of its rank columns.
-    pub fn compare(&mut self, ctx: &QueryContext<'_>, a: u32, b: u32) -> Ordering {
+    pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Ordering {
         if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {
             let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
             if !(a.is_triple() && b.is_triple()) {
