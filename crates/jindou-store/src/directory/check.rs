@@ -1,4 +1,4 @@
-//! Verifying a whole store: every block's hash, then that the parts fit each other.
+//! Verification of a whole store: every block's hash, then the consistency of its parts.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState};
 use super::{
@@ -16,9 +16,9 @@ use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Damages listed for one file; more are only counted.
+/// Number of damages listed for one file; any more are only counted.
 const LISTED: u64 = 100;
-/// Terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
+/// Number of terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
 const LOOKUPS: u32 = 1 << 20;
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ const LOOKUPS: u32 = 1 << 20;
 pub struct Damage {
     /// File in the store directory.
     pub file: String,
-    /// Bytes that are affected, where they are known.
+    /// The affected bytes, where they are known.
     pub bytes: Option<Range<u64>>,
-    /// Description of the damage, without its place.
+    /// Description of the damage, without its location.
     pub what: String,
 }
 
 impl Damage {
-    /// Damage of a file, in bytes that are not known.
+    /// Damage of a file, at unknown bytes.
     pub fn new(file: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -68,14 +68,14 @@ pub struct CheckReport {
     pub edges: u64,
     /// Terms walked.
     pub terms: u64,
-    /// Everything found; empty for a sound store.
+    /// All damages found; empty for a sound store.
     pub damages: Vec<Damage>,
-    /// Damages beyond those listed.
+    /// Number of damages beyond those listed.
     pub unlisted: u64,
 }
 
 impl CheckReport {
-    /// True for a sound store.
+    /// Returns true for a sound store.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damages.is_empty()
@@ -94,17 +94,17 @@ impl CheckReport {
     }
 }
 
-/// Verifies a store: reads all of it. Of indexes but the value ranks only bytes are compared with their hashes; see
-/// [`check_with`].
+/// Verifies a store: reads all of it. For indexes other than the value ranks, only bytes are compared with their
+/// hashes; see [`check_with`].
 ///
 /// # Errors
-/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be
-/// read. Damage is not an error but in the report.
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be read. Damage is
+/// not an error; it is in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
 }
 
-/// As [`check`], and examines what these indexes hold.
+/// As [`check`], but also examines the content of these indexes.
 ///
 /// # Errors
 /// As [`check`].
@@ -331,7 +331,7 @@ fn file_name(generation: u32, name: &str) -> String {
     }
 }
 
-/// True for ids that the store has given out.
+/// Returns true for ids that the store has assigned.
 fn is_known(base: &Base, v: u32) -> bool {
     match v.checked_sub(FIRST_TAIL_ID) {
         Some(n) => n < base.merged.tail.len(),
@@ -469,7 +469,7 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         let small = base.index.small_graph_subjects(graph);
         sound &= small.windows(2).all(|w| w[0] < w[1]);
         sound &= small.last().is_none_or(|&s| s <= vertices);
-        // Of a graph, another shard may have all.
+        // Another shard may have all quads of a graph.
         let none = predicate.is_none() && small.is_empty();
         let both = predicate.is_some() && !small.is_empty();
         if !sound || both || none && base.shard.is_none() {

@@ -1,4 +1,4 @@
-//! Where a store comes into being: a temporary sibling folder, renamed into place when it is whole.
+//! Creation of a store: a temporary sibling folder, renamed into place when it is complete.
 
 use super::current::is_part;
 use super::manifest::{Manifest, ManifestState};
@@ -28,8 +28,8 @@ pub const FILES: [&str; 8] = [
     STATISTICS,
 ];
 
-/// The right to write the store at one place; given back when dropped, and by the system when the
-/// process dies. Readers need none: they keep the files they mapped, whatever the name points to later.
+/// The exclusive right to write the store at one place; released when dropped, and by the system when the process dies.
+/// Readers need no lock: they keep the files they mapped, whatever the name points to later.
 #[derive(Debug)]
 pub struct WriteLock {
     file: File,
@@ -37,7 +37,7 @@ pub struct WriteLock {
 }
 
 impl WriteLock {
-    /// Takes the lock `DIR.lock` alongside the folder, or says who has it.
+    /// Takes the lock `DIR.lock` alongside the folder, or reports its holder.
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
@@ -92,7 +92,7 @@ fn parent(dir: &Path) -> &Path {
 /// that is replaced.
 const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
-/// Says whether a store may be written at `dir`: an error if something is there that must stay.
+/// Checks whether a store may be written at `dir`: an error if something there must not be replaced.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -156,7 +156,7 @@ pub struct Building {
 }
 
 impl Building {
-    /// Takes the lock, checks the place, removes what killed loads left, and makes the folder.
+    /// Takes the lock, checks the place, removes the remains of killed loads, and creates the folder.
     pub fn begin(target: &Path, replace: bool) -> Result<Self> {
         if !parent(target).is_dir() {
             return Err(Error::Usage(format!(
@@ -198,8 +198,7 @@ impl Building {
             sync(&self.dir.join(name))?;
         }
         sync(&self.dir)?;
-        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at
-        // every moment.
+        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at every moment.
         let exchanged = std::fs::read_dir(&self.target).is_ok_and(|mut d| d.next().is_some());
         let renamed = if exchanged {
             exchange(&self.dir, &self.target)
@@ -207,7 +206,7 @@ impl Building {
             std::fs::rename(&self.dir, &self.target)
         };
         renamed.map_err(|e| Error::io(&self.target, e))?;
-        // What now lies at `dir` after an exchange is the old store; `drop` removes it.
+        // After an exchange the old store is at this path; `drop` removes it.
         self.done = !exchanged;
         sync(parent(&self.target))
     }

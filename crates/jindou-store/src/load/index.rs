@@ -1,5 +1,5 @@
-//! Last phase: index vertices, characteristic sets by run of ids, and the planner's statistics, read from
-//! the segments just written.
+//! Last phase: index vertices, characteristic sets by run of ids, and the planner's statistics, read from the segments
+//! just written.
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The files that the phase reads.
 pub(super) struct SegmentFiles {
-    /// `[named][direction]`, by shard: one, or as many as the table of blocks knows.
+    /// `[named][direction]`, by shard: one, or as many as the block table has.
     pub parts: Vec<[[SegmentFile; 2]; 2]>,
-    /// The table that makes ids of keys, where they are not ids.
+    /// The block table that turns keys into ids, where they differ.
     pub blocks: Option<Blocks>,
 }
 
 impl SegmentFiles {
-    /// Compares how many edges each predicate has in both directions, on all shards together.
+    /// Compares the numbers of edges of each predicate in both directions, over all shards.
     ///
     /// # Errors
     /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
@@ -68,7 +68,7 @@ impl SegmentFiles {
     }
 }
 
-/// The index that all shards have: characteristic sets and classes. [`graphs`] adds a shard's own part.
+/// The index that all shards share: characteristic sets and classes. [`graphs`] adds a shard's own part.
 pub(super) fn index(
     clusters: &Clusters,
     written: &SegmentFiles,
@@ -126,8 +126,8 @@ pub(super) fn index(
     index
 }
 
-/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
-/// by graph is all.
+/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort by
+/// graph suffices.
 pub(super) fn graphs(
     written: &SegmentFiles,
     shard: usize,
@@ -152,7 +152,7 @@ pub(super) fn graphs(
         }
     };
     let ids = file.graph_ids();
-    // Where each graph's entries begin, moved to their ends while they are placed.
+    // Where each graph's entries begin; moved to their ends while they are placed.
     let mut at = vec![0usize; ids.len() + 1];
     each(&mut |g, _, _| at[g + 1] += 1);
     for g in 0..ids.len() {
@@ -184,7 +184,7 @@ pub(super) fn statistics(
         ..Statistics::default()
     };
     for (p, &vertex) in terms.iter().enumerate() {
-        // Edges, keys and the longest list: of all shards, each of which has other keys.
+        // Edges, keys and the longest list: over all shards, whose keys are disjoint.
         let record = |named: usize, direction: usize| {
             let records = written.parts.iter().map(|part| {
                 let records = part[named][direction].records();
@@ -225,7 +225,7 @@ pub(super) fn statistics(
         }
     }
     s.sets = merge_sets(sets, &frequency);
-    // Who has one store reads no list from elsewhere.
+    // A single store reads no list from elsewhere.
     if written.parts.len() > 1 {
         s.heavy = heavy_keys(written, terms.len() as u32);
     }
@@ -267,7 +267,7 @@ fn heavy_keys(written: &SegmentFiles, predicates: u32) -> Vec<HeavyKey> {
 /// Clusters whose subjects share a list of out-predicates, as planner's sets without edges yet.
 struct Grouped {
     sets: Vec<PlannerSet>,
-    /// Set of each cluster; `NO_SET` where nothing leaves.
+    /// Set of each cluster; `NO_SET` if no edge leaves it.
     set_of: Vec<u32>,
     /// Bounds of each predicate in `by_predicate`, and one more.
     offsets: Vec<usize>,
@@ -370,7 +370,7 @@ fn exact_sets(
                     for (shard, part) in written.parts.iter().enumerate() {
                         let default = part[0][0].segment(p as u32);
                         let named = part[1][0].named(p as u32);
-                        // Of a cluster, another shard may have some.
+                        // Another shard may have some edges of a cluster.
                         let alone =
                             written.blocks.is_none() && (default.is_empty() || named.is_empty());
                         let id = |key| written.id(shard, key);
@@ -405,8 +405,8 @@ fn exact_sets(
     sets
 }
 
-/// Calls `add` with the edges of each of the clusters `own` in a segment. `alone` says that no other
-/// segment has edges of the predicate: then every vertex of a cluster is a key. `id` makes ids of keys.
+/// Calls `add` with the number of edges of each of the clusters `own` in a segment. `alone` says that no other segment
+/// has edges of the predicate: then every vertex of a cluster is a key. `id` turns keys into ids.
 fn by_cluster(
     segment: &impl KeyRows,
     clusters: &Clusters,
@@ -442,7 +442,7 @@ fn by_cluster(
     }
 }
 
-/// The number of `keys` below `id`, knowing that it is at least `from`: O(log of the distance).
+/// The number of `keys` below `id`, given that it is at least `from`: O(log of the distance).
 fn gallop(keys: &[u32], from: u32, id: u32) -> u32 {
     let rest = &keys[from as usize..];
     let mut step = 1;

@@ -1,7 +1,7 @@
-//! Second phase: quads leave their runs and go to their predicates, as pairs of lexicographic indexes.
+//! Second phase: quads move from their runs to their predicates, as pairs of lexicographic indexes.
 //!
-//! How many quads of each predicate a run has is known from reading, so every (predicate, run) pair owns
-//! an exact range and threads never meet.
+//! The number of quads of each predicate in a run is known from reading, so every (predicate, run) pair owns an exact
+//! range and threads never conflict.
 
 use super::memory;
 use super::read::{RunQuads, for_each_record, on_threads};
@@ -55,17 +55,17 @@ impl<T> HeldEdges<T> {
 }
 
 impl<T: SortWords> Edges<T> {
-    /// Edges of a predicate, repetitions counted.
+    /// Number of edges of a predicate, repetitions included.
     pub fn count(&self, p: usize) -> u64 {
         self.counts[p]
     }
 
-    /// Edges of all predicates.
+    /// Number of edges of all predicates.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// True when they lie in memory.
+    /// Returns true when they are in memory.
     pub fn in_memory(&self) -> bool {
         matches!(self.data, EdgeData::Memory(_))
     }
@@ -96,13 +96,14 @@ impl<T: SortWords> Edges<T> {
         }
     }
 
-    /// The edges of a predicate for keeping. They are asked for `times` times in all; the last one who asks, whoever that is,
-    /// leaves nothing.
+    /// The edges of a predicate for keeping. They are requested `times` times in all; the last caller, whichever it is,
+    /// takes them out.
     pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
             EdgeData::Memory(lists) => {
                 let mut held = lock(&lists[p]);
-                // Counted under the lock: a thread that was told before that it is not the last may come after the last.
+                // Counted under the lock: a thread that was told earlier that it is not the last may come after the
+                // last.
                 held.taken += 1;
                 let list = if held.taken >= times {
                     std::mem::take(&mut held.list)
@@ -124,7 +125,7 @@ impl<T: SortWords> Edges<T> {
     }
 }
 
-/// Where the edges of one (run, predicate) go.
+/// Destination of the edges of one (run, predicate).
 trait EdgePut<T> {
     fn put(&mut self, value: T) -> Result<()>;
     fn finish(&mut self) -> Result<()>;
@@ -202,7 +203,7 @@ impl<T: SortWords> EdgePut<T> for FilePut<'_, T> {
     }
 }
 
-/// A run on its way to the predicates.
+/// A run that is being moved to the predicates.
 struct PartitionJob<D, N> {
     quads: RunQuads,
     map: Vec<u32>,
@@ -233,7 +234,7 @@ impl<D: EdgePut<u64>, N: EdgePut<[u32; 3]>> PartitionJob<D, N> {
     }
 }
 
-/// The predicates of all runs as ascending lexicographic indexes; their places are the dense ids.
+/// The predicates of all runs as ascending lexicographic indexes; their positions are the dense ids.
 pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
     let mut out: Vec<u32> = runs
         .iter()
@@ -262,9 +263,9 @@ impl Partitioned {
     }
 }
 
-/// Where edges may lie.
+/// Where edges may be stored.
 pub(super) struct EdgeRoom<'a> {
-    /// Bytes of edges that memory has room for; more go to a file.
+    /// Bytes of edges that fit in memory; more go to a file.
     pub memory: u64,
     /// Folder for the file.
     pub folder: &'a Path,
@@ -441,7 +442,7 @@ where
     N: EdgePut<[u32; 3]> + Send,
 {
     let all = jobs.len().max(1) as u64;
-    // The runs with most quads first; they were pushed in the order in which they closed.
+    // The runs with most quads first; they were pushed in the order in which they were closed.
     let mut jobs = jobs;
     jobs.sort_by_key(|j| j.quads.default.len() + j.quads.named.len());
     let queue = Mutex::new(jobs);

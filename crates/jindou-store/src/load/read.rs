@@ -1,4 +1,4 @@
-//! First phase: every worker interns the terms it is given and spills its quads as run-local numbers.
+//! First phase: every worker interns the terms it receives and spills its quads as run-local numbers.
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
@@ -113,7 +113,7 @@ impl QuadSink for QuadReceiver<'_> {
     }
 }
 
-/// The first real error, in place of the cancellations it caused in other workers.
+/// The first real error, rather than the cancellations that it caused in other workers.
 pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut cancelled = None;
     for r in results {
@@ -202,7 +202,7 @@ pub(super) fn for_each_record<const N: usize>(
         }
         let whole = here.len() / (4 * N) * (4 * N);
         if whole == 0 {
-            // The record lies across two chunks.
+            // The record spans two chunks.
             let mut bytes = [0u32; N];
             reader.read_exact(bytemuck::cast_slice_mut(&mut bytes))?;
             f(bytes)?;

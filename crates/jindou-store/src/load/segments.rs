@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// Memory to sort one edge and build its segment: the edge, its place in the other buffer, and the
-/// segment's neighbour, key and offset.
+/// Memory for sorting one edge and building its segment: the edge, its place in the other buffer, and the segment's
+/// neighbour, key and offset.
 const BYTES_AN_EDGE: u64 = 32;
 
 /// Constants and operations that differ between edges of the default graph and those of named graphs.
@@ -30,7 +30,7 @@ pub(super) trait StoredEdge: SortWords {
     fn subject(self) -> u32;
     fn object(self) -> u32;
     fn graph(self) -> u32;
-    /// How segments of such edges are packed.
+    /// Packing of segments of such edges.
     fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>>;
 
     #[inline(always)]
@@ -136,7 +136,7 @@ pub(super) trait KeySplit: Sync {
     fn place(&self, key: u32) -> (usize, u32);
 }
 
-/// One file that gets all.
+/// A single file that gets everything.
 pub(super) struct OneFile;
 
 impl KeySplit for OneFile {
@@ -183,8 +183,8 @@ fn builders<T: StoredEdge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
     (0..files).map(|_| builder()).collect()
 }
 
-/// A file of segments that takes them in a fixed order, whichever thread is done first: the file must
-/// not depend on timing.
+/// A file of segments that are written in a fixed order, whichever thread finishes first: the file must not depend on
+/// timing.
 struct Turnstile<'a> {
     state: Mutex<QueuedSegment>,
     moved: Condvar,
@@ -226,8 +226,8 @@ impl Turnstile<'_> {
         })
     }
 
-    /// Waits until few enough segments wait. The thread whose segment is next never comes here before
-    /// it has handed that in, so something always moves.
+    /// Waits until few enough segments are queued. The thread whose segment is next hands it in before it can get here,
+    /// so something always makes progress.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
@@ -285,14 +285,14 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// Work on a predicate that a thread does at a time: both directions, or one.
+/// Work on a predicate that a thread does at once: both directions, or one.
 #[derive(Clone, Copy)]
 enum PredicateTask {
     Both,
     One(Direction),
 }
 
-/// How much memory and how many threads the phase may use, and what it reports to.
+/// Memory and threads of the phase, and its progress reports.
 pub(super) struct Resources<'a> {
     /// Bytes besides the edges themselves.
     pub memory: u64,
@@ -301,7 +301,7 @@ pub(super) struct Resources<'a> {
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Writes the files of one kind of edges: two for each part that `split` knows, whose segments hold the keys of the part.
+/// Writes the files of one kind of edges: two for each part of `split`, whose segments hold the keys of the part.
 pub(super) fn write<T: StoredEdge>(
     edges: &Edges<T>,
     predicates: usize,
@@ -412,7 +412,7 @@ pub(super) fn write<T: StoredEdge>(
     Ok(())
 }
 
-/// Hands in a predicate's segment for every part, those without edges included.
+/// Hands in a predicate's segment for every part, empty ones included.
 fn hand_in(
     files: &[[Turnstile<'_>; 2]],
     direction: Direction,
@@ -427,8 +427,7 @@ fn hand_in(
     Ok(())
 }
 
-/// Sorts a predicate that does not fit the memory: ranges of keys one after the other, each read out of
-/// all its edges.
+/// Sorts a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
 #[allow(clippy::too_many_arguments)]
 fn in_ranges<T: StoredEdge>(
     edges: &Edges<T>,
@@ -470,7 +469,7 @@ fn in_ranges<T: StoredEdge>(
             })?;
             sort::sort(&mut list, scratch, T::words(direction));
             push_all(&list, direction, split, to_parts);
-            // The largest predicates come first: a load that cannot end well ends here.
+            // The largest predicates come first: a load that cannot succeed ends here.
             to_parts.iter().try_for_each(SegmentBuilder::fits)?;
         }
         from = to;

@@ -26,11 +26,11 @@ impl SortWords for [u32; 3] {
 /// Bits of one counting pass: 2^9 write streams of a cache line each stay in the first-level cache.
 const DIGIT_BITS: u32 = 9;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Below this a comparison sort is faster than clearing histograms.
+/// Length below which a comparison sort is faster than clearing histograms.
 const SMALL: usize = 512;
 
-/// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be
-/// exchanged for `data`'s memory. O(n × varying bits / 9).
+/// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be exchanged for
+/// `data`'s memory. O(n × varying bits / 9).
 pub(super) fn sort<T: SortWords>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
     let key = |e: &T| {
         words
@@ -107,7 +107,7 @@ mod tests {
             let mut scratch = vec![];
             sort(&mut pairs, &mut scratch, &[0, 1]);
             prop_assert_eq!(&pairs, &want);
-            // By the low half alone, stable: the high halves stay ascending inside.
+            // By the low half alone, stable: the high halves stay ascending within equal ones.
             want.sort_by_key(|&e| (e as u32, e >> 32));
             sort(&mut pairs, &mut scratch, &[0]);
             prop_assert_eq!(pairs, want);

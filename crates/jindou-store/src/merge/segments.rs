@@ -1,5 +1,5 @@
-//! Merged segments: base and patch of each predicate read in order and written as they come. What is in memory are a
-//! predicate's keys, not its edges.
+//! Merged segments: base and patch of each predicate are read in order, and the result is written at once. Only a
+//! predicate's keys are held in memory, not its edges.
 
 use super::output::{Out, Pace};
 use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
@@ -14,7 +14,7 @@ use std::io::{Error, ErrorKind, Result};
 const PART: u32 = 1 << 16;
 /// Neighbours collected before they are written.
 const ROW_BUFFER: usize = 1 << 14;
-/// Bytes in memory for each key of the predicate that is written: the key, its list's end, its part of the finder.
+/// Bytes in memory for each key of the predicate being written: the key, its list's end, its part of the finder.
 pub(super) const BYTES_A_KEY: u64 = 16;
 
 /// Inputs of a file of merged segments.
@@ -23,7 +23,7 @@ pub(super) struct MergeJob<'a> {
     /// Predicates to write, ascending.
     pub held: &'a [u32],
     pub direction: Direction,
-    /// Named graphs' edges.
+    /// True for edges of named graphs.
     pub packing: Option<&'a Packing>,
     pub fold: u32,
 }
@@ -69,7 +69,7 @@ struct SegmentOutput<'f, 'p> {
     at: u64,
     fold: u32,
     keys: Vec<u32>,
-    /// Where each key's list ends.
+    /// End of each key's list.
     ends: Vec<u32>,
     edges: u64,
     max_degree: u32,
@@ -89,7 +89,7 @@ impl<'f, 'p> SegmentOutput<'f, 'p> {
         })
     }
 
-    /// Counts a list that was handed on.
+    /// Counts a list that was written.
     fn key(&mut self, key: u32, degree: usize) -> Result<()> {
         let known = (key < self.fold || key >= FIRST_TAIL_ID) && key < FIRST_QUERY_ID;
         if !known || key == NO_VERTEX || self.keys.last().is_some_and(|&last| last >= key) {
@@ -245,7 +245,7 @@ fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
 
 type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
 
-/// The same of named graphs: (neighbour, graph).
+/// As above, for named graphs: (neighbour, graph).
 fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
     let segment: NamedSegment<'_> = view.named;
     let patch = view.patch.filter(|p| p.has_named());
