@@ -3,7 +3,7 @@
 use jindou::{Error, Resource};
 
 /// Advice on an error, in the command's words.
-pub(crate) fn of(error: &Error) -> Option<String> {
+pub(crate) fn advice_for(error: &Error) -> Option<String> {
     Some(match error {
         Error::Timeout(_) => "raise --timeout or narrow the query".into(),
         Error::Limit(limit) if limit.resource == Resource::Memory => {

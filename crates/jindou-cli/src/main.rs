@@ -59,7 +59,7 @@ fn run() -> jindou::Result<ExitCode> {
 
 /// Says what went wrong, and what can be done about it.
 fn tell(e: &jindou::Error) {
-    match advice::of(e) {
+    match advice::advice_for(e) {
         Some(advice) => eprintln!("jindou: {e}; {advice}"),
         None => eprintln!("jindou: {e}"),
     }

@@ -18,16 +18,16 @@ use std::sync::Arc;
 /// The quads that came of a document, or the error.
 type Outcome = Result<Vec<String>, String>;
 /// A way that documents take.
-type Way = fn(&Place, &str) -> Outcome;
+type Way = fn(&StorePlace, &str) -> Outcome;
 
 /// A folder for documents, and a store in memory for their quads.
-struct Place {
+struct StorePlace {
     folder: tempfile::TempDir,
     db: Database,
     options: UpdateOptions,
 }
 
-impl Place {
+impl StorePlace {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let documents = Documents::new().folder(folder.path()).unwrap();
@@ -94,7 +94,7 @@ fn command(folder: &Path, args: &[&str]) -> Outcome {
     }
 }
 
-fn convert(place: &Place, name: &str) -> Outcome {
+fn convert(place: &StorePlace, name: &str) -> Outcome {
     command(
         place.at(),
         &[
@@ -110,7 +110,7 @@ fn convert(place: &Place, name: &str) -> Outcome {
 }
 
 /// The command, into a new store.
-fn load(place: &Place, name: &str) -> Outcome {
+fn load(place: &StorePlace, name: &str) -> Outcome {
     let folder = place.at();
     let _ = fs::remove_dir_all(folder.join("s"));
     let loaded = command(
@@ -148,7 +148,7 @@ fn stored(db: &Database) -> Vec<String> {
 }
 
 /// The command's work, in this process.
-fn load_here(place: &Place, name: &str) -> Outcome {
+fn load_here(place: &StorePlace, name: &str) -> Outcome {
     let folder = place.at();
     let store = folder.join("here");
     let _ = fs::remove_dir_all(&store);
@@ -168,7 +168,7 @@ fn load_here(place: &Place, name: &str) -> Outcome {
 }
 
 /// An update. A document that fails leaves what is there.
-fn update(place: &Place, name: &str) -> Outcome {
+fn update(place: &StorePlace, name: &str) -> Outcome {
     let path = fs::canonicalize(place.at().join(name)).unwrap();
     let load = format!("LOAD <file://{}>", path.display());
     let done = place.db.update(&load, &place.options);
@@ -193,7 +193,7 @@ const WAYS: [(&str, Way); 3] = [("convert", convert), ("load", load_here), ("LOA
 /// Cuts documents at each byte that is a multiple of `step`, and at the last ones. Returns how many cuts there were.
 fn cut(way: (&str, Way), all: &[(Format, String)], step: usize) -> usize {
     let (title, way) = way;
-    let place = Place::new();
+    let place = StorePlace::new();
     let at = place.at();
     let mut count = 0;
     for (n, (format, text)) in all.iter().enumerate() {
@@ -237,7 +237,7 @@ fn compressed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
 /// The same for compressed documents, of which no part is whole.
 fn cut_compressed(way: (&str, Way), all: &[(Format, String)], step: usize) -> usize {
     let (title, way) = way;
-    let place = Place::new();
+    let place = StorePlace::new();
     let at = place.at();
     let mut count = 0;
     for (n, (format, text)) in all.iter().enumerate() {

@@ -6,7 +6,7 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use parts::Parts;
+use parts::PendingParts;
 
 mod sync {
     pub(super) use loom::sync::Mutex;
@@ -21,7 +21,7 @@ mod parts;
 /// Parts, and what is written while they are under way.
 #[derive(Default)]
 struct Operation {
-    parts: Parts,
+    parts: PendingParts,
     landing: [Landing; 2],
 }
 

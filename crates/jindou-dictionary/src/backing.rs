@@ -23,12 +23,12 @@ pub enum Residence {
 /// A cache line; sections are aligned to it.
 #[derive(Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(64))]
-pub(crate) struct Line([u8; 64]);
+pub(crate) struct CacheLine([u8; 64]);
 
 /// The bytes of a file, aligned to 64.
 pub(crate) enum Backing {
     Mapped(MappedFile),
-    Memory { lines: Vec<Line>, len: usize },
+    Memory { lines: Vec<CacheLine>, len: usize },
 }
 
 impl Backing {
@@ -39,15 +39,15 @@ impl Backing {
         if residence == Residence::Mapped && len > 0 {
             return MappedFile::open(path).map(Self::Mapped);
         }
-        let mut lines: Vec<Line> = huge_zeroed(len.div_ceil(64));
+        let mut lines: Vec<CacheLine> = huge_zeroed(len.div_ceil(64));
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         file.read_exact(&mut bytes[..len]).map_err(io)?;
         Ok(Self::Memory { lines, len })
     }
 
     /// A copy of bytes that no file has.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let mut lines: Vec<Line> = huge_zeroed(bytes.len().div_ceil(64));
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut lines: Vec<CacheLine> = huge_zeroed(bytes.len().div_ceil(64));
         let copy: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         copy[..bytes.len()].copy_from_slice(bytes);
         Self::Memory {

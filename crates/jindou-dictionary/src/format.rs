@@ -273,8 +273,8 @@ impl Sections {
     }
 
     /// As [`Self::open`], over bytes in memory; errors name them `name`.
-    pub(crate) fn of(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
-        Self::over(Backing::of(bytes), Path::new(name), magic)
+    pub(crate) fn from_bytes(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
+        Self::over(Backing::from_bytes(bytes), Path::new(name), magic)
     }
 
     fn over(map: Backing, path: &Path, magic: [u8; 8]) -> Result<Self> {

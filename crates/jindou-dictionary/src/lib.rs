@@ -25,7 +25,7 @@ pub mod value;
 
 pub use backing::Residence;
 pub use build::{
-    ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, Run, StringsWriter, merge_runs,
+    ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, StringsWriter, TermRun, merge_runs,
     split_strings, write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};

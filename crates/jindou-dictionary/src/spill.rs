@@ -17,11 +17,11 @@ const CHUNK: usize = 1 << 20;
 /// the process is killed; their room is free again when the last [`Spill`] or reader is dropped.
 #[derive(Clone, Debug)]
 pub struct SpillDir {
-    inner: Arc<Inner>,
+    inner: Arc<SpillState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SpillState {
     parent: Option<PathBuf>,
     budget: MemoryBudget,
 }
@@ -34,7 +34,7 @@ impl SpillDir {
     pub fn new(parent: &Path, budget: MemoryBudget) -> Result<Self> {
         tempfile::tempfile_in(parent).map_err(|e| Error::io(parent, e))?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SpillState {
                 parent: Some(parent.to_owned()),
                 budget,
             }),
@@ -45,7 +45,7 @@ impl SpillDir {
     #[must_use]
     pub fn in_memory() -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(SpillState {
                 parent: None,
                 budget: MemoryBudget::unlimited(),
             }),
@@ -189,8 +189,8 @@ impl SpillWriter {
         }
         self.flush()?;
         let data = match self.file {
-            Some(file) => Data::File(Arc::new(file)),
-            None => Data::Memory(self.chunks.into_iter().map(Arc::new).collect()),
+            Some(file) => SpillData::File(Arc::new(file)),
+            None => SpillData::Memory(self.chunks.into_iter().map(Arc::new).collect()),
         };
         Ok(Spill {
             data,
@@ -201,7 +201,7 @@ impl SpillWriter {
 }
 
 #[derive(Clone, Debug)]
-enum Data {
+enum SpillData {
     Memory(VecDeque<Arc<Chunk>>),
     File(Arc<File>),
 }
@@ -209,7 +209,7 @@ enum Data {
 /// Finished intermediate data.
 #[derive(Debug)]
 pub struct Spill {
-    data: Data,
+    data: SpillData,
     len: u64,
     dir: SpillDir,
 }
@@ -230,7 +230,7 @@ impl Spill {
     /// True when it went to a file.
     #[must_use]
     pub fn on_disk(&self) -> bool {
-        matches!(self.data, Data::File(_))
+        matches!(self.data, SpillData::File(_))
     }
 
     /// Reads from the start; can be called again, also from several threads.
@@ -266,7 +266,7 @@ impl Spill {
 #[derive(Debug)]
 pub struct SpillReader {
     /// Chunks not yet left behind (the first one is current), or the file.
-    data: Data,
+    data: SpillData,
     /// Buffer of a file; empty for memory.
     buffer: Vec<u8>,
     /// Place in the current chunk or buffer.
@@ -296,24 +296,24 @@ impl SpillReader {
     #[must_use]
     pub fn available(&self) -> &[u8] {
         let bytes = match &self.data {
-            Data::Memory(chunks) => match chunks.front() {
+            SpillData::Memory(chunks) => match chunks.front() {
                 Some(chunk) => &chunk.bytes,
                 None => return &[],
             },
-            Data::File(_) => &self.buffer,
+            SpillData::File(_) => &self.buffer,
         };
         &bytes[self.at..self.end]
     }
 
     fn fetch(&mut self) -> Result<()> {
         match &mut self.data {
-            Data::Memory(chunks) => {
+            SpillData::Memory(chunks) => {
                 if self.fetched > 0 {
                     chunks.pop_front();
                 }
                 self.end = chunks.front().map_or(0, |c| c.bytes.len());
             }
-            Data::File(file) => {
+            SpillData::File(file) => {
                 let n = (self.len - self.fetched).min(CHUNK as u64) as usize;
                 self.buffer.resize(n, 0);
                 file.read_exact_at(&mut self.buffer, self.fetched)

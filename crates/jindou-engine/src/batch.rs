@@ -10,13 +10,13 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// For what has no name of its own in messages.
+    /// For memory whose holder has no name of its own in messages.
     pub fn new(budget: &MemoryBudget) -> Self {
-        Self::of(Holder::Rest, budget)
+        Self::for_holder(Holder::Rest, budget)
     }
 
-    /// A charge, of nothing yet, for memory that `holder` holds.
-    pub fn of(holder: Holder, budget: &MemoryBudget) -> Self {
+    /// Creates an empty charge for memory that `holder` holds.
+    pub fn for_holder(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
             bytes: 0,
@@ -29,7 +29,7 @@ impl Charge {
         self.bytes
     }
 
-    /// Says that `bytes` are held now. An error (and nothing changes) if the budget refuses.
+    /// Sets the number of bytes held. Returns an error, and changes nothing, if the budget refuses.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes as u64;
         if bytes > self.bytes {
@@ -54,8 +54,8 @@ impl Drop for Charge {
     }
 }
 
-/// Rows that something else owns. Every column has at least `rows` entries; without columns the rows
-/// are a bare multiplicity, which no batch size bounds.
+/// Borrowed rows. Every column has at least `rows` entries; without columns the rows are a bare multiplicity, which no
+/// batch size bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub columns: &'a [Vec<u32>],
@@ -70,28 +70,28 @@ impl<'a> View<'a> {
     }
 }
 
-/// Ids of the longest column that allocators hand out from what a thread has at hand.
+/// Largest column, in ids, that allocators serve from a thread's own free memory.
 const AT_HAND: usize = 256;
 
-/// Lengthens a column to `room` ids, of which those before `kept` stay.
+/// Grows a column to `room` ids, preserving the first `kept`.
 pub(crate) fn widen(column: &mut Vec<u32>, kept: usize, room: usize) {
     if room > AT_HAND {
         column.resize(room, 0);
         return;
     }
-    // A block that grows in place is searched for, with some 500 instructions; a new short one is at hand.
+    // Growing a block in place takes the allocator a search of some 500 instructions; a new short block is at hand.
     let mut wider = Vec::with_capacity(room);
     wider.extend_from_slice(&column[..kept]);
     wider.resize(room, 0);
     *column = wider;
 }
 
-/// A step's output. Columns are kept at full length (`room`) so that loops write by index; `rows` says
-/// how much of them counts.
+/// Output of a step. Columns are kept at full length (`room`) so that loops write by index; `rows` says how much of
+/// them counts.
 pub(crate) struct Batch {
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
-    /// Rows handed on so far, for those who let batches grow with them.
+    /// Rows handed on so far, for stages that grow batches with this number.
     pub given: usize,
     room: usize,
     charge: Charge,
@@ -108,8 +108,12 @@ impl Batch {
         }
     }
 
-    /// Rows that something made, in columns of that length.
-    pub fn of(columns: Vec<Vec<u32>>, rows: usize, budget: &MemoryBudget) -> Result<Self> {
+    /// Wraps rows in columns of exactly that length.
+    pub fn from_columns(
+        columns: Vec<Vec<u32>>,
+        rows: usize,
+        budget: &MemoryBudget,
+    ) -> Result<Self> {
         let mut charge = Charge::new(budget);
         let room = columns.iter().map(Vec::len).min().unwrap_or(0);
         charge.set(room * 4 * columns.len())?;
@@ -122,7 +126,7 @@ impl Batch {
         })
     }
 
-    /// Rows that fit.
+    /// Number of rows that fit.
     pub fn room(&self) -> usize {
         self.room
     }
@@ -159,7 +163,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Becomes the rows `from .. from + rows` of another batch with as many columns.
+    /// Replaces the content by the rows `from .. from + rows` of another batch with the same number of columns.
     pub fn copy_rows(&mut self, other: &Self, from: usize, rows: usize) -> Result<()> {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(&other.columns) {
@@ -169,8 +173,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Fills `columns[to][from .. from + index.len()]` with `input[index[i]]`. When the index is
-    /// `0, 1, 2, …` it is a plain copy.
+    /// Fills `columns[to][from .. from + index.len()]` with `input[index[i]]`. When the index is `0, 1, 2, …` it is a
+    /// plain copy.
     pub fn gather(&mut self, to: usize, from: usize, input: &[u32], index: &[u32]) {
         let Some(out) = self
             .columns
@@ -216,7 +220,7 @@ pub(crate) fn gather(input: &[u32], index: &[u32], out: &mut [u32]) {
         out.copy_from_slice(run);
         return;
     }
-    // Indexes ascend: the check of the last one lets the loop go without.
+    // Indexes ascend: checking the last one lets the loop run without checks.
     let input = &input[..last as usize + 1];
     for (o, &i) in out.iter_mut().zip(index) {
         *o = input[i as usize];
@@ -231,7 +235,7 @@ pub(crate) fn pick(input: &[u32], index: &[u32], out: &mut [u32]) {
     }
 }
 
-/// True if the values are consecutive.
+/// Returns true if the values are consecutive.
 #[inline]
 pub(crate) fn is_run(index: &[u32]) -> bool {
     let (Some(&first), Some(&last)) = (index.first(), index.last()) else {

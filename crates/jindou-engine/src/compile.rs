@@ -1,18 +1,18 @@
-//! Operators → pipelines: leaves, stages, and what had to be run first because it sees all rows. Each operator adds its own
-//! ([`crate::operators`]).
+//! Operators → pipelines: leaves, stages, and the parts that must run first because an operator needs all their rows.
+//! Each operator adds its own stages ([`crate::operators`]).
 
 use crate::batch::Batch;
 use crate::execute::Exec;
 use crate::executor::PulledRows;
 use crate::explore::Halt;
-use crate::operators::{END, Link, SliceState, Sorter, Spec};
+use crate::operators::{END, Link, SliceState, Sorter, StageSpec};
 use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Operator, Slot};
 use std::sync::{Arc, Mutex};
 
-/// Where rows come from.
-pub(crate) enum Source<'a> {
+/// Sources of rows.
+pub(crate) enum LeafSource<'a> {
     Explore(&'a Exploration),
     RowBuffer(RowBuffer),
     /// Rows that another executor makes meanwhile.
@@ -21,34 +21,34 @@ pub(crate) enum Source<'a> {
     Whole(Batch),
     /// Sorted when they are read; the order holds as long as one worker reads.
     Sorted(Box<Mutex<Sorter>>),
-    /// The outer rows of an apply, these columns of them.
+    /// The outer rows of an apply: these columns of them.
     Outer(Vec<usize>),
 }
 
 pub(crate) struct Leaf<'a> {
-    pub source: Source<'a>,
-    pub first: To,
+    pub source: LeafSource<'a>,
+    pub first: StageInput,
     pub node: usize,
 }
 
-/// Where rows go from a leaf or a stage.
+/// Destination of rows from a leaf or a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct To {
+pub(crate) struct StageInput {
     /// A stage, or [`END`].
     pub stage: usize,
-    /// Number of the stage's input that they are, for stages that tell their inputs apart.
+    /// Number of the stage's input, for stages that distinguish their inputs.
     pub input: usize,
 }
 
-impl To {
-    /// Past the last stage.
+impl StageInput {
+    /// The end, after the last stage.
     pub const END: Self = Self {
         stage: END,
         input: 0,
     };
 }
 
-/// Leaves and stages that end in one place.
+/// Leaves and stages that lead to one end.
 pub(crate) struct Pipe<'a> {
     pub leaves: Vec<Leaf<'a>>,
     pub links: Vec<Link<'a>>,
@@ -57,13 +57,13 @@ pub(crate) struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    /// Columns of the widest rows that go from stage to stage.
+    /// Number of columns of the widest rows between stages.
     pub fn widest(&self) -> usize {
         let inputs = self.links.iter().map(|l| l.input.len());
         inputs.fold(self.layout.len(), usize::max)
     }
 
-    /// The slices that rows of a leaf pass.
+    /// The slices that rows of a leaf pass through.
     pub fn slices(&self, leaf: usize) -> impl Iterator<Item = &SliceState> {
         let mut at = self.leaves[leaf].first.stage;
         std::iter::from_fn(move || {
@@ -74,22 +74,22 @@ impl Pipe<'_> {
         .filter_map(|l| l.spec.slice())
     }
 
-    /// True if the order of rows must be kept.
+    /// Returns true if the order of rows must be kept.
     pub fn is_ordered(&self) -> bool {
         self.leaves
             .iter()
-            .any(|l| matches!(l.source, Source::Sorted(_)))
+            .any(|l| matches!(l.source, LeafSource::Sorted(_)))
     }
 
-    /// True if the last stage of all is a slice: once it is done, so is everything.
+    /// Returns true if the last stage is a slice: once it is done, everything is.
     pub fn ends_in_slice(&self) -> bool {
         self.links
             .last()
-            .is_some_and(|l| l.next == To::END && l.spec.slice().is_some())
+            .is_some_and(|l| l.next == StageInput::END && l.spec.slice().is_some())
     }
 }
 
-/// A leaf or stage whose rows go nowhere yet.
+/// A leaf or stage whose rows have no destination yet.
 #[derive(Clone, Copy)]
 pub(crate) enum Open {
     Leaf(usize),
@@ -110,7 +110,7 @@ pub(crate) struct Builder<'e, 'a> {
     pub links: Vec<Link<'a>>,
     pub open: Vec<Open>,
     pub outer: Outer,
-    /// Applies around this one.
+    /// Number of enclosing applies.
     pub level: u16,
 }
 
@@ -126,7 +126,7 @@ impl<'e, 'a> Builder<'e, 'a> {
         }
     }
 
-    /// The pipeline of an operator. Whatever below it sees all rows has been run when this returns.
+    /// Builds the pipeline of an operator. Everything below it that needs all rows first has run when this returns.
     pub fn pipe(mut self, op: &'a Operator, node: usize) -> Result<Pipe<'a>, Halt> {
         let layout = self.op(op, node)?;
         Ok(Pipe {
@@ -136,17 +136,17 @@ impl<'e, 'a> Builder<'e, 'a> {
         })
     }
 
-    pub fn leaf(&mut self, source: Source<'a>, node: usize) {
+    pub fn leaf(&mut self, source: LeafSource<'a>, node: usize) {
         self.open.push(Open::Leaf(self.leaves.len()));
         self.leaves.push(Leaf {
             source,
-            first: To::END,
+            first: StageInput::END,
             node,
         });
     }
 
-    /// Puts a stage after all open ends; without any there are no rows, and no stage.
-    pub fn link(&mut self, spec: impl Spec + 'a, input: &[Slot], node: usize) {
+    /// Puts a stage after all open ends; without open ends there are no rows, and no stage is added.
+    pub fn link(&mut self, spec: impl StageSpec + 'a, input: &[Slot], node: usize) {
         if self.open.is_empty() {
             return;
         }
@@ -155,20 +155,20 @@ impl<'e, 'a> Builder<'e, 'a> {
         self.put(spec, input, node);
     }
 
-    /// Puts a stage in that rows are directed to already.
-    pub fn put(&mut self, spec: impl Spec + 'a, input: &[Slot], node: usize) {
+    /// Adds a stage that rows are already directed to.
+    pub fn put(&mut self, spec: impl StageSpec + 'a, input: &[Slot], node: usize) {
         self.links.push(Link {
             spec: Box::new(spec),
             input: input.to_vec(),
-            next: To::END,
+            next: StageInput::END,
             node,
         });
         self.open.push(Open::Link(self.links.len() - 1));
     }
 
-    /// Directs open ends to an input of the stage that is put in next.
+    /// Directs open ends to an input of the stage that is added next.
     pub fn direct(&mut self, open: Vec<Open>, input: usize) {
-        let to = To {
+        let to = StageInput {
             stage: self.links.len(),
             input,
         };
@@ -180,8 +180,8 @@ impl<'e, 'a> Builder<'e, 'a> {
         }
     }
 
-    /// Takes back the leaves and stages after the first this many, whose rows nothing takes: an open end that no stage is put
-    /// after would give its rows to the sink.
+    /// Removes the leaves and stages after the first this many, whose rows nothing takes: an open end without a
+    /// following stage would give its rows to the sink.
     pub fn forget(&mut self, (leaves, links): (usize, usize)) {
         self.leaves.truncate(leaves);
         self.links.truncate(links);

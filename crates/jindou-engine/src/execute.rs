@@ -1,7 +1,8 @@
-//! Runs a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
+//! Execution of a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::compile::{Builder, Pipe, To};
-use crate::explore::{Halt, Run, StepStats};
+use crate::compile::{Builder, Pipe, StageInput};
+use crate::eval::EvalContext;
+use crate::explore::{Halt, QueryContext, StepStats};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
@@ -18,16 +19,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Trees deeper than this run on a thread of their own, whose stack is made for them.
+/// Depth above which a tree runs on a thread of its own with a stack that is large enough.
 const PLAIN_DEPTH: usize = 100;
 /// Stack for each level of a deep tree.
 const STACK_A_LEVEL: usize = 8 << 10;
 
-/// Runs a plan with one sink a worker, made by `sinks`. Rows whose order means something come from one worker.
+/// Runs a plan with one sink per worker, made by `sinks`. Rows whose order matters come from one worker.
 ///
 /// # Errors
-/// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), what the sink returns, `Internal` for a plan of
-/// another epoch or snapshot or a bug. Rows given before an error are not taken back.
+/// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), errors of the sink, `Internal` for a plan
+/// of another epoch or snapshot or a bug. Rows delivered before an error are not taken back.
 pub fn execute<P: ParallelSink>(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -59,10 +60,10 @@ pub fn execute_streaming(
     )
 }
 
-/// Bytes of a plan, as it was measured, whose pipelines take little.
+/// Largest measured plan, in bytes, whose pipelines take little memory.
 const SMALL_PLAN: u64 = 4 << 10;
 
-/// Runs a plan; explorations that another executor begins, there.
+/// Runs a plan. Explorations that another executor begins run there.
 pub(crate) fn drive(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -90,13 +91,16 @@ pub(crate) fn drive(
     }
     let stop = AtomicBool::new(false);
     let scope = measured(plan, snapshot, options, offload);
-    let run = Run {
+    let ctx = QueryContext {
+        eval: EvalContext {
+            vocabulary: snapshot.vocabulary(),
+            terms,
+            cancel: &options.cancel,
+            scope: scope.as_ref(),
+            budget: &options.memory,
+            stop: &stop,
+        },
         snapshot,
-        vocabulary: snapshot.vocabulary(),
-        terms,
-        cancel: &options.cancel,
-        scope: scope.as_ref(),
-        budget: &options.memory,
         batch_rows: options.batch_rows.clamp(16, 1 << 16),
         first_batch: options.batch_rows.clamp(16, 1 << 16),
         profile: options.profile || options.live.is_some(),
@@ -105,19 +109,18 @@ pub(crate) fn drive(
         heavy: plan.weight == Weight::Heavy,
         service: options.service.as_deref(),
         pool: options.pool.as_deref().unwrap_or(&Spawned),
-        stop: &stop,
     };
     if let (Operator::Explore(e), 1, None, false) =
-        (&plan.root, run.threads, offload, plan.is_ask())
+        (&plan.root, ctx.threads, offload, plan.is_ask())
     {
-        if let Some(live) = run.live {
+        if let Some(live) = ctx.live {
             live.begin(1);
         }
-        let one = || guarded(|| crate::single_thread::run(plan, e, &run, sinks, begin));
-        return within(run.scope, one);
+        let one = || guarded(|| crate::single_thread::run(plan, e, &ctx, sinks, begin));
+        return within(ctx.scope, one);
     }
-    let nodes = Nodes::of(&plan.root)?;
-    if let Some(live) = run.live {
+    let nodes = Nodes::from_root(&plan.root)?;
+    if let Some(live) = ctx.live {
         live.begin(nodes.len());
     }
     let profile = Mutex::new(Profile {
@@ -126,7 +129,7 @@ pub(crate) fn drive(
         ..Profile::default()
     });
     let exec = Exec {
-        run,
+        ctx,
         nodes: &nodes,
         profile: &profile,
         outer: None,
@@ -137,18 +140,18 @@ pub(crate) fn drive(
     if nodes.depth <= PLAIN_DEPTH {
         all()?;
     } else {
-        // The place in which this thread computes goes with the work.
-        let inside = run.pool.is_inside();
+        // The place in which this thread computes moves with the work.
+        let inside = ctx.pool.is_inside();
         let all = || {
             if inside {
-                run.pool.enter(&options.cancel)?;
+                ctx.pool.enter(&options.cancel)?;
             }
             let done = all();
-            run.pool.leave();
+            ctx.pool.leave();
             done
         };
         let mut done = Ok(());
-        run.pool.blocking(&options.cancel, &mut || {
+        ctx.pool.blocking(&options.cancel, &mut || {
             done = std::thread::scope(|scope| {
                 std::thread::Builder::new()
                     .stack_size((8 << 20) + nodes.depth * STACK_A_LEVEL)
@@ -174,8 +177,8 @@ pub(crate) fn drive(
     Ok(profile)
 }
 
-/// The scope of a run, for what its operators take without charging it. None for small explorations, which take nothing of the kind, and where
-/// memory comes from other threads or goes to them: from an executor, or other shards.
+/// Scope of an execution, for memory that its operators take without charging it. None for small explorations, which
+/// take no such memory, and where memory is exchanged with other threads, that is, with an executor or other shards.
 fn measured(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -190,7 +193,7 @@ fn measured(
     Some(Scope::beside_charges(Holder::Rest, memory, cancel))
 }
 
-/// Runs something inside the scope of a run, if it has one.
+/// Runs a closure inside the scope of the execution, if there is one.
 pub(crate) fn within<T>(scope: Option<&Scope>, run: impl FnOnce() -> T) -> T {
     match scope {
         Some(scope) => scope.run(run),
@@ -205,7 +208,7 @@ fn unhalted(flow: Result<(), Halt>) -> Result<()> {
     }
 }
 
-/// The node of the exploration at the bottom of a chain.
+/// Node of the exploration at the bottom of a chain.
 fn bottom(root: &Operator) -> Option<usize> {
     let (mut at, mut node) = (root, 0);
     loop {
@@ -219,13 +222,13 @@ fn bottom(root: &Operator) -> Option<usize> {
     }
 }
 
-/// Data that running any part of a plan needs.
+/// Context for running any part of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Exec<'a> {
-    pub run: Run<'a>,
+    pub ctx: QueryContext<'a>,
     pub nodes: &'a Nodes,
     pub profile: &'a Mutex<Profile>,
-    /// The row that a dependent part is run for.
+    /// The row for which a dependent part runs.
     pub outer: Option<&'a OuterRow>,
     /// Another executor that begins explorations.
     pub offload: Option<&'a Offload<'a>>,
@@ -245,7 +248,7 @@ impl<'a> Exec<'a> {
         Ok(())
     }
 
-    /// Runs an operator into an end, for the operator `for_node`.
+    /// Runs an operator into an end, on behalf of the operator `for_node`.
     pub fn run_into<'s>(
         &self,
         op: &'a Operator,
@@ -273,7 +276,7 @@ impl<'a> Exec<'a> {
         Ok((end, pipe.layout))
     }
 
-    /// The rows of an operator, held by one of this name; and their slots.
+    /// Rows of an operator, held in the name of `holder`, and their slots.
     pub fn held(
         &self,
         op: &'a Operator,
@@ -286,7 +289,7 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Whether an operator has a row.
+    /// Returns true if an operator has a row.
     pub fn any(&self, op: &'a Operator, node: usize) -> Result<bool, Halt> {
         match self.run_into(op, node, EndSpec::Any, node)? {
             (End::Any(any), _) => Ok(any),
@@ -298,7 +301,7 @@ impl<'a> Exec<'a> {
         sync::lock(self.profile)
     }
 
-    /// Notes bytes that a node's tables hold.
+    /// Records bytes that a node's tables hold.
     pub fn holds(&self, node: usize, bytes: u64) {
         if bytes > 0
             && let Some(n) = self.profile().nodes.get_mut(node)
@@ -307,19 +310,19 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Notes that this many threads took part.
+    /// Records that this many threads took part.
     pub fn joined(&self, threads: usize) {
         let mut p = self.profile();
         p.threads = p.threads.max(threads);
     }
 
-    /// Adds what one worker did for a node.
+    /// Adds one worker's counts for a node.
     pub fn did(&self, node: usize, stats: &StageStats, steps: &[StepStats]) {
         let mut profile = self.profile();
         let Some(n) = profile.nodes.get_mut(node) else {
             return;
         };
-        // Of an exploration that another executor began, these are the steps after that.
+        // For an exploration that another executor began, these are the steps after that.
         let there = n.there.as_ref().map_or(0, |t| t.1);
         if there == 0 {
             n.rows_in += stats.rows_in;
@@ -339,7 +342,7 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// Adds what another executor did for a node's first steps.
+    /// Adds another executor's counts for a node's first steps.
     pub fn did_there(&self, node: usize, stats: &StageStats, steps: &[StepProfile], place: String) {
         let mut profile = self.profile();
         let Some(n) = profile.nodes.get_mut(node) else {
@@ -362,26 +365,26 @@ impl<'a> Exec<'a> {
     }
 }
 
-/// Puts a slice after everything.
+/// Appends a slice at the end of the pipeline.
 fn add_slice(pipe: &mut Pipe<'_>, state: SliceState) {
-    let to = To {
+    let to = StageInput {
         stage: pipe.links.len(),
         input: 0,
     };
     for l in &mut pipe.leaves {
-        if l.first == To::END {
+        if l.first == StageInput::END {
             l.first = to;
         }
     }
     for l in &mut pipe.links {
-        if l.next == To::END {
+        if l.next == StageInput::END {
             l.next = to;
         }
     }
     pipe.links.push(Link {
         spec: Box::new(state),
         input: pipe.layout.clone(),
-        next: To::END,
+        next: StageInput::END,
         node: 0,
     });
 }

@@ -1,9 +1,9 @@
-//! The boundary behind which steps are run: by this CPU, by a GPU, by other servers.
+//! The interface behind which steps run: on this CPU, on a GPU, on other servers.
 //!
-//! *Given the first steps of an exploration, run them and stream batches of their rows.* The history table may lie in host,
-//! device or remote memory meanwhile.
+//! *Given the first steps of an exploration, run them and stream batches of their rows.* The history table may be in
+//! host, device or remote memory meanwhile.
 
-use crate::offload::Ran;
+use crate::offload::ExecutionOutcome;
 use crate::options::{ExecOptions, StepProfile};
 use crate::sink::{ChecksumSink, Sink};
 use jindou_graph::Graph;
@@ -12,7 +12,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step, layout_of};
 use std::sync::Mutex;
 
-/// Steps to run, and under which limits.
+/// Steps to run, with their limits.
 pub struct Task<'a> {
     /// The state of the graph.
     pub snapshot: &'a dyn Graph,
@@ -22,11 +22,11 @@ pub struct Task<'a> {
     pub options: &'a ExecOptions,
 }
 
-/// An operator to run with all below it, and under which limits.
+/// An operator to run with everything below it, with its limits.
 pub struct OperatorTask<'a> {
-    /// The operator. No part of it depends on rows of others.
+    /// The operator. None of its parts depends on rows of other operators.
     pub op: &'a Operator,
-    /// Rows of it that are wanted at most.
+    /// Largest number of its rows that are needed.
     pub most: Option<u64>,
     /// The state of the graph.
     pub snapshot: &'a dyn Graph,
@@ -34,71 +34,72 @@ pub struct OperatorTask<'a> {
     pub options: &'a ExecOptions,
 }
 
-/// How often rows that are the same come from an executor.
+/// Treatment of duplicate rows from an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repeats {
-    /// Each one comes.
+    /// Every duplicate is delivered.
     #[default]
     Each,
     /// Equal rows may come once.
     Once,
-    /// Equal rows may come once, if one more column, after the others, says how many there were.
+    /// Equal rows may come once, if one more column, after the others, gives their number.
     Counted,
 }
 
-/// The rows of an exploration that can be among those that an ORDER BY with LIMIT above it shows.
+/// The rows of an exploration that may be among those shown by an ORDER BY with LIMIT above it.
 ///
-/// Each row of the exploration becomes at least one of those that are sorted, with the same term in `slot`.
+/// Each row of the exploration becomes at least one of the sorted rows, with the same term in `slot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Top {
-    /// The slot that is sorted by first.
+    /// The first sort slot.
     pub slot: Slot,
-    /// The greatest terms come first.
+    /// True if the greatest terms come first.
     pub is_descending: bool,
-    /// Nothing else is sorted by, so that of rows with equal terms any may be shown.
+    /// True if there is no other sort slot, so that any of several rows with equal terms may be shown.
     pub is_alone: bool,
-    /// Rows that are shown, and those that are skipped before them.
+    /// Number of rows that are shown, plus those skipped before them.
     pub most: u64,
 }
 
-/// The rows of an exploration that are needed above it: others may come all the same.
+/// The rows of an exploration that are needed above it: any others may come as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// How often rows that are the same are needed.
+    /// Treatment of duplicate rows.
     pub repeats: Repeats,
-    /// The first in some order, if only these are.
+    /// The first rows in some order, if only these are needed.
     pub top: Option<Top>,
 }
 
-/// The next of the rows that an executor makes while they are taken.
+/// Result of polling an executor that makes rows while they are taken.
 #[derive(Debug)]
 pub enum Poll {
-    /// Some rows: their columns, and how many they are. Without columns they are a bare number.
+    /// Some rows: their columns, and their number. Without columns only the number counts.
     Rows(Vec<Vec<u32>>, u64),
     /// No rows yet.
     Pending,
-    /// No rows any more.
+    /// No more rows.
     Done,
 }
 
-/// Rows that an executor makes while they are taken, by any thread. Dropped, they are made no further.
+/// Rows that an executor makes while any thread takes them. Dropping the value stops their production.
 pub trait PulledRows: Send + Sync {
-    /// The next rows that are there.
+    /// The next available rows.
     ///
     /// # Errors
-    /// Whatever keeps the rows from being all.
+    /// Any failure that makes the rows incomplete.
     fn poll(&self) -> Result<Poll>;
 
-    /// Waits a while for rows, their end or a failure; may come back before.
+    /// Waits a while for rows, their end or a failure; may return early.
     ///
     /// # Errors
-    /// Those of the task's token; that what makes the rows is gone.
+    /// Those of the task's token, and the loss of the producer.
     fn wait(&self) -> Result<()>;
 
-    /// Says that no more rows are wanted: they are made no further, and those that are there are given out no more.
+    /// Signals that no more rows are needed: none are made any more, and those already made are not delivered.
     fn end(&self) {}
 
-    /// True if the last column says how many rows each row stands for. Bare rows have no such column.
+    /// Returns true if the last column gives the number of rows that each row stands for. Rows without columns have no
+    /// such column.
     fn is_counted(&self) -> bool {
         false
     }
@@ -121,15 +122,15 @@ pub trait PulledRows: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardWork {
-    /// Rows that came into its steps, summed over them; for the first step, values that were looked at.
+    /// Rows that entered its steps, summed over the steps; for the first step, values that were looked at.
     pub rows: u64,
     /// Rows that it sent to other shards, on their way or to the query's coordinator.
     pub sent: u64,
-    /// Time in which its threads computed, waits for lists that were asked for included.
+    /// Time in which its threads computed, including waits for requested lists.
     pub time: std::time::Duration,
 }
 
-/// Rows that are there already.
+/// Rows that are already complete.
 pub(crate) struct Ready {
     rows: Mutex<Option<(Vec<Vec<u32>>, u64)>>,
     counts: Vec<u64>,
@@ -177,32 +178,33 @@ impl PulledRows for Ready {
     }
 }
 
-/// Runs exploration steps. One implementation a place that rows can be in.
+/// Runs exploration steps. One implementation for each kind of place that rows can be in.
 pub trait Executor: Send + Sync {
-    /// For EXPLAIN and logs.
+    /// Name for EXPLAIN and logs.
     fn name(&self) -> &'static str;
 
-    /// Where its steps run, for profiles: a device's name, a server's.
+    /// Where its steps run, for profiles: the name of a device or a server.
     fn place(&self) -> String {
         self.name().into()
     }
 
-    /// How many of the task's steps, from its start on, this executor runs: the caller has the others run by
-    /// another one. All, unless an executor says otherwise.
+    /// Number of the task's steps, from its start on, that this executor runs: the caller has the others run elsewhere.
+    /// All steps by default.
     ///
     /// # Errors
-    /// When nothing can be told, such as `Internal` from a broken device.
+    /// When it cannot tell, such as `Internal` from a broken device.
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
         Ok(task.steps.len())
     }
 
-    /// True if it is worth running explorations inside parts of a plan that are run for each row, or batch of rows, of others.
+    /// Returns true if it is worth running explorations inside parts of a plan that run for each row, or batch of rows,
+    /// of other parts.
     fn runs_nested(&self) -> bool {
         true
     }
 
-    /// Starts the task's steps, all that [`Self::prefix`] gave, from the start on, for an executor whose rows come while they are taken.
-    /// `None` if it is not such an executor, or the steps had better be run here after all.
+    /// Starts the task's steps, all that [`Self::prefix`] gave, for an executor whose rows are produced while they are
+    /// taken. `None` if it is not such an executor, or the steps had better run here after all.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -210,14 +212,14 @@ pub trait Executor: Send + Sync {
         Ok(None)
     }
 
-    /// True if its rows are [pulled](Self::pull), never streamed.
+    /// Returns true if its rows are [pulled](Self::pull), never streamed.
     fn is_pulled(&self) -> bool {
         false
     }
 
-    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`],
-    /// which is returned. A batch may be much larger than the task's `batch_rows`. Appends what each step did to `profile`, if
-    /// the executor knows.
+    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`], which is
+    /// returned. A batch may be much larger than the task's `batch_rows`. Appends the counts of each step to `profile`,
+    /// if the executor has them.
     ///
     /// # Errors
     /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
@@ -228,8 +230,9 @@ pub trait Executor: Send + Sync {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>>;
 
-    /// True if this executor runs the operator with all below it, by [`Self::counts`] if it is a COUNT, else by [`Self::operator`]: then
-    /// fewer rows come back than the exploration below makes. No operator, unless an executor says otherwise.
+    /// Returns true if this executor runs the operator with everything below it, by [`Self::counts`] if it is a COUNT,
+    /// otherwise by [`Self::operator`]: then fewer rows come back than the exploration below makes. No operator by
+    /// default.
     ///
     /// # Errors
     /// As [`Self::prefix`].
@@ -237,8 +240,8 @@ pub trait Executor: Send + Sync {
         Ok(false)
     }
 
-    /// Runs an operator that it [`runs`](Self::runs) and gives the rows to a sink: columns as [`Operator::layout`] has them. Appends what each
-    /// step of the exploration below did to `profile`.
+    /// Runs an operator that it [`runs`](Self::runs) and gives the rows to a sink: columns as in [`Operator::layout`].
+    /// Appends the counts of each step of the exploration below to `profile`.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -252,7 +255,8 @@ pub trait Executor: Send + Sync {
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
     }
 
-    /// The numbers of a COUNT without groups that it [`runs`](Self::runs), one a count. `profile` as in [`Self::operator`].
+    /// The numbers of a COUNT without groups that it [`runs`](Self::runs), one per count. `profile` as in
+    /// [`Self::operator`].
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -264,15 +268,15 @@ pub trait Executor: Send + Sync {
     /// Runs a whole plan and gives its rows to a sink: columns in the plan's order, in batches of any size.
     ///
     /// # Errors
-    /// `Unsupported`, before the first row, for a plan of which this executor runs at most the steps: all plans, unless an
-    /// executor says otherwise. Otherwise errors of [`Self::stream`]; the sink may have got rows by then.
+    /// `Unsupported`, before the first row, for a plan of which this executor can run no more than the steps; by
+    /// default for every plan. Otherwise errors of [`Self::stream`]; the sink may have received rows by then.
     fn whole(
         &self,
         _plan: &Plan,
         _snapshot: &dyn Graph,
         _options: &ExecOptions,
         _sink: &mut dyn Sink,
-    ) -> Result<Ran> {
+    ) -> Result<ExecutionOutcome> {
         Err(Error::Unsupported(format!(
             "whole plans on {}",
             self.name()
@@ -296,8 +300,8 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// The columns of rows that had these slots and went through the steps: what is bound, and either live after the
-/// last step or read by its conditions, in the order in which it was bound.
+/// Columns of rows that had these slots and went through the steps: slots that are bound, and either live after the
+/// last step or read by its conditions, in the order in which they were bound.
 #[must_use]
 pub fn columns_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
     steps

@@ -1,4 +1,4 @@
-//! "Is this id in these intervals": the exact test for classes and key sets.
+//! Membership of an id in intervals: the exact test for classes and key sets.
 
 use jindou_graph::segment::{Dirty, Scope};
 use jindou_graph::{Edges, Graph};
@@ -7,8 +7,8 @@ use jindou_plan::TouchedBy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Vertices unlike what the intervals say that are worked into the intervals at once: then loops go on as if no update
-/// had touched anything.
+/// Largest number of exceptions to the intervals that are merged into them at once: loops then run as if no update had
+/// touched anything.
 const FEW: u64 = 64;
 
 /// Condition on a vertex, in the form that tests fastest: ascending, disjoint, non-empty intervals of ids.
@@ -20,7 +20,7 @@ pub(crate) enum IdTest<'a> {
     One(u32, u32),
     /// Several intervals.
     Many(Arc<Runs>),
-    /// Intervals, but for vertices that updates touched.
+    /// Intervals, except for vertices that updates touched.
     Except(Arc<Except<'a>>),
 }
 
@@ -29,8 +29,8 @@ pub(crate) enum IdTest<'a> {
 pub(crate) struct Runs {
     /// `[start, end)`.
     runs: Vec<[u32; 2]>,
-    /// The same as one bit an id, of the base's and of the tail's, where scattered updates left so many runs that searching
-    /// them costs more.
+    /// The same set as one bit per id, of the base's and of the tail's, where scattered updates left so many runs that
+    /// searching them costs more.
     bits: Option<[Bits; 2]>,
 }
 
@@ -41,9 +41,9 @@ struct Bits {
     words: Vec<u64>,
 }
 
-/// Intervals that one pass of compares tests.
+/// Number of intervals that one pass of comparisons tests.
 const HANDFUL: usize = 8;
-/// Words of bits that one more interval may cost: what filling them takes is then near what copying the intervals does.
+/// Words of bits allowed for each interval: filling them then costs about as much as copying the intervals.
 const WORDS_A_RUN: usize = 8;
 
 impl Bits {
@@ -73,7 +73,7 @@ impl Bits {
 
 impl Runs {
     fn new(runs: Vec<[u32; 2]>) -> Self {
-        // A run that reaches from base to tail would be all ids between: none is.
+        // A run from base to tail would cover all ids between: there is none.
         let (base, tail) = runs.split_at(runs.partition_point(|r| r[0] < FIRST_TAIL_ID));
         let bits = runs.len() > HANDFUL
             && Bits::words(base) + Bits::words(tail) <= WORDS_A_RUN * runs.len();
@@ -120,19 +120,19 @@ pub(crate) struct Except<'a> {
     /// For vertices that no patch marks.
     clean: IdTest<'a>,
     dirty: Vec<Dirty<'a>>,
-    members: Vec<Member<'a>>,
+    members: Vec<MemberTest<'a>>,
 }
 
 #[derive(Debug)]
-struct Member<'a> {
+struct MemberTest<'a> {
     intervals: IdTest<'a>,
     touched: Option<(&'a TouchedBy, Edges<'a>, Scope<'a>)>,
-    /// Edges looked up.
+    /// Number of edges looked up.
     looked: AtomicU64,
 }
 
-// At the end, since a sixteenth of the looking up must be this query's own before it makes lists for others.
-impl Drop for Member<'_> {
+// At the end: this query must have done a sixteenth of the lookups itself before it builds lists for others.
+impl Drop for MemberTest<'_> {
     fn drop(&mut self) {
         let looked = *self.looked.get_mut();
         if let Some((_, view, _)) = self.touched.as_ref().filter(|_| looked > 0) {
@@ -157,7 +157,7 @@ impl Except<'_> {
                 let mut looked = 0;
                 let may = by.may_hold_counting(view, *scope, v, &mut looked);
                 if looked > 0 {
-                    // One thread uses it nearly always, and a few lost counts would not matter.
+                    // Nearly always used by one thread; a few lost counts would not matter.
                     m.looked.store(m.looked.load(Relaxed) + looked, Relaxed);
                 }
                 may
@@ -173,16 +173,16 @@ impl<'a> IdTest<'a> {
             return Self::All;
         };
         if within.is_exact() {
-            return Self::of(&within.of_terms(snapshot));
+            return Self::from_intervals(&within.of_terms(snapshot));
         }
         if within.most_exceptions(snapshot) <= FEW {
             return Self::exact(within, snapshot);
         }
-        let members: Vec<Member<'a>> = within
+        let members: Vec<MemberTest<'a>> = within
             .members
             .iter()
-            .map(|m| Member {
-                intervals: Self::of(&m.intervals),
+            .map(|m| MemberTest {
+                intervals: Self::from_intervals(&m.intervals),
                 touched: m.touched.as_ref().map(|by| {
                     let (view, scope) = by.view(snapshot);
                     (by, view, scope)
@@ -192,22 +192,22 @@ impl<'a> IdTest<'a> {
             .collect();
         let views = members.iter().filter_map(|m| m.touched.as_ref());
         Self::Except(Arc::new(Except {
-            clean: Self::of(&within.intervals),
+            clean: Self::from_intervals(&within.intervals),
             dirty: views.filter_map(|t| Some(t.1.patch()?.dirty())).collect(),
             members,
         }))
     }
 
-    /// As [`Self::new`], as intervals only: O(exceptions), for those who list the ids.
+    /// As [`Self::new`], as intervals only: O(exceptions), for callers that list the ids.
     pub fn exact(within: &jindou_plan::IdFilter, snapshot: &dyn Graph) -> Self {
         if within.is_exact() {
-            return Self::of(&within.of_terms(snapshot));
+            return Self::from_intervals(&within.of_terms(snapshot));
         }
-        Self::of(&within.exact(snapshot))
+        Self::from_intervals(&within.exact(snapshot))
     }
 
     /// Exactly these ids.
-    pub fn of(intervals: &[[u32; 2]]) -> Self {
+    pub fn from_intervals(intervals: &[[u32; 2]]) -> Self {
         let some: Vec<[u32; 2]> = intervals.iter().copied().filter(|r| r[0] < r[1]).collect();
         match some[..] {
             [[a, b]] => Self::One(a, b - a),
@@ -230,7 +230,7 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// The first and one past the last id; `0 .. u32::MAX` where any may be inside.
+    /// The first id and the one after the last; `0 .. u32::MAX` where any id may be inside.
     pub fn hull(&self) -> (u32, u32) {
         match self {
             Self::All | Self::Except(_) => (0, u32::MAX),
@@ -242,7 +242,7 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// The part of a sorted list inside the hull: all of the answer but for `Many` and `Except`. O(log list), or
+    /// The part of a sorted list inside the hull: the complete answer except for `Many` and `Except`. O(log list), or
     /// one pass over a short list.
     #[inline]
     pub fn clip<'l>(&self, list: &'l [u32]) -> &'l [u32] {
@@ -253,7 +253,7 @@ impl<'a> IdTest<'a> {
         clip(list, a, b)
     }
 
-    /// The intervals; `None` without a condition, and where they are not all.
+    /// The intervals; `None` without a condition, and where intervals alone do not decide.
     pub fn runs(&self) -> Option<Vec<[u32; 2]>> {
         match self {
             Self::All | Self::Except(_) => None,
@@ -263,7 +263,7 @@ impl<'a> IdTest<'a> {
         }
     }
 
-    /// Writes `base + i` for every `ids[i]` inside to `index`; returns how many.
+    /// Writes `base + i` for every `ids[i]` inside to `index`; returns their number.
     pub fn select(&self, ids: &[u32], base: u32, index: &mut [u32]) -> usize {
         let mut w = 0;
         match self {
@@ -284,7 +284,7 @@ impl<'a> IdTest<'a> {
         w
     }
 
-    /// Keeps the ids inside with their rows, in place; returns how many.
+    /// Keeps the ids inside with their rows, in place; returns their number.
     pub fn retain_rows(&self, ids: &mut [u32], rows: &mut [u32]) -> usize {
         let mut w = 0;
         for i in 0..ids.len().min(rows.len()) {
@@ -296,7 +296,7 @@ impl<'a> IdTest<'a> {
         w
     }
 
-    /// Keeps the ids inside, in place; returns how many.
+    /// Keeps the ids inside, in place; returns their number.
     pub fn retain(&self, ids: &mut [u32]) -> usize {
         if self.is_all() {
             return ids.len();
@@ -314,7 +314,7 @@ impl<'a> IdTest<'a> {
 #[inline]
 fn in_runs(runs: &[[u32; 2]], v: u32) -> bool {
     if runs.len() <= HANDFUL {
-        // Independent compares: cheaper than a mispredicted search in a handful of intervals.
+        // Independent comparisons: cheaper than a mispredicted search in a handful of intervals.
         let mut hit = false;
         for r in runs {
             hit |= v.wrapping_sub(r[0]) < r[1] - r[0];
@@ -325,7 +325,7 @@ fn in_runs(runs: &[[u32; 2]], v: u32) -> bool {
     runs.get(at).is_some_and(|r| r[0] <= v)
 }
 
-/// Lists up to this length are scanned, longer ones searched.
+/// Length up to which lists are scanned; longer ones are searched.
 const SHORT: usize = 12;
 
 /// The part of a sorted list in `[a, b)`.
@@ -345,7 +345,7 @@ pub(crate) fn clip(list: &[u32], a: u32, b: u32) -> &[u32] {
             _ => 0,
         };
         let rest = &list[from..];
-        // Lists of one class end at its interval's end more often than not.
+        // Lists of one class mostly end at the end of its interval.
         let to = match rest.last() {
             Some(&last) if last >= b => from + rest.partition_point(|&v| v < b),
             _ => list.len(),
@@ -402,7 +402,7 @@ mod tests {
         ) {
             let (a, b) = (runs(&a), runs(&b));
             let inside = |r: &[[u32; 2]], v: u32| r.iter().any(|r| r[0] <= v && v < r[1]);
-            let w = IdTest::of(&a);
+            let w = IdTest::from_intervals(&a);
             let list: Vec<u32> = list.into_iter().collect();
             let both = intersect_runs(&a, &b);
             for v in 0..9000 {

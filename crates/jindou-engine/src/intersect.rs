@@ -1,10 +1,10 @@
 //! Intersections of sorted lists.
 //!
-//! | shape | way | cost |
+//! | shape | algorithm | cost |
 //! |---|---|---|
 //! | one at most 16 (8 without AVX2), the other at most 64 | every pair compared, no branch on data | 0.5 ns an id |
 //! | one 16 times the other, or made of runs | leapfrog: each seeks the other's next id | matches + jumps × log |
-//! | else | merge, no branch on data | short + long |
+//! | otherwise | merge, no branch on data | short + long |
 
 use crate::id_test::clip;
 
@@ -30,7 +30,7 @@ pub(crate) fn intersect_inside(
 ) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if short.len() <= TINY && long.len() <= SCANNED && out.len() >= short.len() {
-        // First the ids that can count at all, the rest padded with 0, which is not an id.
+        // First the ids that can count at all; the rest is padded with 0, which is not an id.
         let mut inside = [0u32; TINY + 1];
         let mut n = 0;
         for &x in short {
@@ -52,7 +52,7 @@ pub(crate) fn intersect_inside(
     intersect_clipped(short, long, start, width, out)
 }
 
-/// A list, and the array that it lies in: what lies after it may be read (and is discarded).
+/// A list and the array that contains it: what lies after the list may be read (and is discarded).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'l> {
     pub array: &'l [u32],
@@ -94,8 +94,8 @@ impl<'l> Placed<'l> {
     }
 }
 
-/// [`intersect_inside`] with 8 or 16 ids of the short list in registers, against each of which every id of the
-/// long one is held: no remainder loops, and one loop end to mispredict. `None` when the lists are too long.
+/// [`intersect_inside`] with 8 or 16 ids of the short list in registers, each compared with every id of the long one:
+/// no remainder loops, and one loop end to mispredict. `None` when the lists are too long.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -203,7 +203,7 @@ fn intersect_long(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     }
 }
 
-/// A guess from a few places: are most ids followed by the next id.
+/// Guesses from a few places whether most ids are followed by the next id.
 fn has_runs(list: &[u32]) -> bool {
     let step = list.len() / 4;
     if step < 2 {
@@ -217,8 +217,8 @@ fn has_runs(list: &[u32]) -> bool {
     runs >= 2
 }
 
-/// Both sides seek: the side that is behind jumps to the other's id. Ascending ids bound the jump by the
-/// difference of the ids, and inside a run of consecutive ids the bound is the place itself.
+/// Both sides seek: the side that lags jumps to the other's id. Ascending ids bound the jump by the difference of the
+/// ids, and inside a run of consecutive ids the bound is the position itself.
 fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     let (mut i, mut j, mut w) = (0, 0, 0);
     while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
@@ -239,7 +239,7 @@ fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     w
 }
 
-/// The first place from `at` on that is not below `v`, at most `bound` further, at least one.
+/// The first position from `at` on that is not below `v`, at most `bound` and at least one further on.
 #[inline]
 fn seek(list: &[u32], at: usize, v: u32, bound: usize) -> usize {
     if list.get(at + bound) == Some(&v) {
@@ -293,7 +293,7 @@ pub(crate) fn retain_in(acc: &mut [u32], list: &[u32]) -> usize {
     w
 }
 
-/// True if the sorted list has `v`.
+/// Returns true if the sorted list contains `v`.
 #[inline]
 pub(crate) fn has(list: &[u32], v: u32) -> bool {
     if list.len() <= TINY {

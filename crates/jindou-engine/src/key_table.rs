@@ -1,5 +1,5 @@
-//! Numbers the distinct keys of rows: groups of a GROUP BY, keys of a hash join, rows of a DISTINCT. Batches of columns in,
-//! numbers out; the table's entries are fetched some rows ahead.
+//! Numbering of the distinct keys of rows: groups of a GROUP BY, keys of a hash join, rows of a DISTINCT. Batches of
+//! columns in, numbers out; the table's entries are prefetched some rows ahead.
 
 use crate::batch::Charge;
 use jindou_graph::segment::prefetch;
@@ -8,15 +8,15 @@ use jindou_model::{Error, Resource, Result};
 
 /// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Rows between fetching an entry and reading it.
+/// Distance, in rows, between prefetching an entry and reading it.
 const AHEAD: usize = 16;
-/// Keys from which an array over all vertices may replace the table.
+/// Number of keys from which an array over all vertices may replace the table.
 const DIRECT_FROM: usize = 1 << 13;
-/// No such key.
+/// Marks a row without a key.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Hashes of rows, column by column: the upper bits choose the entry, the lower 32 are compared, the lowest also choose a
-/// partition.
+/// Hashes of rows, column by column: the upper bits choose the entry, the lower 32 are compared, the lowest also choose
+/// a partition.
 pub(crate) fn hash_rows(columns: &[&[u32]], rows: usize, out: &mut Vec<u64>) {
     out.clear();
     out.resize(rows, 0);
@@ -32,15 +32,16 @@ pub(crate) fn hash_rows(columns: &[&[u32]], rows: usize, out: &mut Vec<u64>) {
 
 /// Distinct keys of one width, numbered from 0 in the order of arrival.
 ///
-/// An entry is 32 bits to compare and the number + 1: the id itself for keys of one column, else a part of the hash, and the
-/// key is compared only when those agree. Keys of one column may instead lie in an array by id.
+/// An entry is 32 bits to compare and the number + 1. The 32 bits are the id itself for keys of one column, otherwise a
+/// part of the hash, and the key is compared only when they agree. Keys of one column may instead be in an array
+/// indexed by id.
 pub(crate) struct KeyTable {
     width: usize,
-    /// `width` a key, by number.
+    /// `width` ids per key, by number.
     keys: Vec<u32>,
     len: u32,
     table: Vec<u64>,
-    /// Entries in the table.
+    /// Number of entries in the table.
     hashed: u32,
     shift: u32,
     /// Number + 1 by `id - base`.
@@ -53,8 +54,8 @@ pub(crate) struct KeyTable {
 }
 
 impl KeyTable {
-    /// For keys of `width` ids. `span`: with keys of one column, an array by id replaces the table once keys are so many that
-    /// it is not much larger; 0 for never.
+    /// Creates a table for keys of `width` ids. `span`: for keys of one column, an array indexed by id replaces the
+    /// table once there are so many keys that the array is not much larger; 0 for never.
     pub fn new(width: usize, span: u32, charge: Charge) -> Self {
         Self {
             width,
@@ -71,7 +72,7 @@ impl KeyTable {
         }
     }
 
-    /// Lays an array out for one-column keys `first ..= last` at once.
+    /// Creates the array for one-column keys `first ..= last` at once.
     pub fn lay_out(&mut self, first: u32, last: u32) -> Result<()> {
         self.base = first;
         let len = (last - first) as usize + 1;
@@ -100,7 +101,7 @@ impl KeyTable {
         &self.keys
     }
 
-    /// `out[row]` becomes the number of each row's key, new or known. Columns are `rows` long.
+    /// Sets `out[row]` to the number of each row's key, new or known. Columns are `rows` long.
     pub fn insert(&mut self, columns: &[&[u32]], rows: usize, out: &mut Vec<u32>) -> Result<()> {
         out.clear();
         match columns {
@@ -129,7 +130,7 @@ impl KeyTable {
     fn insert_ids(&mut self, ids: &[u32], out: &mut Vec<u32>) -> Result<()> {
         let mut last = (0, NONE);
         for (row, &id) in ids.iter().enumerate() {
-            // Consecutive rows are often of one key.
+            // Consecutive rows often have the same key.
             if (id, true) == (last.0, last.1 != NONE) {
                 out.push(last.1);
                 continue;
@@ -215,7 +216,7 @@ impl KeyTable {
         Ok((number, true))
     }
 
-    /// `out[row]` becomes the number of each row's key, or [`NONE`].
+    /// Sets `out[row]` to the number of each row's key, or [`NONE`].
     pub fn find(&self, columns: &[&[u32]], rows: usize, hashes: &mut Vec<u64>, out: &mut Vec<u32>) {
         out.clear();
         match columns {
@@ -296,7 +297,7 @@ impl KeyTable {
         }
     }
 
-    /// Fetches the entry of a row with this hash.
+    /// Prefetches the entry of a row with this hash.
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         prefetch(&self.table, self.slot(hash));
@@ -333,7 +334,7 @@ impl KeyTable {
         {
             self.recharge(self.span as usize * 4)?;
             self.direct = huge_zeroed(self.span as usize);
-            // What the array does not span are ids that the base does not have.
+            // Ids beyond the array's span are not in the base.
             let old = std::mem::take(&mut self.table);
             let mut rest: Vec<u64> = Vec::new();
             for e in old.into_iter().filter(|&e| e != 0) {
@@ -384,7 +385,7 @@ impl KeyTable {
         self.recharge(0)
     }
 
-    /// Charges what there is and what is about to be.
+    /// Charges the current memory and what is about to be allocated.
     fn recharge(&mut self, more: usize) -> Result<()> {
         let keys = (self.keys.capacity() * 2).max(self.table.len() * 2 / 3 * self.width);
         self.charge
@@ -392,7 +393,7 @@ impl KeyTable {
     }
 }
 
-/// The hash of a one-column key; as [`hash_rows`] but for the last mixing, which the upper bits do not need.
+/// Hash of a one-column key; as [`hash_rows`] except for the last mixing, which the upper bits do not need.
 #[inline]
 fn hash_id(id: u32) -> u64 {
     u64::from(id).wrapping_mul(SPREAD)

@@ -6,6 +6,7 @@
 //! | `single_thread` | runs a plan that is one exploration, on one thread |
 //! | `compile` | operators to pipelines: leaves, stages, ends |
 //! | `worker` | cuts a pipeline's leaves into morsels, gives them to workers, puts their parts together |
+//! | `eval` | what expressions and filters need of a running query |
 //! | `explore` | the exploration steps, pushed through a pipeline of batches |
 //! | `filter` | conditions on ids and value ranks, by value for the rest |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
@@ -23,6 +24,7 @@
 
 mod batch;
 mod compile;
+mod eval;
 mod execute;
 mod executor;
 mod explore;
@@ -52,9 +54,9 @@ pub use execute::{execute, execute_streaming};
 pub use executor::{
     Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
-pub use fork::{ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told, Work};
+pub use fork::{Activity, ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told};
 pub use live::LiveProfile;
-pub use offload::{Choice, Execution, Ran, execute_on};
+pub use offload::{Execution, ExecutionOutcome, ExecutorChoice, execute_on};
 pub use options::{
     DEFAULT_BATCH_ROWS, ExecOptions, HELPERS_STACK, Main, NodeProfile, Profile, ServiceCaller,
     Spawned, StepProfile, TakeRow, WorkerPool,

@@ -1,11 +1,12 @@
-//! Counts of a running plan, for other threads to read. Workers add to them once a batch, and only if the run is watched.
+//! Counts of a running plan, for other threads to read. Workers add to them once per batch, and only if the query is
+//! watched.
 
 use crate::options::{NodeProfile, Profile, StepProfile};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rows and time so far of one run of a plan, all workers together. Bytes are known at the end only.
+/// Rows and time so far of one execution of a plan, all workers together. Bytes are known only at the end.
 #[derive(Debug, Default)]
 pub struct LiveProfile {
     begun: OnceLock<(Instant, Box<[LiveNode]>)>,
@@ -44,7 +45,7 @@ impl LiveCounts {
 }
 
 impl LiveProfile {
-    /// Notes that the plan begins, and the number of its operators.
+    /// Records that the plan begins, and the number of its operators.
     pub(crate) fn begin(&self, nodes: usize) {
         let made = || {
             let nodes = (0..nodes).map(|_| LiveNode::default()).collect();
@@ -87,7 +88,7 @@ impl LiveNode {
         let steps = self.steps.get().map_or(&[][..], |s| s);
         let steps: Vec<StepProfile> = steps.iter().map(LiveCounts::step).collect();
         let (first, last) = (steps.first().copied(), steps.last().copied());
-        // A leaf that explores is its steps; the others count themselves.
+        // A leaf that explores is represented by its steps; the others count themselves.
         let leaf = own == StepProfile::default();
         NodeProfile {
             rows_in: first.filter(|_| leaf).map_or(own.rows_in, |s| s.rows_in),

@@ -1,4 +1,4 @@
-//! How to run a plan, and what running it took.
+//! Options for running a plan, and its profile.
 
 use crate::live::LiveProfile;
 use jindou_model::sync;
@@ -7,25 +7,26 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Longest time that a thread keeps its place while another one writes what both have to.
+/// Longest time for which a thread keeps its place while another one writes to a shared sink.
 const WRITING: Duration = Duration::from_millis(2);
-/// How often it looks meanwhile.
+/// Interval between checks meanwhile.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// Rows in a batch by default: a dozen columns of it stay in the second-level cache, and the fixed cost of a
-/// batch (some hundred nanoseconds a step) is spread over enough rows.
+/// Default number of rows in a batch: a dozen columns of it fit in the second-level cache, and the fixed cost of a
+/// batch (some hundred nanoseconds per step) is spread over enough rows.
 pub const DEFAULT_BATCH_ROWS: usize = 2048;
 
-/// Takes one row of an endpoint's answer: canonical bytes of its terms.
+/// Receives one row of an endpoint's answer: canonical bytes of its terms.
 pub type TakeRow<'r> = &'r mut dyn FnMut(&[Option<Vec<u8>>]) -> Result<()>;
 
-/// Asks other endpoints for rows, for `SERVICE`. The engine knows no network: who runs it says what may be reached.
+/// Asks other endpoints for rows, for `SERVICE`. The engine itself does not use the network: its caller decides which
+/// endpoints may be reached.
 pub trait ServiceCaller: Debug + Send + Sync {
-    /// Sends `query` to `endpoint` and calls `row` with the canonical bytes of each solution's terms: one cell for each of
-    /// `variables`, `None` where it is unbound.
+    /// Sends `query` to `endpoint` and calls `row` with the canonical bytes of each solution's terms: one cell for each
+    /// of `variables`, `None` where it is unbound.
     ///
     /// # Errors
-    /// Whatever keeps the answer from being complete, with the endpoint's name; what `row` returns; `Cancelled` and
+    /// Any failure that makes the answer incomplete, with the endpoint's name; errors of `row`; `Cancelled` and
     /// `Timeout` of `cancel`.
     fn call(
         &self,
@@ -37,38 +38,39 @@ pub trait ServiceCaller: Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// Work of the thread that was called; its argument asks for helpers.
+/// The calling thread's work; its argument requests helpers.
 pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 
-/// Threads that help a heavy plan. Without one of its own a query starts threads for itself.
+/// Threads that help with a heavy plan. Without a pool, a query starts its own threads.
 ///
-/// A pool may limit how many threads compute at once, its helpers and those that call it: each then computes in a *place*.
+/// A pool may limit how many threads compute at once, counting helpers and callers: each then computes in a *place*.
 pub trait WorkerPool: Debug + Send + Sync {
-    /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to this many further threads call `help`
-    /// once each, if there are any to spare. Returns when `main` and all calls of `help` that began have returned; none
-    /// begins afterwards. Neither of them panics.
+    /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to this many further threads
+    /// call `help` once each, if any are free. Returns when `main` and all calls of `help` that began have returned;
+    /// none begins afterwards. Neither of them panics.
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
 
-    /// True if something wants a helper's place: helpers return at the end of their morsels, and may be sent again.
+    /// Returns true if other work needs a helper's place: helpers return at the end of their morsels, and may be sent
+    /// again.
     fn is_crowded(&self) -> bool {
         false
     }
 
-    /// Lets what is urgent have this thread's place, if it has one and that is wanted; called between two morsels of the
+    /// Yields this thread's place to urgent work, if it has one and it is needed; called between two morsels by the
     /// thread that runs the plan.
     ///
     /// # Errors
-    /// Those of `cancel` before there is a place again; the thread has none then.
+    /// Those of `cancel` before a place is available again; the thread then has none.
     fn pause(&self, cancel: &CancelToken) -> Result<()> {
         cancel.check()
     }
 
-    /// True if this thread computes in a place of this pool.
+    /// Returns true if this thread computes in a place of this pool.
     fn is_inside(&self) -> bool {
         false
     }
 
-    /// Waits for a place for this thread. False if it has one already.
+    /// Waits for a place for this thread. Returns false if it already has one.
     ///
     /// # Errors
     /// Those of `cancel`.
@@ -80,10 +82,10 @@ pub trait WorkerPool: Debug + Send + Sync {
     /// Gives this thread's place back, if it has one.
     fn leave(&self) {}
 
-    /// Runs what does not compute but waits, without the place that this thread has.
+    /// Runs a closure that waits rather than computes, without this thread's place.
     ///
     /// # Errors
-    /// Those of `cancel` while waiting for a place afterwards; the thread has none then.
+    /// Those of `cancel` while waiting for a place afterwards; the thread then has none.
     fn blocking(&self, cancel: &CancelToken, wait: &mut dyn FnMut()) -> Result<()> {
         let inside = self.is_inside();
         if inside {
@@ -97,10 +99,10 @@ pub trait WorkerPool: Debug + Send + Sync {
     }
 }
 
-/// Stack of a thread that helps with a plan, in bytes. A [pool](WorkerPool) gives its threads as much at least.
+/// Stack of a thread that helps with a plan, in bytes. A [pool](WorkerPool) gives its threads at least as much.
 pub const HELPERS_STACK: usize = 8 << 20;
 
-/// Threads of the system's, made for one plan.
+/// A pool that starts system threads for each plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spawned;
 
@@ -109,7 +111,7 @@ impl WorkerPool for Spawned {
         std::thread::scope(|scope| {
             main(&mut |helpers| {
                 for _ in 0..helpers {
-                    // A system without threads to give runs the query on fewer.
+                    // If the system cannot start a thread, the query runs on fewer.
                     let _ = std::thread::Builder::new()
                         .stack_size(HELPERS_STACK)
                         .spawn_scoped(scope, help);
@@ -119,31 +121,31 @@ impl WorkerPool for Spawned {
     }
 }
 
-/// How to run a plan.
+/// Options for running a plan.
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
-    /// Threads at most, this one included. Light plans start on one and take more only when they turn out
-    /// not to be light.
+    /// Largest number of threads, this one included. Light plans start on one and take more only when they turn out not
+    /// to be light.
     pub threads: usize,
-    /// Cancellation and deadline, looked at once a batch.
+    /// Cancellation and deadline, checked once per batch.
     pub cancel: CancelToken,
-    /// The budget that batches, tables and sort buffers are charged to.
+    /// Budget that batches, tables and sort buffers are charged to.
     pub memory: MemoryBudget,
     /// Rows in a batch; clamped to `16 ..= 65536`.
     pub batch_rows: usize,
-    /// Measure the time of each step and operator.
+    /// True to measure the time of each step and operator.
     pub profile: bool,
-    /// Counts that other threads may read while the plan runs; measures as `profile` does.
+    /// Counts that other threads may read while the plan runs; implies the measurements of `profile`.
     pub live: Option<Arc<LiveProfile>>,
     /// The caller of other endpoints; without one, a plan with `SERVICE` is an error.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Threads that a heavy plan uses besides this one; `None`: its own.
+    /// Pool of threads for heavy plans; `None`: threads of their own.
     pub pool: Option<Arc<dyn WorkerPool>>,
 }
 
 impl ExecOptions {
-    /// Locks what all workers of a plan share and one may hold for long: the one whose reader is slow. A thread that waits for it gives
-    /// its place to compute in back meanwhile.
+    /// Locks state that all workers of a plan share and that one may hold for long, such as a sink with a slow reader.
+    /// A waiting thread gives up its place meanwhile.
     ///
     /// # Errors
     /// Those of the options' token.
@@ -157,7 +159,7 @@ impl ExecOptions {
         let Some(pool) = self.pool.as_ref().filter(|pool| pool.is_inside()) else {
             return Ok(plain());
         };
-        // Who only writes is done in a moment.
+        // A thread that only writes is done in a moment.
         let begun = Instant::now();
         while begun.elapsed() < WRITING {
             std::thread::sleep(LOOK);
@@ -199,21 +201,21 @@ pub struct StepProfile {
     pub rows_out: u64,
     /// Time in the step, summed over threads; zero unless profiling.
     pub time: Duration,
-    /// Estimate of the bytes that were read: of segments on a CPU, of the table as well on a device.
+    /// Estimated bytes read: of segments on a CPU, and of the table as well on a device.
     pub bytes: u64,
-    /// Estimate of the bytes of the table that were written.
+    /// Estimated bytes of the table that were written.
     pub written: u64,
 }
 
 /// Rows, time and memory of one operator of the tree, all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeProfile {
-    /// Rows that came in, of all inputs; of a join, those of the side that streams.
+    /// Rows that came in, of all inputs; for a join, those of the side that streams.
     pub rows_in: u64,
     /// Rows that went out.
     pub rows_out: u64,
-    /// Time in the operator itself, without its inputs and what its rows were given to, summed over threads; zero unless
-    /// profiling.
+    /// Time in the operator itself, without its inputs and without the consumers of its rows, summed over threads; zero
+    /// unless profiling.
     pub time: Duration,
     /// Most bytes that its tables held at once.
     pub held: u64,
@@ -225,19 +227,19 @@ pub struct NodeProfile {
     pub there: Option<(String, usize)>,
 }
 
-/// Counts and times of one run of a plan.
+/// Counts and times of one execution of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// By operator: preorder, inputs as they are written in [`jindou_plan::Operator`] (a join's left before its right, an
+    /// By operator: preorder, inputs in the order of [`jindou_plan::Operator`] (a join's left before its right, an
     /// apply's input before its inner).
     pub nodes: Vec<NodeProfile>,
     /// The node of the exploration at the bottom of a plan that is a chain; `None` for other plans.
     pub bottom: Option<usize>,
     /// Rows given to the sink.
     pub rows: u64,
-    /// From call to return.
+    /// Time from call to return.
     pub elapsed: Duration,
-    /// Threads that took part, at most at once.
+    /// Largest number of threads at once.
     pub threads: usize,
 }
 

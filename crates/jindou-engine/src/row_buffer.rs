@@ -1,7 +1,7 @@
-//! Rows kept in memory in chunks of about a batch: inputs of joins, results of nested runs, inline data.
+//! Rows kept in memory in chunks of about a batch: inputs of joins, results of nested executions, inline data.
 
 use crate::batch::{Charge, View};
-use crate::explore::{Consumer, Flow, Run};
+use crate::explore::{Consumer, Flow, QueryContext};
 use jindou_model::{Holder, Result};
 
 /// Some rows, columns of one length.
@@ -19,7 +19,7 @@ impl Chunk {
     }
 }
 
-/// Rows in chunks, charged to the query's budget. Giving a chunk to a pipeline copies nothing.
+/// Rows in chunks, charged to the query's budget. Passing a chunk to a pipeline copies nothing.
 pub(crate) struct RowBuffer {
     width: usize,
     chunks: Vec<Chunk>,
@@ -27,25 +27,25 @@ pub(crate) struct RowBuffer {
     rows: u64,
     /// Rows without columns.
     bare: u64,
-    /// Rows that a chunk is filled up to.
+    /// Rows up to which a chunk is filled.
     full: usize,
     charge: Charge,
 }
 
 impl RowBuffer {
-    /// For rows of `width` columns, on behalf of the operator `holder`.
-    pub fn new(width: usize, run: &Run<'_>, holder: Holder) -> Self {
+    /// Creates a buffer for rows of `width` columns, on behalf of the operator `holder`.
+    pub fn new(width: usize, ctx: &QueryContext<'_>, holder: Holder) -> Self {
         Self {
             width,
             chunks: vec![],
             rows: 0,
             bare: 0,
-            full: run.batch_rows,
-            charge: Charge::of(holder, run.budget),
+            full: ctx.batch_rows,
+            charge: Charge::for_holder(holder, ctx.budget),
         }
     }
 
-    /// Keeps a copy of the rows.
+    /// Stores a copy of the rows.
     pub fn push(&mut self, rows: View<'_>) -> Result<()> {
         if rows.rows == 0 {
             return Ok(());
@@ -84,10 +84,10 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Takes another part's rows over.
+    /// Takes over the rows of another buffer.
     pub fn append(&mut self, mut other: Self) -> Result<()> {
         let bytes = other.charge.bytes() as usize;
-        // Both charges hold the rows for a moment otherwise.
+        // Otherwise both charges would hold the rows for a moment.
         other.charge.set(0)?;
         self.charge.set(self.charge.bytes() as usize + bytes)?;
         self.rows += other.rows;

@@ -1,8 +1,8 @@
-//! One exploration on one thread: nothing to cut and nothing to share. What light queries are, whose time would else go
-//! into making what many workers need.
+//! Execution of one exploration on one thread, without morsels or shared state. Most light queries have this form; the
+//! general set-up for several workers would take longer than they run.
 
 use crate::batch::View;
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext};
 use crate::operators::{End, EndSpec};
 use crate::options::{NodeProfile, Profile, StepProfile};
 use crate::sink::SinkFactory;
@@ -11,14 +11,14 @@ use jindou_plan::{Exploration, Plan};
 use std::time::{Duration, Instant};
 
 /// The sink, after the projection to the plan's output.
-struct Last<'d, 'a, 's> {
-    run: &'d Run<'a>,
+struct ProjectedSink<'d, 'a, 's> {
+    ctx: &'d QueryContext<'a>,
     end: End<'a, 's>,
 }
 
-impl Consumer for Last<'_, '_, '_> {
+impl Consumer for ProjectedSink<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
-        self.end.batch(self.run, rows)
+        self.end.batch(self.ctx, rows)
     }
 }
 
@@ -29,25 +29,25 @@ fn unhalted(flow: Flow) -> Result<()> {
     }
 }
 
-/// Runs a plan that is this exploration, from `begin` on.
+/// Runs a plan that consists of this exploration, from `begin` on.
 pub(crate) fn run<'a>(
     plan: &'a Plan,
     exploration: &'a Exploration,
-    run: &Run<'a>,
+    ctx: &QueryContext<'a>,
     sinks: &dyn SinkFactory,
     begin: Instant,
 ) -> Result<Profile> {
-    let mut pipeline = Pipeline::new(exploration, run)?;
-    pipeline.watch(run, 0);
-    let source = Pipeline::source(exploration, run)?;
+    let mut pipeline = Pipeline::new(exploration, ctx)?;
+    pipeline.watch(ctx, 0);
+    let source = Pipeline::source(exploration, ctx)?;
     let steps = pipeline.steps();
     let spec = EndSpec::Output(&plan.output, sinks);
-    let mut last = Last {
-        run,
-        end: End::new(spec, pipeline.layout(), run),
+    let mut last = ProjectedSink {
+        ctx,
+        end: End::new(spec, pipeline.layout(), ctx),
     };
-    unhalted(pipeline.morsel(run, &source, 0..source.len(), steps, &mut last))?;
-    unhalted(pipeline.flush(run, 0..steps, &mut last))?;
+    unhalted(pipeline.morsel(ctx, &source, 0..source.len(), steps, &mut last))?;
+    unhalted(pipeline.flush(ctx, 0..steps, &mut last))?;
     let End::Output(output) = last.end else {
         return Err(Error::Internal("a pipeline ended in something else".into()));
     };

@@ -1,4 +1,4 @@
-//! Where result rows go: one consumer behind a lock, or a part for each worker.
+//! Consumers of result rows: one behind a lock, or one part for each worker.
 
 use crate::options::ExecOptions;
 use jindou_model::sync;
@@ -7,27 +7,27 @@ use std::sync::{Mutex, PoisonError};
 
 /// Receives result batches of one worker (or of all, one after the other).
 pub trait Sink: Send {
-    /// Takes `rows` rows: one slice of ids for each output column, in the plan's order, all `rows` long. 0 is
-    /// unbound; ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after
-    /// the call. An error ends the query with that error (`Error::SinkClosed` when the reader went away).
+    /// Takes `rows` rows: one slice of ids for each output column, in the plan's order, all `rows` long. 0 is unbound;
+    /// ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after the call. An
+    /// error ends the query with that error (`Error::SinkClosed` when the reader went away).
     ///
     /// # Errors
-    /// Whatever keeps the sink from taking rows.
+    /// Any failure of the sink to take rows.
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()>;
 }
 
-/// Makes one sink for each worker, so that no lock is taken while rows flow, and puts them together.
+/// Makes one sink for each worker, so that no lock is taken while rows flow, and combines them.
 pub trait ParallelSink: Sync {
     /// One worker's part.
     type Local: Sink;
 
-    /// A part for a worker.
+    /// Creates a part for a worker.
     fn local(&self) -> Self::Local;
 
-    /// Takes a part back when its worker is done without error.
+    /// Takes back the part of a worker that ended without error.
     ///
     /// # Errors
-    /// Whatever makes the result incomplete.
+    /// Any failure that makes the result incomplete.
     fn merge(&self, local: Self::Local) -> Result<()>;
 }
 
@@ -36,23 +36,23 @@ pub(crate) trait SinkFactory: Sync {
     fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's>;
 }
 
-/// One worker's sink, to be given back.
+/// One worker's sink, to be handed back.
 pub(crate) trait WorkerSink: Sink {
     fn done(self: Box<Self>) -> Result<()>;
 }
 
-struct Part<'s, P: ParallelSink> {
+struct LocalSink<'s, P: ParallelSink> {
     whole: &'s P,
     local: P::Local,
 }
 
-impl<P: ParallelSink> Sink for Part<'_, P> {
+impl<P: ParallelSink> Sink for LocalSink<'_, P> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         self.local.batch(columns, rows)
     }
 }
 
-impl<P: ParallelSink> WorkerSink for Part<'_, P> {
+impl<P: ParallelSink> WorkerSink for LocalSink<'_, P> {
     fn done(self: Box<Self>) -> Result<()> {
         self.whole.merge(self.local)
     }
@@ -60,22 +60,22 @@ impl<P: ParallelSink> WorkerSink for Part<'_, P> {
 
 impl<P: ParallelSink> SinkFactory for P {
     fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's> {
-        Box::new(Part {
+        Box::new(LocalSink {
             whole: self,
             local: self.local(),
         })
     }
 }
 
-/// One consumer that all workers give their batches to, one batch at a time: for writers of a stream. Batches
-/// of some thousand rows keep the lock cheap next to the writing.
+/// One consumer that all workers give their batches to, one batch at a time, for writers of a stream. Batches of some
+/// thousand rows keep the lock cheap compared with the writing.
 pub struct Streaming<'s, S: Sink + ?Sized> {
     sink: Mutex<&'s mut S>,
     options: &'s ExecOptions,
 }
 
 impl<'s, S: Sink + ?Sized> Streaming<'s, S> {
-    /// Over a sink.
+    /// Wraps a sink.
     pub fn new(sink: &'s mut S, options: &'s ExecOptions) -> Self {
         Self {
             sink: Mutex::new(sink),
@@ -86,32 +86,32 @@ impl<'s, S: Sink + ?Sized> Streaming<'s, S> {
 
 impl<S: Sink + ?Sized> SinkFactory for Streaming<'_, S> {
     fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's> {
-        Box::new(Turn { shared: self })
+        Box::new(SharedSink { shared: self })
     }
 }
 
-struct Turn<'t, 's, S: Sink + ?Sized> {
+struct SharedSink<'t, 's, S: Sink + ?Sized> {
     shared: &'t Streaming<'s, S>,
 }
 
-impl<S: Sink + ?Sized> Sink for Turn<'_, '_, S> {
+impl<S: Sink + ?Sized> Sink for SharedSink<'_, '_, S> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         let mut sink = self.shared.options.lock(&self.shared.sink)?;
         sink.batch(columns, rows)
     }
 }
 
-impl<S: Sink + ?Sized> WorkerSink for Turn<'_, '_, S> {
+impl<S: Sink + ?Sized> WorkerSink for SharedSink<'_, '_, S> {
     fn done(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Reads every binding and folds it into a checksum that does not depend on the order of rows, so that engines
-/// and thread counts can be compared without keeping results.
+/// Reads every binding and folds it into a checksum that does not depend on the order of rows, so that engines and
+/// thread counts can be compared without storing results.
 ///
-/// A row's hash is a multiply-and-carry chain over its columns, 64 bits wide; the checksum is the wrapping sum
-/// of all rows' hashes. It depends on ids, so it is the same only on the same store.
+/// A row's hash is a multiply-and-carry chain over its columns, 64 bits wide; the checksum is the wrapping sum of all
+/// rows' hashes. It depends on ids, so it is comparable only within one store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChecksumSink {
     /// Rows seen.
@@ -127,7 +127,7 @@ const LANES: usize = 256;
 const MULTIPLIER: u64 = 0x85EB_CA77;
 
 impl ChecksumSink {
-    /// The hash of one row: the definition that the vectorised loop follows.
+    /// Hash of one row: the definition that the vectorised loop follows.
     #[must_use]
     pub fn row_hash(row: &[u32]) -> u64 {
         row.iter().fold(0, |h, &v| mix(h, v)) ^ row.len() as u64
@@ -196,7 +196,7 @@ pub struct Summed<S> {
 }
 
 impl<S> Summed<S> {
-    /// The parts that are back, put together.
+    /// The sum of the parts that were handed back.
     pub fn into_inner(self) -> S {
         self.whole
             .into_inner()
@@ -222,7 +222,7 @@ impl ParallelSink for Summed<ChecksumSink> {
 /// Counts rows; reads nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountSink {
-    /// Rows seen.
+    /// Number of rows.
     pub rows: u64,
 }
 
@@ -233,12 +233,12 @@ impl Sink for CountSink {
     }
 }
 
-/// Keeps all rows, row after row: for small results and tests.
+/// Stores all rows, for small results and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectSink {
     /// Columns a row.
     pub width: usize,
-    /// Rows seen (also without columns).
+    /// Number of rows (also without columns).
     pub rows: usize,
     /// `width` ids a row; [`NO_VERTEX`] is unbound.
     pub ids: Vec<u32>,

@@ -16,8 +16,8 @@ pub(crate) fn hash(tuple: &[u32]) -> u64 {
     h ^ h >> 29
 }
 
-/// Distinct tuples of one width, numbered in the order of arrival. Open addressing: an entry is 32 bits of
-/// hash and the tuple's number + 1, so that a probe reads the tuple only when it is almost surely the same.
+/// Distinct tuples of one width, numbered in the order of arrival. Open addressing: an entry is 32 bits of hash and the
+/// tuple's number + 1, so that a probe reads the tuple only when it is almost certainly the same.
 pub(crate) struct TupleSet {
     width: usize,
     tuples: Vec<u32>,
@@ -112,10 +112,10 @@ impl TupleSet {
     }
 }
 
-/// Ids above this many turn a set into a bitmap, where one is affordable.
+/// Number of ids above which a set turns into a bitmap, where one is affordable.
 const BITMAP_FROM: usize = 1 << 13;
 
-/// A set of ids: a table while small, a bit a vertex when that is smaller.
+/// A set of ids: a table while small, one bit per vertex once that is smaller.
 pub(crate) struct IdSet {
     few: TupleSet,
     bits: Vec<u64>,
@@ -125,7 +125,7 @@ pub(crate) struct IdSet {
 }
 
 impl IdSet {
-    /// `vertices`: ids of the base, for the size of the bitmap.
+    /// `vertices`: number of ids in the base, for the size of the bitmap.
     pub fn new(vertices: u32, budget: &MemoryBudget) -> Self {
         Self {
             few: TupleSet::new(1, budget),
@@ -140,7 +140,7 @@ impl IdSet {
         self.len
     }
 
-    /// True if the id is new.
+    /// Adds an id; returns true if it is new.
     #[inline]
     pub fn insert(&mut self, id: u32) -> Result<bool> {
         let new = match self.bits.get_mut((id / 64) as usize) {
@@ -152,7 +152,7 @@ impl IdSet {
             }
             None => {
                 let new = self.few.insert(&[id])?.1;
-                // A table costs some 12 to 40 bytes an id, a bitmap an eighth of a byte a vertex.
+                // A table costs some 12 to 40 bytes per id, a bitmap an eighth of a byte per vertex.
                 let n = self.few.len();
                 if new
                     && self.bits.is_empty()
@@ -185,7 +185,7 @@ impl IdSet {
         Ok(())
     }
 
-    /// Calls `f` with every id, in no order that is promised.
+    /// Calls `f` with every id, in unspecified order.
     pub fn for_each(&self, mut f: impl FnMut(u32) -> Result<()>) -> Result<()> {
         for (i, &word) in self.bits.iter().enumerate() {
             let mut w = word;

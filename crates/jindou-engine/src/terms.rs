@@ -1,4 +1,4 @@
-//! Terms that a query makes (counts), and decoding of ids.
+//! Query-local terms (such as counts), and decoding of ids.
 
 use crate::batch::Charge;
 use hashbrown::HashTable;
@@ -16,15 +16,15 @@ use std::time::SystemTime;
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
 const SHARDS: usize = 16;
-/// Bytes that a term costs besides its own: for its end, and its place in the hash table.
+/// Overhead of a term beyond its own bytes: its end, and its entry in the hash table.
 const OVERHEAD: usize = 24;
 /// Bytes are charged to the query in steps of this size.
 const CHARGE_STEP: usize = 1 << 16;
 
-/// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Make one for each query; it must live as long as
-/// someone decodes the query's results.
+/// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Each query has its own; it must live as long as the
+/// query's results are decoded.
 pub struct QueryTerms {
-    /// Made with the first term: most queries make none, and are shorter than making these takes.
+    /// Created with the first term: most queries make none, and are shorter than creating these takes.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
     /// The moment that `NOW()` names.
     now: OnceLock<Temporal>,
@@ -36,7 +36,7 @@ struct Shard {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     table: HashTable<u32>,
-    /// Made by the first insertion that is charged to a query.
+    /// Created by the first insertion that is charged to a query.
     charge: Option<Charge>,
     charged: usize,
 }
@@ -49,7 +49,7 @@ impl Shard {
         self.bytes.get(start..end)
     }
 
-    /// The number of a term, new or known: one look at the table for both.
+    /// Number of a term, new or known, with one lookup in the table.
     fn insert(
         &mut self,
         hash: u64,
@@ -88,10 +88,10 @@ impl Shard {
         if held > *charged
             && let Some(budget) = budget
         {
-            // Vectors double, and old and new live together while they do.
+            // Vectors double, and old and new exist together while they do.
             let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
             charge
-                .get_or_insert_with(|| Charge::of(Holder::Terms, budget))
+                .get_or_insert_with(|| Charge::for_holder(Holder::Terms, budget))
                 .set(want)?;
             *charged = want;
         }
@@ -122,10 +122,10 @@ impl QueryTerms {
         }
     }
 
-    /// The moment that `NOW()` names in this query.
+    /// The moment that `NOW()` returns in this query.
     #[must_use]
     pub fn now(&self) -> Temporal {
-        // Read when first asked for: the clock costs more than many a query.
+        // Read when first needed: the clock costs more than many a query.
         *self.now.get_or_init(|| {
             let since = SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
@@ -135,7 +135,7 @@ impl QueryTerms {
         })
     }
 
-    /// The query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].
+    /// Query-local id of a term, new or known. The term must not be in the store: see [`Self::resolve`].
     ///
     /// # Errors
     /// When the query has used up all 2^28 query-local ids.
@@ -148,15 +148,15 @@ impl QueryTerms {
         // The table uses the high and the low bits; these are in between.
         let shard = (hash >> 32) as usize % SHARDS;
         let id = |at: u32| VertexId(FIRST_QUERY_ID + at * SHARDS as u32 + shard as u32);
-        // Workers remember what they made before, so that most terms that come here are new.
+        // Workers remember terms that they made before, so that most terms that get here are new.
         let shards = self.shards.get_or_init(Box::default);
         sync::write(&shards[shard])
             .insert(hash, canonical, budget)
             .map(id)
     }
 
-    /// The id of a term that an expression made: the store's if the store has the term, so that equal terms have
-    /// equal ids wherever they come from; else a query-local one, charged to `budget`.
+    /// Id of a term that an expression made: the store's if the store has the term, so that equal terms have equal ids
+    /// wherever they come from; otherwise a query-local one, charged to `budget`.
     ///
     /// # Errors
     /// `Limit` when the budget refuses or the ids are used up.
@@ -198,8 +198,8 @@ impl QueryTerms {
     }
 }
 
-/// Turns ids of results into terms. Keeps the dictionary block decoded last, so ids near each other cost
-/// little. One per thread.
+/// Decodes ids of results into terms. Keeps the most recently decoded dictionary block, so that ids close to each other
+/// are cheap. One per thread.
 pub struct TermDecoder<'a> {
     terms: &'a QueryTerms,
     decoding: TermDecoding<'a>,
@@ -207,7 +207,7 @@ pub struct TermDecoder<'a> {
 }
 
 impl<'a> TermDecoder<'a> {
-    /// For results over this snapshot.
+    /// Creates a decoder for results over this snapshot.
     #[must_use]
     pub fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl<'a> TermDecoder<'a> {
     /// For an id that has no term: the store is damaged.
     pub fn canonical(&mut self, id: u32) -> Result<Option<&[u8]>> {
         let v = VertexId(id);
-        // One comparison for what nearly all ids are.
+        // One comparison for nearly all ids.
         if (1..FIRST_QUERY_ID).contains(&id) {
             return match self.decoding.term(v) {
                 Some(t) => Ok(Some(t)),
@@ -241,7 +241,8 @@ impl<'a> TermDecoder<'a> {
         }
     }
 
-    /// Fetches what [`Self::canonical`] of these ids will read: some tens of ids, before decoding the first.
+    /// Prefetches the memory that [`Self::canonical`] of these ids will read: some tens of ids, before decoding the
+    /// first.
     pub fn prefetch(&mut self, ids: &[u32]) {
         self.decoding.prefetch(ids);
     }

@@ -1,15 +1,15 @@
-//! The shape of an operator tree: numbers of nodes, and lists of slots.
+//! Shape of an operator tree: numbers of nodes, and lists of slots.
 
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operator, Slot};
 use std::borrow::Cow;
 
-/// Deepest tree that is run.
+/// Deepest tree that may run.
 const MAX_DEPTH: usize = 20_000;
 
 /// A tree's nodes in preorder.
 pub(crate) struct Nodes {
-    /// Nodes of the subtree, itself included, by node.
+    /// Number of nodes of the subtree, itself included, by node.
     sizes: Vec<u32>,
     pub depth: usize,
 }
@@ -17,9 +17,9 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// # Errors
     /// `Limit` for a tree deeper than any sensible query's.
-    pub fn of(root: &Operator) -> Result<Self> {
+    pub fn from_root(root: &Operator) -> Result<Self> {
         if let Operator::Explore(_) = root {
-            // A light query is shorter than looking closer takes.
+            // For the tree of a light query, looking closer takes longer than this.
             return Ok(Self {
                 sizes: vec![1],
                 depth: 1,
@@ -64,34 +64,35 @@ impl Nodes {
     }
 }
 
-/// A list of slots, each once, that knows the place of each. Adding and finding a slot takes the same time in lists of any length.
+/// A list of distinct slots that knows the position of each. Adding and finding a slot takes the same time in lists of
+/// any length.
 #[derive(Default)]
 pub(crate) struct SlotList {
     slots: Vec<Slot>,
-    /// One more than the place, by slot; 0 for a slot that is not there. Empty while the list is short.
+    /// Position + 1, by slot; 0 for a slot that is not in the list. Empty while the list is short.
     places: Vec<u32>,
 }
 
 impl SlotList {
-    /// Slots up to which a list is searched.
+    /// Number of slots up to which the list is searched.
     const SHORT: usize = 32;
 
-    /// Of a list in which each slot may be more than once.
+    /// Creates the list from slots that may repeat.
     pub fn of_all(slots: impl IntoIterator<Item = Slot>) -> Self {
         let mut out = Self::default();
         slots.into_iter().for_each(|s| out.add(s));
         out
     }
 
-    /// The slot's place.
+    /// Position of the slot.
     #[inline]
-    pub fn of(&self, slot: Slot) -> Option<usize> {
+    pub fn position_of(&self, slot: Slot) -> Option<usize> {
         find(&self.slots, &self.places, slot)
     }
 
-    /// Puts a slot at the end, if it is not there yet.
+    /// Appends a slot, if it is not there yet.
     pub fn add(&mut self, slot: Slot) {
-        if self.of(slot).is_some() {
+        if self.position_of(slot).is_some() {
             return;
         }
         self.slots.push(slot);
@@ -115,10 +116,10 @@ impl SlotList {
     }
 }
 
-/// Columns by slot: where each slot of a list is, of which there may be thousands.
+/// Columns by slot: the position of each slot in a list, which may have thousands.
 pub(crate) struct Layout<'a> {
     slots: &'a [Slot],
-    /// As those of [`SlotList`].
+    /// As in [`SlotList`].
     places: Cow<'a, [u32]>,
 }
 
@@ -126,7 +127,7 @@ impl<'a> Layout<'a> {
     pub fn new(slots: &'a [Slot]) -> Self {
         let mut places = vec![];
         if slots.len() > SlotList::SHORT {
-            // Of a slot that is there twice the first counts.
+            // The first occurrence of a slot counts.
             for (place, s) in slots.iter().enumerate().rev() {
                 note(&mut places, *s, place as u32 + 1);
             }
@@ -137,7 +138,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The first `columns` columns.
+    /// Positions in the first `columns` columns.
     pub fn first(&self, columns: usize) -> Layout<'_> {
         Layout {
             slots: &self.slots[..columns],
@@ -145,9 +146,9 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The slot's column.
+    /// Column of the slot.
     #[inline]
-    pub fn of(&self, slot: Slot) -> Option<usize> {
+    pub fn position_of(&self, slot: Slot) -> Option<usize> {
         find(self.slots, &self.places, slot).filter(|c| *c < self.slots.len())
     }
 }
@@ -172,11 +173,14 @@ fn note(places: &mut Vec<u32>, slot: Slot, place: u32) {
 /// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
 pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     let there = Layout::new(there);
-    let kept = wanted.iter().copied().filter(|s| there.of(*s).is_some());
+    let kept = wanted
+        .iter()
+        .copied()
+        .filter(|s| there.position_of(*s).is_some());
     SlotList::of_all(kept).into_slots()
 }
 
-/// The slots, those of `more` that are not there yet after.
+/// The slots, followed by those of `more` that are not among them.
 pub(crate) fn with(slots: Vec<Slot>, more: impl IntoIterator<Item = Slot>) -> Vec<Slot> {
     let mut out = SlotList::of_all(slots);
     more.into_iter().for_each(|s| out.add(s));

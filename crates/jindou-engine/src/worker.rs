@@ -1,10 +1,11 @@
-//! Runs one pipeline: cuts its leaves into morsels, gives them to workers, puts their parts together.
+//! Execution of one pipeline: cuts its leaves into morsels, distributes them to workers, and combines their results.
 
 use crate::batch::{Batch, View};
-use crate::compile::{Leaf, Pipe, Source, To};
+use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
+use crate::eval::EvalContext;
 use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run, Source as Start, StepStats};
+use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, Source as Start, StepStats};
 use crate::operators::{End, EndSpec, Sorter, Stage, StageStats, finish, push};
 use crate::options::HELPERS_STACK;
 use crate::row_buffer::RowBuffer;
@@ -16,69 +17,70 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Morsels a thread gets on average: enough that the last ones end together.
+/// Mean number of morsels per thread: enough that the threads finish together.
 const MORSELS_A_THREAD: u64 = 24;
-/// Largest and smallest number of start values in a morsel.
+/// Smallest and largest number of start values in a morsel.
 const MORSEL: Range<u64> = 16..16_384;
-/// A plan that was called light and runs longer than this gets its other threads: starting them costs about a
-/// tenth of it.
+/// Time after which a plan that was expected to be light gets its other threads: starting them costs about a tenth of
+/// it.
 const PATIENCE: Duration = Duration::from_micros(300);
-/// The first batch of a pipeline that ends when it has enough rows: the first row costs little, all rows hardly more.
+/// First batch of a pipeline that ends once it has enough rows: small, so that the first row costs little; producing
+/// all rows hardly costs more.
 const FIRST_BATCH: usize = 64;
-/// Rows that a short start is carried to before its steps are shared among threads.
+/// Number of rows that a short start is expanded to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
 
-/// Deepest tree whose pipelines are shared among threads: the stacks of those that help are as large as for any query, and hold 16 KiB a
-/// level of this one. The thread of a deeper tree has a stack made for it.
+/// Deepest tree whose pipelines are shared among threads: helpers have stacks of the same size for any query, which
+/// hold 16 KiB per level of this depth. The thread of a deeper tree gets a stack made for it.
 const SHARED_DEPTH: usize = HELPERS_STACK / (16 << 10);
 
-/// Cells of the largest batch: of rows with more than 32 columns one has fewer rows, but not fewer than [`LEAST_ROWS`].
+/// Cells of the largest batch: a batch of rows with more than 32 columns has fewer rows, but at least [`LEAST_ROWS`].
 const BATCH_CELLS: usize = 1 << 17;
 const LEAST_ROWS: usize = 16;
 
-// A panic below becomes an error: neither a bug nor a damaged store may take the process down.
+// A panic below becomes an error: neither a bug nor a damaged store may bring the process down.
 pub(crate) use jindou_model::invariant::guarded;
 
-/// The work that workers take morsels from.
-enum Work<'p> {
+/// Work that workers take morsels from.
+enum MorselSource<'p> {
     /// The start's values.
     Start(Start<'p>),
     /// Rows after the step with this number.
     After(Batch, usize),
     /// Predicates, for a scan of everything.
     Scan(Start<'p>),
-    /// Chunks; with the bare rows first.
+    /// Chunks; the first morsel has the rows without columns as well.
     RowBuffer(&'p RowBuffer),
-    /// Rows that come while others are made.
+    /// Rows that another executor makes meanwhile.
     Pulled(&'p dyn PulledRows),
     /// Rows of long columns.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
 }
 
-/// A leaf while it is worked on.
-struct Job<'p> {
-    work: Work<'p>,
+/// A leaf while it is being run.
+struct LeafJob<'p> {
+    work: MorselSource<'p>,
     total: u64,
     morsel: u64,
     next: AtomicU64,
-    /// No one wants more of its rows.
+    /// No more of its rows are needed.
     done: AtomicBool,
 }
 
 /// State that all workers of a pipeline share.
-struct Shared<'d, 'p, 'a, 's> {
+struct PipelineState<'d, 'p, 'a, 's> {
     pipe: &'p Pipe<'a>,
     end: EndSpec<'a, 's>,
-    run: &'d Run<'p>,
-    jobs: Vec<Job<'p>>,
-    /// No more rows are wanted: what is left undone is not missing.
+    ctx: &'d QueryContext<'p>,
+    jobs: Vec<LeafJob<'p>>,
+    /// No more rows are needed: unfinished work is not missing.
     enough: AtomicBool,
     outcome: Mutex<Option<Error>>,
 }
 
-/// The end and the counts that a worker leaves behind.
-struct Done<'a, 's> {
+/// Final state and counts of a worker.
+struct WorkerResult<'a, 's> {
     end: End<'a, 's>,
     explored: Vec<(usize, Vec<StepStats>)>,
     stages: Vec<(usize, StageStats, Vec<StepStats>)>,
@@ -95,31 +97,34 @@ pub(crate) fn run_pipe<'a, 's>(
         || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
     // Each of a pipeline's stages holds a batch.
     let batch_rows = (BATCH_CELLS / pipe.widest().max(1)).max(LEAST_ROWS);
-    let batch_rows = batch_rows.min(exec.run.batch_rows);
-    let run = Run {
-        stop: &stop,
+    let batch_rows = batch_rows.min(exec.ctx.batch_rows);
+    let ctx = QueryContext {
+        eval: EvalContext {
+            stop: &stop,
+            ..exec.ctx.eval
+        },
         batch_rows,
         first_batch: if ends_early {
             FIRST_BATCH.min(batch_rows)
         } else {
             batch_rows
         },
-        ..exec.run
+        ..exec.ctx
     };
     let alone = pipe.is_ordered() || exec.nodes.depth > SHARED_DEPTH;
-    let threads = if alone { 1 } else { run.threads };
-    let heavy = run.heavy && !ends_early && threads > 1;
+    let threads = if alone { 1 } else { ctx.threads };
+    let heavy = ctx.heavy && !ends_early && threads > 1;
     let mut first: Option<(usize, Pipeline<'_>)> = None;
     let mut jobs = Vec::with_capacity(pipe.leaves.len());
     for (at, leaf) in pipe.leaves.iter().enumerate() {
-        let (work, total, pipeline) = job(leaf, &run, heavy)?;
+        let (work, total, pipeline) = job(leaf, &ctx, heavy)?;
         let morsel = match &work {
-            Work::Scan(_) | Work::RowBuffer(_) | Work::Pulled(_) => 1,
-            Work::Sorted(_) => total.max(1),
+            MorselSource::Scan(_) | MorselSource::RowBuffer(_) | MorselSource::Pulled(_) => 1,
+            MorselSource::Sorted(_) => total.max(1),
             _ if threads == 1 => total.max(1),
             _ => (total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end),
         };
-        jobs.push(Job {
+        jobs.push(LeafJob {
             work,
             total,
             morsel,
@@ -130,10 +135,10 @@ pub(crate) fn run_pipe<'a, 's>(
             first = Some((at, p));
         }
     }
-    let shared = Shared {
+    let shared = PipelineState {
         pipe,
         end,
-        run: &run,
+        ctx: &ctx,
         jobs,
         enough: AtomicBool::new(false),
         outcome: Mutex::new(None),
@@ -156,49 +161,50 @@ pub(crate) fn run_pipe<'a, 's>(
         }
         match &mut whole {
             None => whole = Some(d.end),
-            Some(w) => w.merge(&exec.run, d.end)?,
+            Some(w) => w.merge(&exec.ctx, d.end)?,
         }
     }
     Ok(match whole {
         Some(w) => w,
-        None => End::new(end, &pipe.layout, &exec.run),
+        None => End::new(end, &pipe.layout, &exec.ctx),
     })
 }
 
-/// The work of a leaf that morsels are taken from, and its size. An exploration's pipeline, made to find out, is returned too.
+/// The work of a leaf that morsels are taken from, and its size. Also returns the exploration's pipeline, which is made
+/// to find out.
 fn job<'p, 'a>(
     leaf: &'p Leaf<'a>,
-    run: &Run<'p>,
+    ctx: &QueryContext<'p>,
     heavy: bool,
-) -> Result<(Work<'p>, u64, Option<Pipeline<'p>>), Halt> {
+) -> Result<(MorselSource<'p>, u64, Option<Pipeline<'p>>), Halt> {
     Ok(match &leaf.source {
-        Source::Explore(e) => {
-            let mut pipeline = Pipeline::new(e, run)?;
-            pipeline.watch(run, leaf.node);
-            let (work, total) = cut(e, &mut pipeline, run, heavy)?;
+        LeafSource::Explore(e) => {
+            let mut pipeline = Pipeline::new(e, ctx)?;
+            pipeline.watch(ctx, leaf.node);
+            let (work, total) = cut(e, &mut pipeline, ctx, heavy)?;
             (work, total, Some(pipeline))
         }
-        Source::RowBuffer(h) => {
+        LeafSource::RowBuffer(h) => {
             let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
-            (Work::RowBuffer(h), total, None)
+            (MorselSource::RowBuffer(h), total, None)
         }
         // Their number is not known before the last one came.
-        Source::Pulled(rows) => (Work::Pulled(&**rows), u64::MAX, None),
-        Source::Whole(b) => (Work::Whole(b), b.rows as u64, None),
-        Source::Sorted(s) => (Work::Sorted(s), 1, None),
-        Source::Outer(_) => {
+        LeafSource::Pulled(rows) => (MorselSource::Pulled(&**rows), u64::MAX, None),
+        LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
+        LeafSource::Sorted(s) => (MorselSource::Sorted(s), 1, None),
+        LeafSource::Outer(_) => {
             return Err(Error::Internal("outer rows outside of an apply".into()).into());
         }
     })
 }
 
-/// Rows that a short start has become, on their way to being shared.
-struct Collect {
+/// Collects the rows that a short start has grown into, before they are shared.
+struct CollectRows {
     rows: Batch,
     bare: usize,
 }
 
-impl Consumer for Collect {
+impl Consumer for CollectRows {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         if rows.columns.is_empty() {
             self.bare += rows.rows;
@@ -208,45 +214,45 @@ impl Consumer for Collect {
     }
 }
 
-/// The work of an exploration that morsels are taken from, and its size. A heavy plan whose start is short is carried on until
-/// there are rows to share.
+/// The work of an exploration that morsels are taken from, and its size. If the plan is heavy and its start short,
+/// steps are run until there are rows to share.
 fn cut<'p>(
     exploration: &'p Exploration,
     pipeline: &mut Pipeline<'p>,
-    run: &Run<'p>,
+    ctx: &QueryContext<'p>,
     heavy: bool,
-) -> Result<(Work<'p>, u64), Halt> {
-    let source = Pipeline::source(exploration, run)?;
+) -> Result<(MorselSource<'p>, u64), Halt> {
+    let source = Pipeline::source(exploration, ctx)?;
     let len = source.len();
     if heavy && source.is_unit() && pipeline.is_scan() {
         return Ok((
-            Work::Scan(source),
-            u64::from(run.snapshot.predicate_count()),
+            MorselSource::Scan(source),
+            u64::from(ctx.snapshot.predicate_count()),
         ));
     }
     if !heavy || len >= SHARE_FROM as u64 || pipeline.steps() == 0 {
-        return Ok((Work::Start(source), len));
+        return Ok((MorselSource::Start(source), len));
     }
-    let collect = |at: usize, pipeline: &Pipeline<'_>| Collect {
-        rows: Batch::new(pipeline.layout_after(at).len(), run.budget),
+    let collect = |at: usize, pipeline: &Pipeline<'_>| CollectRows {
+        rows: Batch::new(pipeline.layout_after(at).len(), ctx.budget),
         bare: 0,
     };
     let mut held = collect(0, pipeline);
-    pipeline.morsel(run, &source, 0..len, 0, &mut held)?;
+    pipeline.morsel(ctx, &source, 0..len, 0, &mut held)?;
     let mut at = 0;
     while at < pipeline.steps() && (1..SHARE_FROM).contains(&(held.rows.rows + held.bare)) {
         let mut next = collect(at + 1, pipeline);
         let total = held.rows.rows + held.bare;
-        let mut chunk = Batch::new(held.rows.columns.len(), run.budget);
+        let mut chunk = Batch::new(held.rows.columns.len(), ctx.budget);
         each_chunk(
             &held.rows,
             total,
             0..total,
-            run.batch_rows,
+            ctx.batch_rows,
             &mut chunk,
-            |rows| pipeline.rows(run, rows, at..at + 1, &mut next),
+            |rows| pipeline.rows(ctx, rows, at..at + 1, &mut next),
         )?;
-        pipeline.flush(run, at..at + 1, &mut next)?;
+        pipeline.flush(ctx, at..at + 1, &mut next)?;
         held = next;
         at += 1;
     }
@@ -255,7 +261,7 @@ fn cut<'p>(
         rows.rows = held.bare;
     }
     let total = rows.rows as u64;
-    Ok((Work::After(rows, at), total))
+    Ok((MorselSource::After(rows, at), total))
 }
 
 /// Calls `f` with the rows `range` of a batch, `step` at a time, copied to `chunk`.
@@ -284,35 +290,35 @@ fn each_chunk(
 }
 
 fn run_workers<'p, 'a, 's>(
-    shared: &Shared<'_, 'p, 'a, 's>,
+    shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
     threads: usize,
     heavy: bool,
-) -> Result<Vec<Done<'a, 's>>, Halt> {
+) -> Result<Vec<WorkerResult<'a, 's>>, Halt> {
     let mut done = Vec::with_capacity(threads);
     if threads == 1 {
-        let pool = shared.run.pool;
+        let pool = shared.ctx.pool;
         done.extend(worker(shared, first, &mut || {
-            pool.pause(shared.run.cancel)?;
+            pool.pause(shared.ctx.cancel)?;
             Ok(true)
         }));
     } else {
         let others = Mutex::new(Vec::new());
         let help = || {
-            let d = worker(shared, None, &mut || Ok(!shared.run.pool.is_crowded()));
+            let d = worker(shared, None, &mut || Ok(!shared.ctx.pool.is_crowded()));
             lock(&others).extend(d);
         };
         let mut first = Some(first);
-        shared.run.pool.work(&help, &mut |ask| {
+        shared.ctx.pool.work(&help, &mut |ask| {
             let begin = Instant::now();
             let mut waiting = true;
-            // Jobs before this one have no morsels left, and never will.
+            // Leaves before this one have no morsels left, and never will.
             let mut open = 0;
             let mut start = |at_once: bool| {
                 if !waiting || !(at_once || begin.elapsed() > PATIENCE) {
                     return;
                 }
-                let left = |j: &Job<'_>| {
+                let left = |j: &LeafJob<'_>| {
                     let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
                     left.div_ceil(j.morsel)
                 };
@@ -320,7 +326,7 @@ fn run_workers<'p, 'a, 's>(
                     .iter()
                     .take_while(|j| left(j) == 0)
                     .count();
-                // Rows that are pulled have no end that is known: `u64::MAX` of them, each time.
+                // Pulled rows have no known end: `u64::MAX` of them, each time.
                 let next = shared.jobs[open..].iter().take(JOBS_AHEAD);
                 let left = next.map(left).fold(0, u64::saturating_add);
                 if left > 0 {
@@ -333,7 +339,7 @@ fn run_workers<'p, 'a, 's>(
             }
             done.extend(worker(shared, first.take().flatten(), &mut || {
                 start(false);
-                shared.run.pool.pause(shared.run.cancel)?;
+                shared.ctx.pool.pause(shared.ctx.cancel)?;
                 Ok(true)
             }));
         });
@@ -345,18 +351,19 @@ fn run_workers<'p, 'a, 's>(
     }
 }
 
-/// Jobs that are looked at to see whether there is work for helpers. A union of many branches has thousands, and each morsel looks.
+/// Number of leaves that are checked for work for helpers. A union of many branches has thousands, and every morsel
+/// checks.
 const JOBS_AHEAD: usize = 64;
 
-/// One worker from first to last morsel; before each `between` says whether it goes on. What fails first is the query's outcome.
-/// `None` also where it took no part.
+/// Runs one worker from first to last morsel; `between` is called before each morsel and decides whether to go on. The
+/// first failure is the query's outcome. `None` also if the worker took no part.
 fn worker<'p, 'a, 's>(
-    shared: &Shared<'_, 'p, 'a, 's>,
+    shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
     between: &mut dyn FnMut() -> Result<bool>,
-) -> Option<Done<'a, 's>> {
+) -> Option<WorkerResult<'a, 's>> {
     let work = || guarded(|| take_morsels(shared, first, between));
-    let failed = match within(shared.run.scope, work) {
+    let failed = match within(shared.ctx.scope, work) {
         Ok(done) => return done,
         Err(e) => e,
     };
@@ -364,53 +371,53 @@ fn worker<'p, 'a, 's>(
     if outcome.is_none() {
         *outcome = Some(failed);
     }
-    shared.run.stop.store(true, Ordering::Relaxed);
+    shared.ctx.stop.store(true, Ordering::Relaxed);
     None
 }
 
-/// Where the rows of a leaf go: through the stages to the end.
+/// Passes the rows of a leaf through the stages to the end.
 struct Chain<'w, 'p, 'd, 'a, 's> {
-    run: &'d Run<'p>,
+    ctx: &'d QueryContext<'p>,
     stages: &'w mut [Stage<'p>],
-    first: To,
+    first: StageInput,
     end: &'w mut AtEnd<'d, 'p, 'a, 's>,
 }
 
 impl Consumer for Chain<'_, '_, '_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
-        if self.first == To::END {
+        if self.first == StageInput::END {
             return self.end.batch(rows);
         }
-        push(self.stages, 0, self.first, self.run, rows, self.end)
+        push(self.stages, 0, self.first, self.ctx, rows, self.end)
     }
 }
 
 struct AtEnd<'d, 'p, 'a, 's> {
-    run: &'d Run<'p>,
+    ctx: &'d QueryContext<'p>,
     end: End<'a, 's>,
 }
 
 impl Consumer for AtEnd<'_, '_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
-        self.end.batch(self.run, rows)
+        self.end.batch(self.ctx, rows)
     }
 }
 
 fn take_morsels<'p, 'a, 's>(
-    shared: &Shared<'_, 'p, 'a, 's>,
+    shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
     between: &mut dyn FnMut() -> Result<bool>,
-) -> Result<Option<Done<'a, 's>>> {
-    let run = shared.run;
-    let stages = shared.pipe.links.iter().map(|l| Stage::new(l, run));
+) -> Result<Option<WorkerResult<'a, 's>>> {
+    let ctx = shared.ctx;
+    let stages = shared.pipe.links.iter().map(|l| Stage::new(l, ctx));
     let mut stages = match stages.collect::<Result<Vec<_>>>() {
         Ok(stages) => stages,
         Err(e) if is_because_of_enough(shared, &e) => return Ok(None),
         Err(e) => return Err(e),
     };
     let mut end = AtEnd {
-        run,
-        end: End::new(shared.end, &shared.pipe.layout, run),
+        ctx,
+        end: End::new(shared.end, &shared.pipe.layout, ctx),
     };
     let mut explored = Vec::new();
     let (first_at, mut first) = first.unzip();
@@ -421,7 +428,7 @@ fn take_morsels<'p, 'a, 's>(
             None
         };
         let mut chain = Chain {
-            run,
+            ctx,
             stages: &mut stages,
             first: shared.pipe.leaves[at].first,
             end: &mut end,
@@ -431,12 +438,12 @@ fn take_morsels<'p, 'a, 's>(
             job.done.store(true, Ordering::Relaxed);
             let all = matches!(shared.end, EndSpec::Any) || shared.pipe.ends_in_slice();
             if all {
-                // Others may leave what they are at: its rows would be dropped.
+                // Others may abandon their work: its rows would be dropped.
                 shared.enough.store(true, Ordering::Relaxed);
-                run.stop.store(true, Ordering::Relaxed);
+                ctx.stop.store(true, Ordering::Relaxed);
             }
         })?;
-        if let Work::Pulled(rows) = &job.work
+        if let MorselSource::Pulled(rows) = &job.work
             && is_done(shared, at, job)
         {
             rows.end();
@@ -446,13 +453,13 @@ fn take_morsels<'p, 'a, 's>(
         }
     }
     for at in 0..stages.len() {
-        let flow = finish(&mut stages, at, run, &mut end);
+        let flow = finish(&mut stages, at, ctx, &mut end);
         soft(shared, flow, || {})?;
     }
     let end = match end.end {
         End::Output(o) => End::Output(o.done()?),
         End::Order(mut o) => {
-            o.done(run)?;
+            o.done(ctx)?;
             End::Order(o)
         }
         other => other,
@@ -461,22 +468,22 @@ fn take_morsels<'p, 'a, 's>(
     for s in &stages {
         s.inside(&mut |node, stats, steps| did.push((node, *stats, steps.to_vec())));
     }
-    Ok(Some(Done {
+    Ok(Some(WorkerResult {
         end,
         explored,
         stages: did,
     }))
 }
 
-/// True if a worker was only told to stop because another has found all the rows that are wanted.
-fn is_because_of_enough(shared: &Shared<'_, '_, '_, '_>, e: &Error) -> bool {
+/// Returns true if a worker was only told to stop because another one has found enough rows.
+fn is_because_of_enough(shared: &PipelineState<'_, '_, '_, '_>, e: &Error) -> bool {
     matches!(e, Error::Cancelled)
         && shared.enough.load(Ordering::Relaxed)
-        && !shared.run.cancel.is_cancelled()
+        && !shared.ctx.cancel.is_cancelled()
 }
 
-/// An end that is not a failure: no more rows are wanted.
-fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> Result<()> {
+/// Turns the end because of enough rows into success.
+fn soft(shared: &PipelineState<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> Result<()> {
     match flow {
         Ok(()) => Ok(()),
         Err(Halt::Stop) => {
@@ -489,36 +496,36 @@ fn soft(shared: &Shared<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> 
     }
 }
 
-/// True if no more of a leaf's rows is wanted.
-fn is_done(shared: &Shared<'_, '_, '_, '_>, at: usize, job: &Job<'_>) -> bool {
+/// Returns true if no more rows of a leaf are needed.
+fn is_done(shared: &PipelineState<'_, '_, '_, '_>, at: usize, job: &LeafJob<'_>) -> bool {
     job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
 }
 
-/// Takes morsels of one leaf until there are no more.
+/// Takes morsels of one leaf until there are none left.
 fn take_job<'p>(
-    shared: &Shared<'_, 'p, '_, '_>,
+    shared: &PipelineState<'_, 'p, '_, '_>,
     at: usize,
-    job: &Job<'p>,
+    job: &LeafJob<'p>,
     pipeline: &mut Option<Pipeline<'p>>,
     chain: &mut Chain<'_, 'p, '_, '_, '_>,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Flow {
-    let run = shared.run;
+    let ctx = shared.ctx;
     let from_step = match &job.work {
-        Work::After(_, at) => *at,
+        MorselSource::After(_, at) => *at,
         _ => 0,
     };
     let mut chunk = match &job.work {
-        Work::After(rows, _) => Batch::new(rows.columns.len(), run.budget),
-        Work::Whole(rows) => Batch::new(rows.columns.len(), run.budget),
-        _ => Batch::new(0, run.budget),
+        MorselSource::After(rows, _) => Batch::new(rows.columns.len(), ctx.budget),
+        MorselSource::Whole(rows) => Batch::new(rows.columns.len(), ctx.budget),
+        _ => Batch::new(0, ctx.budget),
     };
     loop {
         if is_done(shared, at, job) {
             return Ok(());
         }
         if !between()? {
-            // Others take what is left.
+            // Others take the remaining ones.
             break;
         }
         let from = job.next.fetch_add(job.morsel, Ordering::Relaxed);
@@ -528,26 +535,26 @@ fn take_job<'p>(
         let to = job.total.min(from + job.morsel);
         let range = from as usize..to as usize;
         match &job.work {
-            Work::Start(source) => {
+            MorselSource::Start(source) => {
                 let p = explorer(shared, at, pipeline)?;
                 let steps = p.steps();
-                p.morsel(run, source, from..to, steps, chain)?;
+                p.morsel(ctx, source, from..to, steps, chain)?;
             }
-            Work::Scan(source) => {
+            MorselSource::Scan(source) => {
                 let p = explorer(shared, at, pipeline)?;
                 let steps = p.steps();
                 p.scan_only(from as u32..to as u32);
-                p.morsel(run, source, 0..1, steps, chain)?;
+                p.morsel(ctx, source, 0..1, steps, chain)?;
             }
-            Work::After(rows, _) => {
+            MorselSource::After(rows, _) => {
                 let p = explorer(shared, at, pipeline)?;
                 let steps = from_step..p.steps();
-                each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
-                    p.rows(run, rows, steps.clone(), chain)
+                each_chunk(rows, rows.rows, range, ctx.batch_rows, &mut chunk, |rows| {
+                    p.rows(ctx, rows, steps.clone(), chain)
                 })?;
             }
-            Work::RowBuffer(held) => {
-                run.check()?;
+            MorselSource::RowBuffer(held) => {
+                ctx.check()?;
                 let bare = usize::from(held.bare() > 0);
                 for place in range {
                     match place.checked_sub(bare).map(|p| &held.chunks()[p]) {
@@ -559,58 +566,59 @@ fn take_job<'p>(
                     }
                 }
             }
-            Work::Pulled(rows) => {
-                let Some(rows) = next_pulled(run, *rows)? else {
+            MorselSource::Pulled(rows) => {
+                let Some(rows) = next_pulled(ctx, *rows)? else {
                     break;
                 };
                 let total = rows.rows;
                 // An end takes any number at once.
-                if rows.columns.is_empty() || chain.first == To::END {
-                    run.check()?;
+                if rows.columns.is_empty() || chain.first == StageInput::END {
+                    ctx.check()?;
                     chain.batch(rows.view())?;
                     continue;
                 }
                 if chunk.columns.len() != rows.columns.len() {
-                    chunk = Batch::new(rows.columns.len(), run.budget);
+                    chunk = Batch::new(rows.columns.len(), ctx.budget);
                 }
-                each_chunk(&rows, total, 0..total, run.batch_rows, &mut chunk, |rows| {
-                    run.check()?;
+                each_chunk(&rows, total, 0..total, ctx.batch_rows, &mut chunk, |rows| {
+                    ctx.check()?;
                     chain.batch(rows)
                 })?;
             }
-            Work::Whole(rows) => {
-                each_chunk(rows, rows.rows, range, run.batch_rows, &mut chunk, |rows| {
-                    run.check()?;
+            MorselSource::Whole(rows) => {
+                each_chunk(rows, rows.rows, range, ctx.batch_rows, &mut chunk, |rows| {
+                    ctx.check()?;
                     chain.batch(rows)
                 })?;
             }
-            Work::Sorted(sorter) => {
-                lock(sorter).give(run, &mut |rows| chain.batch(rows))?;
+            MorselSource::Sorted(sorter) => {
+                lock(sorter).give(ctx, &mut |rows| chain.batch(rows))?;
             }
         }
     }
     if let Some(p) = pipeline {
         let steps = from_step..p.steps();
-        p.flush(run, steps, chain)?;
+        p.flush(ctx, steps, chain)?;
     }
     Ok(())
 }
 
-/// The next rows that another executor made; `None` when there are no more. While there are none yet, this thread has no place.
-pub(crate) fn next_pulled(run: &Run<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
+/// The next rows that another executor made; `None` when there are no more. While there are none yet, this thread gives
+/// up its place.
+pub(crate) fn next_pulled(ctx: &QueryContext<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
     loop {
         match rows.poll()? {
             Poll::Rows(columns, rows) => {
                 let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-                return Ok(Some(Batch::of(columns, rows, run.budget)?));
+                return Ok(Some(Batch::from_columns(columns, rows, ctx.budget)?));
             }
             Poll::Done => return Ok(None),
             Poll::Pending => {
                 let mut waited = Ok(());
-                run.pool
-                    .blocking(run.cancel, &mut || waited = rows.wait())?;
+                ctx.pool
+                    .blocking(ctx.cancel, &mut || waited = rows.wait())?;
                 waited?;
-                run.check()?;
+                ctx.check()?;
             }
         }
     }
@@ -618,18 +626,18 @@ pub(crate) fn next_pulled(run: &Run<'_>, rows: &dyn PulledRows) -> Result<Option
 
 /// This worker's pipeline of a leaf that is an exploration.
 fn explorer<'w, 'p>(
-    shared: &Shared<'_, 'p, '_, '_>,
+    shared: &PipelineState<'_, 'p, '_, '_>,
     at: usize,
     pipeline: &'w mut Option<Pipeline<'p>>,
 ) -> Result<&'w mut Pipeline<'p>> {
     if pipeline.is_none() {
         let leaf = shared.pipe.leaves.get(at);
-        let Some((Source::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
+        let Some((LeafSource::Explore(e), node)) = leaf.map(|l| (&l.source, l.node)) else {
             return Err(Error::Internal("a leaf that is not an exploration".into()));
         };
         pipeline
-            .insert(Pipeline::new(e, shared.run)?)
-            .watch(shared.run, node);
+            .insert(Pipeline::new(e, shared.ctx)?)
+            .watch(shared.ctx, node);
     }
     pipeline
         .as_mut()

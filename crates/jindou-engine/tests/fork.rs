@@ -21,8 +21,8 @@ mod top_costs;
 use jindou_cluster::shards::{Near, Reply, Request, ShardClient, post, snapshot_of_shard};
 use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, Hub, LocalShards, QueryTerms, Ran, ShardMode,
-    Sink, Spawned, TermDecoder, WorkerPool,
+    CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, Hub, LocalShards,
+    QueryTerms, ShardMode, Sink, Spawned, TermDecoder, WorkerPool,
 };
 use jindou_graph::Graph;
 use jindou_graph::shard::{Far, Posts};
@@ -180,7 +180,7 @@ impl Shards {
         mode: ShardMode,
         options: &ExecOptions,
         sink: &mut dyn Sink,
-    ) -> Result<Ran> {
+    ) -> Result<ExecutionOutcome> {
         let snapshot = self.snapshot.for_new_query();
         snapshot.begin(&options.cancel);
         let options = ExecOptions {
@@ -192,14 +192,19 @@ impl Shards {
             snapshot: &*snapshot,
             options: &options,
             terms: &QueryTerms::new(),
-            executor: &Choice::Shards(Arc::new(self.hub.executor(mode))),
+            executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
         };
         let ran = execution.stream(sink)?;
         snapshot.check_shards()?;
         Ok(ran)
     }
 
-    fn answer(&self, text: &str, mode: ShardMode, options: &ExecOptions) -> Result<(Answer, Ran)> {
+    fn answer(
+        &self,
+        text: &str,
+        mode: ShardMode,
+        options: &ExecOptions,
+    ) -> Result<(Answer, ExecutionOutcome)> {
         let plan = self.plan(text);
         let mut sink = CollectSink::default();
         let snapshot = self.snapshot.for_new_query();
@@ -214,7 +219,7 @@ impl Shards {
             snapshot: &*snapshot,
             options: &watched,
             terms: &terms,
-            executor: &Choice::Shards(Arc::new(self.hub.executor(mode))),
+            executor: &ExecutorChoice::Shards(Arc::new(self.hub.executor(mode))),
         };
         let ran = execution.stream(&mut sink)?;
         if plan.form == Form::Ask {
@@ -520,7 +525,7 @@ fn counts_and_distinct_rows_are_made_where_the_rows_are() {
     let count = "PREFIX : <http://e/> SELECT (COUNT(*) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
     let distinct =
         "PREFIX : <http://e/> SELECT DISTINCT ?d { ?a :p ?b . ?b :p ?c . ?c :p ?d . ?d a :C1 }";
-    let bytes = |ran: &Ran| -> u64 {
+    let bytes = |ran: &ExecutionOutcome| -> u64 {
         let lines = ran.details.lines().filter(|l| l.starts_with("shard "));
         let of = |l: &str| {
             let (head, _) = l.split_once(" bytes")?;

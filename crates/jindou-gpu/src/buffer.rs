@@ -1,7 +1,7 @@
 //! Memory with owners: on the device, in a share of it, and pinned on the host.
 
 use crate::backend::Mark;
-use crate::device::{ALIGN, Block, Device, Lane};
+use crate::device::{ALIGN, Block, CopyLane, Device};
 use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +87,10 @@ impl DeviceBuffer {
             }
         }
         // SAFETY: checked above.
-        unsafe { self.device.upload_packed(self.at, slices, Lane::Ordered) }
+        unsafe {
+            self.device
+                .upload_packed(self.at, slices, CopyLane::Ordered)
+        }
     }
 
     /// Fills it with zeros.

@@ -64,7 +64,7 @@ pub struct Device {
 
 /// The order that copies to the device are in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum CopyLane {
     /// With all other work.
     Ordered,
     /// Alongside it.
@@ -204,10 +204,10 @@ impl Device {
         self.wait(cancel)
     }
 
-    fn mark_in(&self, lane: Lane) -> Result<Mark> {
+    fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
         match lane {
-            Lane::Ordered => self.mark(),
-            Lane::Aside => self.mark_aside(),
+            CopyLane::Ordered => self.mark(),
+            CopyLane::Aside => self.mark_aside(),
         }
     }
 
@@ -295,7 +295,7 @@ impl Device {
         &self,
         to: u64,
         slices: &[(usize, &[u8])],
-        lane: Lane,
+        lane: CopyLane,
     ) -> Result<()> {
         let mut staging = locked(&self.staging[lane as usize]);
         // Bytes staged and not yet queued: from where in the device's memory and in the half on.
@@ -339,7 +339,7 @@ impl Device {
     }
 
     /// Queues the copy of what is staged from `open` on.
-    fn flush(&self, half: &mut Half, open: Option<(u64, usize)>, lane: Lane) -> Result<()> {
+    fn flush(&self, half: &mut Half, open: Option<(u64, usize)>, lane: CopyLane) -> Result<()> {
         let Some((to, start)) = open else {
             return Ok(());
         };
@@ -349,8 +349,8 @@ impl Device {
         unsafe {
             let from = half.block.at.add(start);
             match lane {
-                Lane::Ordered => self.upload(to, from, bytes),
-                Lane::Aside => self.upload_aside(to, from, bytes),
+                CopyLane::Ordered => self.upload(to, from, bytes),
+                CopyLane::Aside => self.upload_aside(to, from, bytes),
             }
         }
     }
@@ -360,7 +360,7 @@ impl Device {
         &self,
         staging: &'s mut Vec<Half>,
         open: &mut Option<(u64, usize)>,
-        lane: Lane,
+        lane: CopyLane,
     ) -> Result<&'s mut Half> {
         if let Some(half) = staging.first_mut()
             && half.used >= half.block.bytes

@@ -4,8 +4,8 @@ use crate::compile::{Wanted, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, Output};
 use crate::profile::GpuProfile;
 use jindou_engine::{
-    ChecksumSink, ExecOptions, Executor, NodeProfile, OperatorTask, Profile, Ran, Sink,
-    StepProfile, Task, columns_after,
+    ChecksumSink, ExecOptions, ExecutionOutcome, Executor, NodeProfile, OperatorTask, Profile,
+    Sink, StepProfile, Task, columns_after,
 };
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
@@ -63,7 +63,7 @@ impl Executor for GpuExecutor {
         let mut turn = self.turns.begin(&task.options.cancel)?;
         let slots = columns_after(&[], task.steps);
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
-        let options = GpuOptions::of(task.options);
+        let options = GpuOptions::from_exec(task.options);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
         let output = Output::Rows(&mut rows);
         let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
@@ -83,13 +83,13 @@ impl Executor for GpuExecutor {
         snapshot: &dyn Graph,
         options: &ExecOptions,
         sink: &mut dyn Sink,
-    ) -> Result<Ran> {
+    ) -> Result<ExecutionOutcome> {
         let mut rows = |columns: &[&[u32]], rows: usize| sink.batch(columns, rows);
         let output = Output::Rows(&mut rows);
-        let done = self.execute(plan, snapshot, output, &GpuOptions::of(options))?;
-        let mut ran = Ran {
+        let done = self.execute(plan, snapshot, output, &GpuOptions::from_exec(options))?;
+        let mut ran = ExecutionOutcome {
             profile: done.profile.of_plan(plan, done.rows),
-            ..Ran::default()
+            ..ExecutionOutcome::default()
         };
         if options.profile {
             let p = &done.profile;
@@ -154,7 +154,7 @@ impl Executor for GpuExecutor {
         let slots = task.op.layout(&[]);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
         let (wanted, output) = (Wanted::Columns(&slots), Output::Rows(&mut rows));
-        let options = GpuOptions::of(task.options);
+        let options = GpuOptions::from_exec(task.options);
         let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());
         profile.extend(done.profile.by_plan_step(steps));
@@ -168,7 +168,7 @@ impl Executor for GpuExecutor {
         };
         let sure = explored(&count.input);
         let wanted = counted(count, |s| sure.contains(&s)).ok_or_else(unsupported)?;
-        let options = GpuOptions::of(task.options);
+        let options = GpuOptions::from_exec(task.options);
         let output = Output::Count;
         let done = self.tree(&count.input, None, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());
@@ -182,7 +182,12 @@ impl Executor for GpuExecutor {
         snapshot: &dyn Graph,
         options: &ExecOptions,
     ) -> Result<ChecksumSink> {
-        let done = self.execute(plan, snapshot, Output::Checksum, &GpuOptions::of(options))?;
+        let done = self.execute(
+            plan,
+            snapshot,
+            Output::Checksum,
+            &GpuOptions::from_exec(options),
+        )?;
         Ok(ChecksumSink {
             rows: done.rows,
             checksum: done.checksum.unwrap_or(0),
@@ -203,7 +208,7 @@ fn below(op: &Operator) -> Option<&Exploration> {
 
 impl GpuOptions {
     /// The engine's options that matter to a device.
-    fn of(options: &ExecOptions) -> Self {
+    fn from_exec(options: &ExecOptions) -> Self {
         Self {
             cancel: options.cancel.clone(),
             profile: options.profile,

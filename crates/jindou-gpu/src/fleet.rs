@@ -30,7 +30,7 @@ impl Fleet {
 
     /// A fleet of these devices.
     #[must_use]
-    pub fn of(gpus: Vec<LazyGpu>) -> Self {
+    pub fn new(gpus: Vec<LazyGpu>) -> Self {
         Self {
             gpus: OnceLock::from(gpus),
             memory: u64::MAX,
@@ -95,9 +95,9 @@ mod tests {
                 let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
                 Ok(Arc::new(shim) as Arc<dyn Backend>)
             };
-            LazyGpu::of(Box::new(open), Duration::from_secs(60))
+            LazyGpu::with_opener(Box::new(open), Duration::from_secs(60))
         });
-        let fleet = Fleet::of(gpus.collect());
+        let fleet = Fleet::new(gpus.collect());
         let next = || fleet.look(true).unwrap().unwrap();
         let none = CancelToken::new();
         // One user needs one device.

@@ -47,12 +47,12 @@ impl LazyGpu {
     /// The machine's GPU of this number, from 0.
     #[must_use]
     pub fn numbered(number: usize) -> Self {
-        Self::of(Box::new(move || crate::open_number(number)), RETRY)
+        Self::with_opener(Box::new(move || crate::open_number(number)), RETRY)
     }
 
     /// A device that is opened so, and looked for again after so long.
     #[must_use]
-    pub fn of(open: Opener, retry: Duration) -> Self {
+    pub fn with_opener(open: Opener, retry: Duration) -> Self {
         Self {
             state: Mutex::new(DeviceState::Unknown),
             opening: Mutex::default(),
@@ -149,7 +149,7 @@ mod tests {
     fn a_lost_device_is_dropped_and_tried_again_later() {
         let opened = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&opened);
-        let device = LazyGpu::of(
+        let device = LazyGpu::with_opener(
             Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
                 1 => Err("no GPU is used: it is gone".into()),
                 _ => Ok(shim()),
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn only_one_query_waits_for_a_device_to_open() {
-        let device = LazyGpu::of(
+        let device = LazyGpu::with_opener(
             Box::new(|| {
                 std::thread::sleep(Duration::from_millis(400));
                 Ok(shim())

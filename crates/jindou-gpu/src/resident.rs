@@ -51,7 +51,7 @@ impl Neighbours {
     }
 
     /// Takes the first free range of this many ids, until the share is dropped.
-    fn take(self: &Arc<Self>, ids: u32) -> Option<Share> {
+    fn take(self: &Arc<Self>, ids: u32) -> Option<OverlayShare> {
         let mut taken = locked(&self.taken);
         let mut from = 0u32;
         let mut place = taken.len();
@@ -65,7 +65,7 @@ impl Neighbours {
         let end = from.checked_add(ids).filter(|&end| end <= self.room)?;
         taken.insert(place, from..end);
         drop(taken);
-        Some(Share {
+        Some(OverlayShare {
             neighbours: Arc::clone(self),
             range: from..end,
         })
@@ -73,12 +73,12 @@ impl Neighbours {
 }
 
 /// One overlay's part of the room.
-struct Share {
+struct OverlayShare {
     neighbours: Arc<Neighbours>,
     range: Range<u32>,
 }
 
-impl Drop for Share {
+impl Drop for OverlayShare {
     fn drop(&mut self) {
         // Later writes are queued behind the kernels that read this.
         let mut taken = locked(&self.neighbours.taken);
@@ -144,7 +144,7 @@ impl Arrays {
     }
 
     /// Room for an overlay of this many ids after the neighbours, which are copied where there is none.
-    fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<Share> {
+    fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<OverlayShare> {
         let mut neighbours = locked(&self.neighbours);
         if let Some(share) = neighbours.take(ids) {
             return Ok(share);
@@ -244,7 +244,7 @@ pub struct ResidentSegment {
     arrays: Option<Arc<Arrays>>,
     /// The neighbours that `params` point to, which other versions share too.
     neighbours: Option<Arc<Neighbours>>,
-    _share: Option<Share>,
+    _share: Option<OverlayShare>,
     /// Arrays of which only parts are there, brought before each step.
     pages: Option<Arc<PagedSegment>>,
     /// Arrays of its own.

@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
-use work::{Clock, Delayed, DeviceWork, Lane};
+use work::{Clock, Delayed, DeviceWork, ShimQueue};
 
 pub use work::{Speeds, Times};
 
@@ -275,10 +275,10 @@ impl Shim {
 
     /// Does work, or keeps it for later.
     fn queue(&self, work: DeviceWork) -> Result<()> {
-        self.queue_in(Lane::Ordered, work)
+        self.queue_in(ShimQueue::Ordered, work)
     }
 
-    fn queue_in(&self, lane: Lane, work: DeviceWork) -> Result<()> {
+    fn queue_in(&self, lane: ShimQueue, work: DeviceWork) -> Result<()> {
         if self.options.delay {
             let mut state = self.state();
             let now = state.clock.host;
@@ -289,7 +289,7 @@ impl Shim {
     }
 
     /// Does work that was queued at some time of the host's.
-    fn work(&self, lane: Lane, work: DeviceWork, queued: f64) -> Result<()> {
+    fn work(&self, lane: ShimQueue, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
             DeviceWork::Upload { to, from, bytes } => {
@@ -434,7 +434,7 @@ impl Shim {
         Err(Error::Internal(format!("{}: {text}", kernel.symbol())))
     }
 
-    fn marked(&self, lane: Lane) -> Mark {
+    fn marked(&self, lane: ShimQueue) -> Mark {
         let mut state = self.state();
         state.held.marks += 1;
         // Delayed work has no time of its own, but an order.
@@ -593,11 +593,11 @@ unsafe impl Backend for Shim {
         state.traffic.uploads += 1;
         state.traffic.upload_bytes += bytes as u64;
         drop(state);
-        self.queue_in(Lane::Aside, DeviceWork::Upload { to, from, bytes })
+        self.queue_in(ShimQueue::Aside, DeviceWork::Upload { to, from, bytes })
     }
 
     fn mark_aside(&self) -> Result<Mark> {
-        Ok(self.marked(Lane::Aside))
+        Ok(self.marked(ShimQueue::Aside))
     }
 
     fn after(&self, mark: &Mark) -> Result<()> {
@@ -653,7 +653,7 @@ unsafe impl Backend for Shim {
     }
 
     fn mark(&self) -> Result<Mark> {
-        Ok(self.marked(Lane::Ordered))
+        Ok(self.marked(ShimQueue::Ordered))
     }
 
     fn reached(&self, mark: &Mark) -> Result<bool> {

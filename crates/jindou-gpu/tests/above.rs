@@ -5,7 +5,7 @@ mod common;
 
 use common::{ring, shim};
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, Executor, OperatorTask, QueryTerms,
+    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, OperatorTask, QueryTerms,
     execute_streaming,
 };
 use jindou_gpu::reference::Random;
@@ -202,7 +202,7 @@ fn here(plan: &Plan, snapshot: &Snapshot) -> Vec<Vec<String>> {
 /// The rows through the engine, and whether the operator at the top ran on the device.
 fn there(gpu: &Arc<GpuExecutor>, plan: &Plan, snapshot: &Snapshot) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
-    let executor = Choice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
+    let executor = ExecutorChoice::Demanded(Arc::clone(gpu) as Arc<dyn Executor>);
     let options = ExecOptions::default();
     let execution = Execution {
         plan,

@@ -6,7 +6,7 @@ mod common;
 use common::{edited, rows_here, rows_on, shim};
 use jindou_dictionary::index::Indexes;
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, Executor, QueryTerms, Task, columns_after,
+    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms, Task, columns_after,
     execute_streaming,
 };
 use jindou_gpu::{GpuExecutor, GpuOptions};
@@ -107,7 +107,10 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
     let (options, terms) = (ExecOptions::default(), QueryTerms::new());
     for seed in 0..3 {
         let gpu: Arc<dyn Executor> = Arc::new(GpuExecutor::new(shim(seed)));
-        for executor in [Choice::Rather(Arc::clone(&gpu)), Choice::Demanded(gpu)] {
+        for executor in [
+            ExecutorChoice::Rather(Arc::clone(&gpu)),
+            ExecutorChoice::Demanded(gpu),
+        ] {
             let execution = Execution {
                 plan: &plan,
                 snapshot,

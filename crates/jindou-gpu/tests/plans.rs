@@ -332,7 +332,7 @@ fn plan_of(snapshot: &Snapshot, width: u16, steps: Vec<StepKind>) -> Plan {
         root: Operator::Explore(Exploration { steps, empty: None }),
         cost: 1.0,
         weight: Weight::Heavy,
-        validity: jindou_plan::Validity::of(snapshot),
+        validity: jindou_plan::Validity::for_snapshot(snapshot),
         bytes: 0,
     }
 }

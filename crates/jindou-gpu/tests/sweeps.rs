@@ -4,7 +4,7 @@
 mod common;
 
 use common::shared;
-use jindou_engine::{Choice, CollectSink, ExecOptions, Execution, Executor, QueryTerms};
+use jindou_engine::{CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms};
 use jindou_gpu::GpuExecutor;
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_model::{Progress, QuadSource, VertexId};
@@ -34,7 +34,7 @@ fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
 }
 
 /// The rows as terms, sorted unless their order means something, and whether some of it ran elsewhere than here.
-fn run(plan: &Plan, snapshot: &Snapshot, executor: &Choice) -> (Vec<Vec<String>>, bool) {
+fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let options = ExecOptions::default();
     let execution = Execution {
@@ -83,7 +83,7 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     let mut plan = plan(&parse(text).unwrap(), snapshot, &PlanOptions::default()).unwrap();
     plan.weight = Weight::Heavy;
     let began = Instant::now();
-    let (want, _) = run(&plan, snapshot, &Choice::Here);
+    let (want, _) = run(&plan, snapshot, &ExecutorChoice::Here);
     if want.len() > MOST_ROWS || began.elapsed() > Duration::from_secs(2) {
         println!("{name}: left out, {} rows", want.len());
         return;
@@ -93,7 +93,7 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
         let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
         let gpu = GpuExecutor::limited(shim.clone(), memory, Duration::from_secs(600));
         let gpu: Arc<dyn Executor> = Arc::new(gpu);
-        let (got, there) = run(&plan, snapshot, &Choice::Rather(gpu));
+        let (got, there) = run(&plan, snapshot, &ExecutorChoice::Rather(gpu));
         let peak = shim.holdings().reserved;
         assert!(
             agree(text, &got, &want),

@@ -5,13 +5,13 @@ use crate::shard::ShardEdges;
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
-/// The edges of one predicate in one direction: all here, or on several shards. Loops choose once a step which of both they read; what is
-/// asked once a step, or seldom, is asked here. Keys are ids.
+/// The edges of one predicate in one direction: all here, or on several shards. Loops choose once per step which of the
+/// two they read; lookups that happen once per step, or seldom, are methods here. Keys are ids.
 #[derive(Clone, Copy, Debug)]
 pub enum Edges<'a> {
-    /// All are here.
+    /// All edges are here.
     Here(EdgeView<'a>),
-    /// This shard has some.
+    /// This shard has some of them.
     Sharded(ShardEdges<'a>),
 }
 
@@ -22,7 +22,7 @@ impl<'a> From<EdgeView<'a>> for Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    /// The view of edges that are all here.
+    /// The view of the edges, if all are here.
     #[inline]
     #[must_use]
     pub fn here(&self) -> Option<&EdgeView<'a>> {
@@ -42,21 +42,22 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// True if other shards have some of the edges, so that reading a key may cost a round trip.
+    /// Returns true if other shards have some of the edges, so that reading a key may cost a round trip.
     #[inline]
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         matches!(self, Self::Sharded(_))
     }
 
-    /// Changes by updates, as the reader's snapshot has them.
+    /// Changes by updates in the reader's snapshot.
     #[inline]
     #[must_use]
     pub fn patch(&self) -> Option<&'a Patch> {
         self.here().and_then(|view| view.patch)
     }
 
-    /// The segment that alone answers `scope`, when there is one: as [`EdgeView::plain`]. On several shards there is one only without edges.
+    /// The segment that alone has the answer for `scope`, if there is one: as [`EdgeView::plain`]. On several shards
+    /// there is one only if it has no edges.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
@@ -207,7 +208,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Edges in the scope without reading any, where counts alone say it.
+    /// Number of edges in the scope without reading any, where counts suffice.
     #[must_use]
     pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
         let default = if scope.sees(DEFAULT_GRAPH) {
@@ -236,7 +237,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Edges in the scope, overlaps and the choice of named graphs ignored: an upper bound for the planner.
+    /// Number of edges in the scope, ignoring overlaps and the choice of named graphs: an upper bound for the planner.
     #[must_use]
     pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
         let d = if scope.sees(DEFAULT_GRAPH) {
@@ -261,7 +262,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// As [`EdgeView::some_key`]; of a store in shards one of this shard, or none.
+    /// As [`EdgeView::some_key`]; for a sharded store a key of this shard, or none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         match self {
             Self::Here(view) => view.some_key(share, out),
@@ -269,7 +270,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// True if no named graph has an edge in a segment.
+    /// Returns true if no named graph has an edge in a segment.
     #[must_use]
     pub fn has_no_named(&self) -> bool {
         match self {
@@ -278,16 +279,16 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Fetches what [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will be asked for, in one round: before the loop over a
-    /// batch. Nothing to do where all edges are here.
+    /// Prefetches, in one round, the data that [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will
+    /// need: to be called before the loop over a batch. Does nothing where all edges are here.
     pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
         if let Self::Sharded(edges) = self {
             edges.fetch(keys);
         }
     }
 
-    /// Fetches what [`Self::default_degree`] and [`Self::named_degree`] will be asked for, in one round. Nothing to do where all edges are
-    /// here.
+    /// Prefetches, in one round, the data that [`Self::default_degree`] and [`Self::named_degree`] will need. Does
+    /// nothing where all edges are here.
     pub fn fetch_degrees(&self, keys: &[u32]) {
         if let Self::Sharded(edges) = self {
             edges.fetch_degrees(keys);

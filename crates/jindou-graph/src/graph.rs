@@ -1,8 +1,8 @@
-//! The boundary between a graph and those who explore it: all that planner and executors ask of one.
+//! The interface between a graph and its readers: everything that planner and executors ask of one.
 //!
-//! They know [`Graph`] and the views that it hands out, not where the data is. A method is called once a query, a step or a
-//! batch, never once a row: what loops over rows need are the concrete views, [`Edges`], [`Predicates`] and
-//! [`Vocabulary`], whose calls are static.
+//! They know [`Graph`] and the views that it hands out, not where the data is. A method is called once per query, step
+//! or batch, never once per row: loops over rows use the concrete views, [`Edges`], [`Predicates`] and [`Vocabulary`],
+//! whose calls are static.
 
 use crate::segment::Patch;
 use crate::shard::Sharded;
@@ -17,20 +17,20 @@ use std::sync::Arc;
 pub struct Identity {
     /// The id epoch: graphs with different ones number vertices differently.
     pub epoch: u64,
-    /// The state: no other one of the epoch has the same.
+    /// The state: unique within the epoch.
     pub version: u64,
-    /// Goes on when plans should be made again: when there are predicates, graphs or sets of predicates that were not there, or
-    /// counts changed much.
+    /// A counter that increases when queries should be planned again: when predicates, graphs or sets of predicates
+    /// were added, or counts changed much.
     pub shape: u64,
 }
 
-/// Kinds of terms that all objects of a predicate belong to, from the least specific to the most specific.
+/// Kinds of terms that include all objects of a predicate, from the least specific to the most specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectTerms {
     /// Anything.
     Any,
-    /// IRIs, blank nodes and strings with or without a language: of these, `=` is true for one and the same term only,
-    /// whatever is on its other side (SPARQL 1.1 §17.3, RDFterm-equal).
+    /// IRIs, blank nodes and strings with or without a language: for these, `=` is true only for one and the same term,
+    /// whatever the other side is (SPARQL 1.1 §17.3, RDFterm-equal).
     Texts,
     /// IRIs and blank nodes.
     Resources,
@@ -38,16 +38,16 @@ pub enum ObjectTerms {
 
 /// One consistent state of a graph, to be explored. A store's snapshot is the one that queries explore.
 pub trait Graph: Send + Sync {
-    // Which graph it is.
+    // Identity.
 
     /// The epoch, the state and the shape.
     fn identity(&self) -> Identity;
 
-    /// True if nothing changed since the graph was numbered, so that characteristic sets say exactly what there is.
+    /// Returns true if nothing changed since the graph was numbered, so that characteristic sets are exact.
     fn is_as_loaded(&self) -> bool;
 
-    /// The way to the other shards, if this is one of several: reading a vertex may then cost a round trip, so a batch's are
-    /// [fetched](Sharded::fetch) at once. To be asked once a step or batch.
+    /// Access to the other shards, if this is one of several. Reading a vertex may then cost a round trip, so those of
+    /// a batch are [fetched](Sharded::fetch) at once. To be called once per step or batch.
     fn as_sharded(&self) -> Option<&Sharded> {
         None
     }
@@ -63,11 +63,11 @@ pub trait Graph: Send + Sync {
     /// The edges of a predicate in one direction, in all graphs; none for an unknown number.
     fn edges(&self, p: PredicateId, direction: Direction) -> Edges<'_>;
 
-    /// A number that changes with a predicate's segments: with the epoch, predicate and direction it names their content for
-    /// good. Patches over them are named by the version.
+    /// A number that changes with a predicate's segments: with the epoch, predicate and direction it identifies their
+    /// content permanently. Patches over them are identified by the version.
     fn generation_of(&self, p: PredicateId) -> u32;
 
-    /// True if a predicate has edges or lacks some that its segments do not say.
+    /// Returns true if a predicate has gained or lost edges compared with its segments.
     fn is_predicate_patched(&self, p: PredicateId) -> bool {
         let patch = self.edges(p, Direction::Out).patch();
         patch.is_some_and(|p: &Patch| !p.is_empty())
@@ -75,22 +75,22 @@ pub trait Graph: Send + Sync {
 
     // Vertices.
 
-    /// Predicates by term and by vertex: characteristic sets, and what edits gave to single vertices.
+    /// Predicates by term and by vertex: characteristic sets, and additions to single vertices by edits.
     fn predicates(&self) -> Predicates<'_>;
 
     /// The instances of a class (default and named graphs merged) as intervals, if they are few. Exact for vertices that
     /// no patch of `rdf:type` touches; those must be looked up in the segment.
     fn class_intervals(&self, class: VertexId) -> Option<&[[u32; 2]]>;
 
-    /// Kind of terms that every object of the predicate, in all graphs, surely belongs to.
+    /// Kind of terms that certainly includes every object of the predicate, in all graphs.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 
-    /// Most vertices have the ids from 1 to this one: sets of them are best kept as bitmaps.
+    /// Upper bound of the ids of most vertices, which start at 1: sets of them are best kept as bitmaps.
     fn dense_ids(&self) -> u32;
 
     // Named graphs.
 
-    /// True if a named graph holds a quad.
+    /// Returns true if a named graph holds a quad.
     fn has_graph(&self, graph: u32) -> bool;
 
     /// Named graphs that hold a quad: ascending.
@@ -99,13 +99,13 @@ pub trait Graph: Send + Sync {
     /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
     fn graph_predicates(&self, graph: u32) -> Vec<u32>;
 
-    /// Makes `out` the subjects of one graph with a predicate: ascending; a superset where a patch removed edges.
+    /// Sets `out` to the subjects of one graph with a predicate: ascending; a superset where a patch removed edges.
     fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>);
 
     // Counts for the planner.
 
-    /// The statistics of what lies under patches; see [`Self::predicate_statistics`], [`Self::quads`] and
-    /// [`Self::vertices`] for counts with patches.
+    /// Statistics of the data below patches; see [`Self::predicate_statistics`], [`Self::quads`] and [`Self::vertices`]
+    /// for counts with patches.
     fn statistics(&self) -> &Statistics;
 
     /// Counts of one predicate, patch included.
@@ -114,7 +114,7 @@ pub trait Graph: Send + Sync {
     /// Quads, patches included.
     fn quads(&self) -> u64;
 
-    /// Terms that have an id.
+    /// Number of terms with an id.
     fn vertices(&self) -> u32;
 
     // Terms.
@@ -122,9 +122,9 @@ pub trait Graph: Send + Sync {
     /// Terms ↔ ids, and the values of terms.
     fn vocabulary(&self) -> Vocabulary<'_>;
 
-    // What follows from the above, for those who ask once.
+    // Derived methods, for single lookups.
 
-    /// True if [`Self::as_sharded`] has something.
+    /// Returns true if [`Self::as_sharded`] returns something.
     fn is_sharded(&self) -> bool {
         self.as_sharded().is_some()
     }

@@ -6,10 +6,10 @@ use jindou_model::{Direction, PredicateId, VertexId};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Predicates of a graph by term and by vertex. Take it once a query or step; nothing in it is called through a table.
+/// Predicates of a graph by term and by vertex. To be obtained once per query or step; its methods are not virtual.
 #[derive(Clone, Copy)]
 pub struct Predicates<'a> {
-    /// Dense predicate ids by vertex: those of the load, and those that updates brought.
+    /// Dense predicate ids by vertex: those of the load, and those that updates added.
     numbers: [Option<&'a FxHashMap<u32, u32>>; 2],
     base: BaseSets<'a>,
     touched: Option<&'a VertexDelta>,
@@ -30,7 +30,7 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// With predicates and vertices' predicates that edits brought.
+    /// With predicates, and predicates of vertices, that edits added.
     #[must_use]
     pub fn with_edits(self, numbers: &'a FxHashMap<u32, u32>, touched: &'a VertexDelta) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl<'a> Predicates<'a> {
         known.find_map(|n| n.get(&v.0)).copied().map(PredicateId)
     }
 
-    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a
-    /// superset where a patch removed edges. O(log runs + log edits); borrowed where no edit gave it another.
+    /// The dense predicates of edges that leave (`Out`) or enter (`In`) a vertex in any graph: ascending; a superset
+    /// where a patch removed edges. O(log runs + log edits); borrowed where no edit added one.
     #[must_use]
     pub fn of_vertex(&self, v: u32, direction: Direction) -> Cow<'a, [u32]> {
         match self.touched {
@@ -57,14 +57,14 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// The characteristic sets without edits, which widen those of some vertices: [`Self::widened_vertices`].
+    /// The characteristic sets without edits; edits widen those of some vertices: [`Self::widened_vertices`].
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'a> {
         self.base.sets
     }
 
-    /// The vertices whose predicate lists in a direction edits widened, ascending, each with its whole list as
-    /// [`Self::of_vertex`] gives it. O(edits).
+    /// The vertices whose predicate lists in a direction were widened by edits, ascending, each with its whole list as
+    /// returned by [`Self::of_vertex`]. O(edits).
     #[must_use]
     pub fn widened_vertices(&self, direction: Direction) -> Vec<(u32, Cow<'a, [u32]>)> {
         let vertices = self.touched.map(|t| t.widened(direction));
@@ -74,9 +74,9 @@ impl<'a> Predicates<'a> {
             .collect()
     }
 
-    /// The different predicate lists of the vertices that edits widened, and how many have each: supersets of the
-    /// vertices' out-predicates. The planner must add them to the characteristic sets before it calls
-    /// anything empty. O(different lists).
+    /// The distinct predicate lists of the vertices that edits widened, and the number of vertices with each: supersets
+    /// of the vertices' out-predicates. The planner must add them to the characteristic sets before it concludes that
+    /// anything is empty. O(distinct lists).
     pub fn widened_sets(&self) -> impl Iterator<Item = (&'a [u32], u32)> + use<'a> {
         self.touched.into_iter().flat_map(VertexDelta::widened_sets)
     }

@@ -1,8 +1,8 @@
-//! Characteristic sets (Neumann and Moerkotte 2011): which predicates leave and which enter a vertex.
+//! Characteristic sets (Neumann and Moerkotte 2011): the predicates that leave and enter a vertex.
 //!
-//! Ids are given at load so that vertices of the same sets are contiguous; a run table says for each run
-//! of ids which out-set and in-set its vertices have. It is exact for the base; a patch's touched vertices
-//! are looked up alongside it. Patterns with an unknown predicate probe only these predicates.
+//! Ids are assigned at load so that vertices with the same sets are contiguous; a run table gives the out-set and
+//! in-set of the vertices of each run of ids. It is exact for the base; vertices touched by a patch are looked up
+//! separately. Patterns with an unknown predicate probe only these predicates.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -23,7 +23,7 @@ pub struct SetRun {
 pub struct CharacteristicSets<'a> {
     /// Ascending by `start`.
     pub runs: &'a [SetRun],
-    /// Bounds of each list in `predicates`, and one entry more.
+    /// Bounds of each list in `predicates`, and one more entry.
     pub offsets: &'a [u32],
     /// Dense predicate ids, ascending inside a list.
     pub predicates: &'a [u32],

@@ -13,44 +13,45 @@ pub struct PredicateStatistics {
     pub edges: u64,
     /// Edges in named graphs (one edge in two graphs counts twice).
     pub named_edges: u64,
-    /// Distinct subjects (default graph; of the named graphs where the default graph has none).
+    /// Distinct subjects (in the default graph; in the named graphs where the default graph has none).
     pub subjects: u32,
     /// Distinct objects, likewise.
     pub objects: u32,
-    /// Longest list of objects of one subject.
+    /// Length of the longest list of objects of one subject.
     pub max_out: u32,
-    /// Longest list of subjects of one object.
+    /// Length of the longest list of subjects of one object.
     pub max_in: u32,
 }
 
-/// A characteristic set as the planner sees it: exact, or several near ones merged. `predicates` and
-/// `classes` are then supersets of every member's, so "no set has both" proves emptiness.
+/// A characteristic set as the planner sees it: exact, or several similar ones merged. `predicates` and `classes` are
+/// then supersets of every member's, so "no set has both" proves emptiness.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlannerSet {
-    /// Subjects that have it.
+    /// Number of subjects that have it.
     pub subjects: u64,
     /// Classes (vertex ids) and how many of the subjects are in each; ascending ids.
     pub classes: Vec<(u32, u64)>,
-    /// Predicates (dense ids), how many of the subjects have them, and edges; ascending ids.
+    /// Predicates (dense ids), the number of subjects that have each, and edges; ascending ids.
     pub predicates: Vec<(u32, u64, u64)>,
 }
 
-/// A key of the default graph with so many neighbours that rows go to its list sooner than the list goes to them.
+/// A key of the default graph with so many neighbours that moving rows to its list costs less than moving the list to
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub struct HeavyKey {
-    /// Twice the dense predicate id, and 1 for edges that enter.
+    /// Twice the dense predicate id, plus 1 for edges that enter.
     segment: u32,
     /// The vertex.
     pub key: u32,
-    /// Its neighbours.
+    /// Number of its neighbours.
     pub edges: u32,
 }
 
 impl HeavyKey {
-    /// Fewest neighbours: a list of 32 KiB.
+    /// Smallest number of neighbours: a list of 32 KiB.
     pub const LEAST: u32 = 1 << 13;
-    /// Keys that are kept at most, of those with most neighbours: 768 KiB.
+    /// Largest number of keys that are kept, those with most neighbours: 768 KiB.
     pub const MOST: usize = 1 << 16;
 
     /// The key of an edge list.
@@ -70,7 +71,7 @@ impl HeavyKey {
     }
 }
 
-/// At most this many sets; rarer ones are merged. Keeps every estimate well under a millisecond.
+/// Largest number of sets; rarer ones are merged. Keeps every estimate well under a millisecond.
 pub const MAX_PLANNER_SETS: usize = 10_000;
 
 /// Read-only statistics of a base, on the heap.
@@ -84,11 +85,11 @@ pub struct Statistics {
     pub rdf_type: Option<u32>,
     /// By dense predicate id.
     pub predicates: Vec<PredicateStatistics>,
-    /// Members of each class (default and named graphs merged).
+    /// Number of members of each class (default and named graphs merged).
     pub classes: FxHashMap<u32, u64>,
     /// Characteristic sets of subjects, most frequent first.
     pub sets: Vec<PlannerSet>,
-    /// By predicate, direction and key, ascending; only of stores that are cut into shards.
+    /// By predicate, direction and key, ascending; only in sharded stores.
     pub heavy: Vec<HeavyKey>,
     /// For each predicate the ascending numbers of the sets that have it.
     pub sets_of_predicate: Vec<Vec<u32>>,
@@ -124,8 +125,8 @@ impl Statistics {
     }
 }
 
-/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay as they are; the rest are
-/// grouped with those that share their classes and their rarest-but-one predicates, coarser until they fit.
+/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay as they are; the rest are grouped by their
+/// classes and their rarest predicates, more and more coarsely until they fit.
 ///
 /// `frequency` is the number of subjects by predicate. O(sets log sets).
 #[must_use]
@@ -144,7 +145,7 @@ pub fn merge_sets(mut exact: Vec<PlannerSet>, frequency: &[u64]) -> Vec<PlannerS
     let freq = |p: u32| frequency.get(p as usize).copied().unwrap_or(0);
     let mut groups: FxHashMap<u64, PlannerSet> = FxHashMap::default();
     for set in rest {
-        // Near sets: the same most frequent class, and the same rarest predicate, folded into the room.
+        // Similar sets: the same most frequent class, and the same rarest predicate, folded into the room.
         let class = set.classes.first().map_or(0, |c| u64::from(c.0));
         let rare = set
             .predicates

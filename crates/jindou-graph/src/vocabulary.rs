@@ -7,17 +7,17 @@ use jindou_model::{FIRST_TAIL_ID, NO_VERTEX, VertexId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Terms that are not in this process's dictionary. A call may cost a round trip, so batches are what it is asked for.
+/// Terms that are not in this process's dictionary. A call may cost a round trip, so it is made for a batch.
 pub trait TermSource: Send + Sync {
-    /// Appends the id of every term, given by its canonical bytes; [`NO_VERTEX`] where there is none.
+    /// Appends the id of every term, given by its canonical bytes; [`NO_VERTEX`] for an unknown one.
     fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>);
 
-    /// Calls `take` with the place in `ids` and the canonical bytes of every id that has a term, in any order.
+    /// Calls `take` with the position in `ids` and the canonical bytes of every id that has a term, in any order.
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8]));
 }
 
-/// Terms ↔ ids of a graph, and the values of terms. Take it once a query: where the terms are this process's, nothing in it is
-/// called through a table.
+/// Terms ↔ ids of a graph, and the values of terms. To be obtained once per query: where the terms are this process's,
+/// its methods are not virtual.
 #[derive(Clone, Copy)]
 pub struct Vocabulary<'a>(Terms<'a>);
 
@@ -28,7 +28,7 @@ enum Terms<'a> {
 }
 
 impl<'a> Vocabulary<'a> {
-    /// A dictionary's terms, and those that came after.
+    /// A dictionary's terms, and those that were added later.
     #[must_use]
     pub fn stored(
         dictionary: &'a Dictionary,
@@ -38,7 +38,7 @@ impl<'a> Vocabulary<'a> {
         Self(Terms::Stored(dictionary, tail, indexes))
     }
 
-    /// Terms of elsewhere. None of them is in an index: they are compared by what they say.
+    /// Terms from elsewhere. None of them is in an index: they are compared by their content.
     #[must_use]
     pub fn other(source: &'a dyn TermSource) -> Self {
         Self(Terms::Other(source))
@@ -61,8 +61,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Appends the id of every term; [`NO_VERTEX`] where there is none. Where terms are looked up in a store, cache misses of
-    /// different ones overlap; else there is one request for all.
+    /// Appends the id of every term; [`NO_VERTEX`] for an unknown one. Where terms are looked up in a store, the cache
+    /// misses of different ones overlap; otherwise there is one request for all.
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         match self.0 {
@@ -78,7 +78,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Appends the canonical bytes of a term; false for an unknown id.
+    /// Appends the canonical bytes of a term; returns false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         match self.0 {
             Terms::Stored(dictionary, tail, _) => {
@@ -100,7 +100,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// The first id above those that have value ranks: all ids below are of [`Self::ranks`].
+    /// The first id above those that have value ranks: all ids below belong to [`Self::ranks`].
     #[inline]
     #[must_use]
     pub fn ranked_end(&self) -> u32 {
@@ -120,14 +120,15 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// The dictionary that has the value rank of this id, if that has one.
+    /// The dictionary that has the value rank of this id, if there is one.
     #[inline]
     #[must_use]
     pub fn ranks_of(&self, id: u32) -> Option<&'a Dictionary> {
         self.ranks().filter(|_| id < FIRST_TAIL_ID)
     }
 
-    /// The answer of an index of the graph's terms to a question, if one has any. Verdicts are of ids below [`FIRST_TAIL_ID`].
+    /// The answer of an index of the graph's terms to a question, if one has any. Verdicts concern ids below
+    /// [`FIRST_TAIL_ID`].
     #[must_use]
     pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
         match self.0 {
@@ -136,7 +137,7 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// True if there are indexes besides the value ranks: then it is worth asking about more than comparisons.
+    /// Returns true if there are indexes besides the value ranks: then it is worth asking about more than comparisons.
     #[inline]
     #[must_use]
     pub fn has_indexes(&self) -> bool {
@@ -160,7 +161,8 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-/// Decodes terms of a [`Vocabulary`]: ids near each other cost little, and terms of elsewhere are fetched in batches.
+/// Decodes terms of a [`Vocabulary`]: ids close to each other are cheap, and terms from elsewhere are fetched in
+/// batches.
 pub struct TermDecoding<'a>(Decoding<'a>);
 
 enum Decoding<'a> {
@@ -189,7 +191,7 @@ impl Fetched<'_> {
         let (bytes, places) = (&mut self.bytes, &mut self.places);
         bytes.clear();
         places.clear();
-        // One that has no term is not asked for again. No term is empty.
+        // An id without a term is not requested again. No term is empty.
         places.extend(ids.iter().map(|&id| (id, 0..0)));
         self.source.terms_many(ids, &mut |at, term| {
             let start = bytes.len();
@@ -203,7 +205,7 @@ impl Fetched<'_> {
 
 impl TermDecoding<'_> {
     /// The canonical bytes of a term; `None` for unknown ids.
-    // Inlined with what nearly all ids take, and nothing else: a call costs a tenth of decoding a term.
+    // Inlined is only what nearly all ids need: a function call costs a tenth of decoding a term.
     #[inline(always)]
     pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         if id.0 >= FIRST_TAIL_ID {
@@ -225,8 +227,8 @@ impl TermDecoding<'_> {
         }
     }
 
-    /// Fetches what [`Self::term`] will need for these ids, in place of what was fetched before: some tens of ids, before
-    /// decoding the first.
+    /// Prefetches the data that [`Self::term`] will need for these ids, replacing what was fetched before: some tens of
+    /// ids, before decoding the first.
     #[inline]
     pub fn prefetch(&mut self, ids: &[u32]) {
         match &mut self.0 {

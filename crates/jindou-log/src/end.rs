@@ -27,7 +27,7 @@ const FIRST_WORD: &str = "jindou-log-end ";
 
 /// The newest file that a log must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct LogEnd {
     pub epoch: u64,
     /// Its sequence number; 0: there need not be any file.
     pub sequence: u64,
@@ -35,7 +35,7 @@ pub(crate) struct End {
     pub first: u32,
 }
 
-impl End {
+impl LogEnd {
     pub fn to_text(self) -> String {
         let Self {
             epoch,
@@ -122,7 +122,7 @@ impl End {
 /// [`Error::Damaged`] if what says so is damaged, [`Error::Io`].
 pub fn was_begun(folder: &Path, epoch: u64) -> Result<bool> {
     let files = crate::files::Directory::unchecked(folder);
-    End::read(&files, Some(epoch))
+    LogEnd::read(&files, Some(epoch))
         .map(|end| end.is_some())
         .map_err(|stop| stop.into_error(&files))
 }
@@ -133,20 +133,20 @@ mod tests {
 
     #[test]
     fn it_comes_back_and_any_change_is_seen() {
-        let end = End {
+        let end = LogEnd {
             epoch: 0xABC,
             sequence: 12,
             first: 345,
         };
         let text = end.to_text().into_bytes();
-        assert_eq!(End::parse(&text), Some(end));
+        assert_eq!(LogEnd::parse(&text), Some(end));
         for at in 0..text.len() {
             for bit in 0..8 {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
-                assert_eq!(End::parse(&bad), None, "{at} {bit}");
+                assert_eq!(LogEnd::parse(&bad), None, "{at} {bit}");
             }
-            assert_eq!(End::parse(&text[..at]), None, "{at}");
+            assert_eq!(LogEnd::parse(&text[..at]), None, "{at}");
         }
     }
 }

@@ -142,7 +142,7 @@ impl FileHead {
 
 /// Purpose of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum GroupKind {
     /// Records.
     Records = 1,
     /// No records: says that all before it is durable.
@@ -154,7 +154,7 @@ pub(crate) enum Kind {
 /// A group whose checksums are right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
-    pub kind: Kind,
+    pub kind: GroupKind,
     /// Number of its first record; of the next one if it has none.
     pub first: u32,
     pub count: u32,
@@ -188,7 +188,7 @@ impl<'a> Group<'a> {
 /// Data for the head and the checksums of a group to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
-    pub kind: Kind,
+    pub kind: GroupKind,
     pub first: u32,
     /// Its place in the file.
     pub at: u64,
@@ -242,7 +242,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
 
 /// Contents of a place where a group may begin.
 #[derive(Debug)]
-pub(crate) enum Found<'a> {
+pub(crate) enum FoundGroup<'a> {
     /// A group.
     Group(Group<'a>),
     /// Nothing but zeros, or the file's end.
@@ -254,39 +254,39 @@ pub(crate) enum Found<'a> {
 }
 
 /// Reads what is at byte `at`.
-pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
+pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
     let rest = file.get(at..).unwrap_or(&[]);
     if rest.len() < GROUP_HEAD {
         return if rest.iter().all(|&b| b == 0) {
-            Found::End
+            FoundGroup::End
         } else {
-            Found::Torn
+            FoundGroup::Torn
         };
     }
     let head = &rest[..GROUP_HEAD];
     if u64_at(head, GROUP_HEAD - 8) != head_check(&head[..GROUP_HEAD - 8], seed) {
         return if rest.iter().all(|&b| b == 0) {
-            Found::End
+            FoundGroup::End
         } else if has_gap(head, at) {
-            Found::Torn
+            FoundGroup::Torn
         } else {
-            Found::Changed("the head of a group has changed")
+            FoundGroup::Changed("the head of a group has changed")
         };
     }
     let kind = match u32_at(head, 4) {
-        1 => Kind::Records,
-        2 => Kind::Mark,
-        3 => Kind::Continued,
-        _ => return Found::Changed("a group is of unknown kind"),
+        1 => GroupKind::Records,
+        2 => GroupKind::Mark,
+        3 => GroupKind::Continued,
+        _ => return FoundGroup::Changed("a group is of unknown kind"),
     };
     if u32_at(head, 0) != GROUP_MAGIC || u64_at(head, 16) != at as u64 {
-        return Found::Changed("a group is not at the offset where it was written");
+        return FoundGroup::Changed("a group is not at the offset where it was written");
     }
     let size = usize::try_from(u64_at(head, 24))
         .ok()
         .and_then(|body| body.checked_add(GROUP_HEAD + GROUP_TAIL));
     let Some(whole) = size.and_then(|size| rest.get(..size)) else {
-        return Found::Torn;
+        return FoundGroup::Torn;
     };
     let (hashed, tail) = whole.split_at(whole.len() - GROUP_TAIL);
     let check = u64_at(tail, 0);
@@ -295,9 +295,9 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
         || u32_at(tail, 12) != TAIL_MAGIC
     {
         return if has_gap(whole, at) {
-            Found::Torn
+            FoundGroup::Torn
         } else {
-            Found::Changed("a group has changed")
+            FoundGroup::Changed("a group has changed")
         };
     }
     let group = Group {
@@ -311,9 +311,9 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> Found<'_> {
         body: &hashed[GROUP_HEAD..],
     };
     if group.durable > group.end || group.first.checked_add(group.count).is_none() {
-        return Found::Changed("a group header is not valid");
+        return FoundGroup::Changed("a group header is not valid");
     }
-    Found::Group(group)
+    FoundGroup::Group(group)
 }
 
 /// True if a part of `bytes` reads as if it had never been written: their last one, which no writer leaves zero, or what
@@ -342,7 +342,7 @@ pub(crate) fn groups_behind(file: &[u8], at: usize, seed: u64) -> Behind {
     let mut next = at + 8;
     while next + GROUP_HEAD <= file.len() {
         if u32_at(file, next) == GROUP_MAGIC
-            && let Found::Group(group) = read_group(file, next, seed)
+            && let FoundGroup::Group(group) = read_group(file, next, seed)
         {
             behind.groups += 1;
             behind.records += u64::from(group.count);

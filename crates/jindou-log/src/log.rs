@@ -42,7 +42,7 @@ struct LogShared {
 
 #[derive(Default)]
 struct LogQueue {
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<WaitingRecord>,
     bytes: usize,
     /// Number of the next record.
     next: u32,
@@ -62,12 +62,12 @@ struct LogQueue {
     wanted: usize,
 }
 
-struct Waiting {
+struct WaitingRecord {
     record: Record,
-    slot: Arc<Slot>,
+    slot: Arc<ResultSlot>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingRecord {
     fn drop(&mut self) {
         lock(&self.slot.outcome).get_or_insert_with(|| Err(thread_failed()));
         self.slot.done.notify_all();
@@ -84,12 +84,12 @@ fn thread_failed() -> Failure {
 }
 
 #[derive(Default)]
-struct Slot {
+struct ResultSlot {
     outcome: Mutex<Option<Result<(), Failure>>>,
     done: Condvar,
 }
 
-impl Slot {
+impl ResultSlot {
     fn set(&self, outcome: Result<(), Failure>) {
         *lock(&self.outcome) = Some(outcome);
         self.done.notify_all();
@@ -104,7 +104,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
 #[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u32,
-    slot: Arc<Slot>,
+    slot: Arc<ResultSlot>,
 }
 
 impl std::fmt::Debug for Ticket {
@@ -244,8 +244,8 @@ impl Log {
         }
         state.next = number.checked_add(1).ok_or_else(numbers_used_up)?;
         state.bytes += record.len();
-        let slot = Arc::new(Slot::default());
-        state.queue.push_back(Waiting {
+        let slot = Arc::new(ResultSlot::default());
+        state.queue.push_back(WaitingRecord {
             record: (number, record),
             slot: Arc::clone(&slot),
         });
@@ -385,7 +385,7 @@ fn session() -> u64 {
 
 /// Next task of the thread.
 enum WriterTask {
-    Group(Vec<Waiting>),
+    Group(Vec<WaitingRecord>),
     Sync,
     Mark,
     End,
@@ -490,7 +490,7 @@ impl LogShared {
         (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
     }
 
-    fn write(&self, mut group: Vec<Waiting>, clock: &mut Clock) {
+    fn write(&self, mut group: Vec<WaitingRecord>, clock: &mut Clock) {
         let records: Vec<Record> = group
             .iter_mut()
             .map(|w| (w.record.0, std::mem::take(&mut w.record.1)))
@@ -536,7 +536,7 @@ impl LogShared {
         }
     }
 
-    fn fail(&self, group: Vec<Waiting>, failure: Failure) {
+    fn fail(&self, group: Vec<WaitingRecord>, failure: Failure) {
         let queue = {
             let mut state = lock(&self.state);
             state.failed = Some(failure.clone());

@@ -1,9 +1,9 @@
 //! The parts of a log that a backup keeps: the first bytes of its files, which never change again.
 
-use crate::end::End;
+use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{FileHead, Sealed, file_name, parse_name};
-use crate::scan::{Link, Stop, chain, contents, names, walk};
+use crate::scan::{ChainFile, Stop, chain, contents, names, walk};
 use jindou_model::{Error, Result};
 
 /// The first bytes of a log file, whole groups. They are the same wherever name, length and chain are.
@@ -32,7 +32,7 @@ pub fn parts(
     after: u32,
     acknowledged: Option<u32>,
 ) -> Result<Vec<LogPart>> {
-    let end = End::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
+    let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     if let Some(end) = end {
         let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
@@ -67,7 +67,7 @@ pub fn parts(
 /// How far the newest file counts.
 fn newest(
     files: &dyn Files,
-    link: &Link,
+    link: &ChainFile,
     acknowledged: Option<u32>,
     part: &mut LogPart,
 ) -> Result<()> {
@@ -103,11 +103,11 @@ fn newest(
 }
 
 /// The link that a part's bytes are walked as; `None` if they are not the beginning of that file.
-fn link_of(bytes: &[u8], part: &LogPart) -> Option<Link> {
+fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
     let (epoch, sequence) = parse_name(&part.name)?;
     let (head, check) = FileHead::read(bytes).ok()?;
     let ours = (head.epoch, head.sequence, head.first) == (epoch, sequence, part.first);
-    ours.then(|| Link {
+    ours.then(|| ChainFile {
         name: file_name(epoch, sequence),
         head,
         check,

@@ -1,10 +1,10 @@
 //! Reading what a log holds when it is opened.
 
-use crate::end::End;
+use crate::end::LogEnd;
 use crate::files::Files;
-use crate::format::{FILE_HEAD, Found, Sealed, file_name, read_group};
+use crate::format::{FILE_HEAD, FoundGroup, Sealed, file_name, read_group};
 use crate::scan::{Cut, Damage, Stop, chain, contents, names, walk};
-use crate::writer::{Durable, Kept, Record, Writer};
+use crate::writer::{Durable, OpenFile, Record, Writer};
 use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -87,7 +87,7 @@ pub(crate) fn recover(
         last: after,
         ..Recovery::default()
     };
-    let end = End::read(&*files, Some(epoch)).map_err(|stop| stop.into_error(&*files))?;
+    let end = LogEnd::read(&*files, Some(epoch)).map_err(|stop| stop.into_error(&*files))?;
     let names = names(&*files)?;
     if let Some(end) = end {
         let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
@@ -195,7 +195,7 @@ fn read(
             let behind = d.sealed.length..walked.length;
             writer.unsynced = unproven(&bytes, behind, link.head.seed(), replay.after);
         }
-        writer.kept.push(Kept {
+        writer.kept.push(OpenFile {
             sequence: link.head.sequence,
             next: walked.next,
             bytes: bytes.len() as u64,
@@ -224,7 +224,7 @@ pub fn replay(
         ..Recovery::default()
     };
     // Before the files are listed: the log may be in use.
-    let end = End::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
+    let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     found.other_epochs = names
         .epochs
@@ -282,7 +282,7 @@ fn unproven(file: &[u8], bytes: Range<u64>, seed: u64, after: u32) -> Vec<Record
     let mut records = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end
-        && let Found::Group(group) = read_group(file, at as usize, seed)
+        && let FoundGroup::Group(group) = read_group(file, at as usize, seed)
     {
         let all = (group.first..).zip(group.records().unwrap_or_default());
         let later = all.filter(|&(number, _)| number > after);

@@ -1,10 +1,10 @@
 //! Reading a log: which files belong to it, which bytes of them count, and whether they are as they were written.
 
-use crate::end::End;
+use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{
-    Behind, FILE_HEAD, FileHead, Found, Group, Kind, Sealed, file_name, groups_behind, parse_name,
-    read_group,
+    Behind, FILE_HEAD, FileHead, FoundGroup, Group, GroupKind, Sealed, file_name, groups_behind,
+    parse_name, read_group,
 };
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
@@ -126,7 +126,7 @@ pub(crate) fn names(files: &dyn Files) -> Result<Names> {
 
 /// One file of a chain.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct ChainFile {
     pub name: String,
     pub head: FileHead,
     /// Checksum of the head.
@@ -144,8 +144,8 @@ pub(crate) fn chain(
     epoch: u64,
     sequences: &[u64],
     after: Option<u32>,
-) -> Result<Vec<Link>, Stop> {
-    let mut links: Vec<Link> = Vec::new();
+) -> Result<Vec<ChainFile>, Stop> {
+    let mut links: Vec<ChainFile> = Vec::new();
     let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
     let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u32)>));
     while let Some((sequence, by)) = wanted.take() {
@@ -181,7 +181,7 @@ pub(crate) fn chain(
         if after.is_some_and(|after| head.first <= after.saturating_add(1)) {
             wanted = None;
         }
-        links.push(Link {
+        links.push(ChainFile {
             name,
             head,
             check,
@@ -206,8 +206,8 @@ pub(crate) fn chain(
 /// Reads the files of a chain in order.
 pub(crate) fn contents<'a>(
     files: &'a dyn Files,
-    chain: &'a [Link],
-) -> impl Iterator<Item = (&'a Link, std::io::Result<Vec<u8>>)> {
+    chain: &'a [ChainFile],
+) -> impl Iterator<Item = (&'a ChainFile, std::io::Result<Vec<u8>>)> {
     let step = if files.appends() { 1 } else { AT_A_TIME };
     chain.chunks(step).flat_map(move |some| {
         let list: Vec<String> = some.iter().map(|l| l.name.clone()).collect();
@@ -261,7 +261,7 @@ pub(crate) struct Walked {
 type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
 
 /// Reads a file's groups in order and gives them to `visit`.
-pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
+pub(crate) fn walk(link: &ChainFile, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
     let name = &link.name;
     let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
     let (head, check) = FileHead::read(file).map_err(|what| damage(name, 0, what))?;
@@ -293,14 +293,14 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
             break;
         }
         let torn = match read_group(counts, at as usize, seed) {
-            Found::Group(group) => {
+            FoundGroup::Group(group) => {
                 let records = group.records();
                 let records =
                     records.ok_or_else(|| wrong(at, "group header does not match its records"))?;
                 if group.first != w.next || group.chain != w.chain {
                     return Err(wrong(at, "a group does not continue the one before it"));
                 }
-                if group.kind == Kind::Continued {
+                if group.kind == GroupKind::Continued {
                     let next = file_name(head.epoch, head.sequence + 1);
                     let what = format!("{MISSING}; it continues {name} with record {}", w.next);
                     return Err(damage(&next, 0, what).into());
@@ -313,9 +313,9 @@ pub(crate) fn walk(link: &Link, file: &[u8], visit: &mut Visit<'_>) -> Result<Wa
                 w.durable = w.durable.max(group.durable);
                 continue;
             }
-            Found::Changed(what) => return Err(wrong(at, what)),
-            Found::Torn => true,
-            Found::End => false,
+            FoundGroup::Changed(what) => return Err(wrong(at, what)),
+            FoundGroup::Torn => true,
+            FoundGroup::End => false,
         };
         if link.sealed.is_some() || at < head.whole {
             return Err(wrong(at, "a group has changed or is missing"));
@@ -407,7 +407,7 @@ pub fn check_for(files: &dyn Files, epoch: u64, after: u32) -> Result<Report> {
 
 fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
     let mut report = Report::default();
-    let end = match End::read(files, None) {
+    let end = match LogEnd::read(files, None) {
         Ok(end) => end,
         Err(Stop::Damage(d)) => {
             report.damages.push(d);

@@ -1,9 +1,10 @@
 //! Writing groups: which file they go to, what is durable, and what happens when the disk refuses.
 
-use crate::end::End;
+use crate::end::LogEnd;
 use crate::files::{File, Files};
 use crate::format::{
-    FILE_HEAD, FileHead, GroupHead, Kind, Sealed, file_name, group_size, parse_name, write_group,
+    FILE_HEAD, FileHead, GroupHead, GroupKind, Sealed, file_name, group_size, parse_name,
+    write_group,
 };
 use jindou_model::Error;
 use std::io;
@@ -56,7 +57,7 @@ pub(crate) struct Durable {
 
 /// A file of the log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct OpenFile {
     pub sequence: u64,
     /// Number of the record after its last one.
     pub next: u32,
@@ -89,7 +90,7 @@ pub(crate) struct Writer {
     /// A file that must grow does so to a multiple of this; 0: by what is written.
     pub lengthen: u64,
     /// All files that are needed, oldest first.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<OpenFile>,
     pub next_sequence: u64,
     /// Sequence number of the newest file that [`Files::set_end`] knows; 0 for none.
     pub end: u64,
@@ -229,7 +230,7 @@ impl Writer {
         let records = &self.unsynced[new..];
         let synced = self.durable.map_or(FILE_HEAD as u64, |d| d.sealed.length);
         let head = GroupHead {
-            kind: Kind::Records,
+            kind: GroupKind::Records,
             first: *first,
             at: c.end,
             durable: synced,
@@ -338,7 +339,7 @@ impl Writer {
             let mut chain = head.write(&mut self.buffer);
             if !self.unsynced.is_empty() {
                 let group = GroupHead {
-                    kind: Kind::Records,
+                    kind: GroupKind::Records,
                     first,
                     at: FILE_HEAD as u64,
                     durable: FILE_HEAD as u64,
@@ -373,7 +374,7 @@ impl Writer {
     /// Writes down that this file is the newest. After an error no caller was told of anything in it; it goes, unless it may be
     /// what is written down.
     fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
-        let end = End {
+        let end = LogEnd {
             epoch: self.epoch,
             sequence,
             first,
@@ -396,7 +397,7 @@ impl Writer {
     fn may_be_said(&self, sequence: u64) -> bool {
         match self.files.end() {
             Ok(text) => {
-                let there = text.as_deref().and_then(End::parse);
+                let there = text.as_deref().and_then(LogEnd::parse);
                 there.is_some_and(|t| t.epoch == self.epoch && t.sequence >= sequence)
             }
             Err(_) => true,
@@ -412,7 +413,7 @@ impl Writer {
             if self.names_unsynced_after.is_some() {
                 return Ok(());
             }
-            let end = End {
+            let end = LogEnd {
                 epoch: self.epoch,
                 sequence: newest,
                 first: self.newest_first,
@@ -450,7 +451,7 @@ impl Writer {
             next: self.next,
         });
         self.all_synced();
-        self.kept.push(Kept {
+        self.kept.push(OpenFile {
             sequence: head.sequence,
             next: self.next,
             bytes: length,
@@ -516,7 +517,7 @@ impl Writer {
             return;
         }
         let head = GroupHead {
-            kind: Kind::Mark,
+            kind: GroupKind::Mark,
             first: d.next,
             at: c.end,
             durable: c.end,
@@ -540,7 +541,7 @@ impl Writer {
     /// Tells readers of the old file that there must be a newer one. Of use only if that gets lost, so errors are.
     fn say_continued(mut old: Current, next: u32, buffer: &mut Vec<u8>) {
         let head = GroupHead {
-            kind: Kind::Continued,
+            kind: GroupKind::Continued,
             first: next,
             at: old.end,
             durable: old.end,
@@ -618,8 +619,8 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
 /// # Errors
 /// [`Error::Io`] if a file cannot be removed; those before it are.
 pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
-    if let Ok(Some(_)) = End::read(files, Some(epoch)) {
-        let none = End {
+    if let Ok(Some(_)) = LogEnd::read(files, Some(epoch)) {
+        let none = LogEnd {
             epoch,
             sequence: 0,
             first: 0,

@@ -141,7 +141,7 @@ impl MemoryBudget {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self::of(limit, None)
+        Self::build(limit, None)
     }
 
     /// A budget of `limit` bytes that is a part of this one: what is charged to the part is charged to the whole, and
@@ -157,10 +157,10 @@ impl MemoryBudget {
             0
         };
         let budget = self.clone();
-        Self::of(limit, Some(Whole { budget, advance }))
+        Self::build(limit, Some(Whole { budget, advance }))
     }
 
-    fn of(limit: u64, whole: Option<Whole>) -> Self {
+    fn build(limit: u64, whole: Option<Whole>) -> Self {
         Self {
             inner: Arc::new(BudgetInner {
                 limit,

@@ -53,11 +53,13 @@ fn of_groups(root: &Path) -> Vec<u64> {
             continue;
         };
         let (kind, file) = match controllers {
-            "" => (Kind::Two, "memory.max"),
-            c if c.split(',').any(|c| c == "memory") => (Kind::One, "memory.limit_in_bytes"),
+            "" => (CgroupVersion::Two, "memory.max"),
+            c if c.split(',').any(|c| c == "memory") => {
+                (CgroupVersion::One, "memory.limit_in_bytes")
+            }
             _ => continue,
         };
-        for mount in mounts.lines().filter_map(|l| Mount::of(l, kind)) {
+        for mount in mounts.lines().filter_map(|l| Mount::parse(l, kind)) {
             let top = root.join(mount.at.trim_start_matches('/'));
             for folder in folders(&top, &mount.group, group) {
                 limits.extend(limit_in(&folder.join(file)));
@@ -69,7 +71,7 @@ fn of_groups(root: &Path) -> Vec<u64> {
 
 /// Version of a hierarchy of control groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CgroupVersion {
     One,
     Two,
 }
@@ -83,12 +85,12 @@ struct Mount {
 
 impl Mount {
     /// The mount that a line of `mountinfo` tells of, if it is of the hierarchy that limits memory.
-    fn of(line: &str, kind: Kind) -> Option<Self> {
+    fn parse(line: &str, kind: CgroupVersion) -> Option<Self> {
         let (mount, system) = line.split_once(" - ")?;
         let mut system = system.split(' ');
         let options = match (system.next()?, kind) {
-            ("cgroup2", Kind::Two) => None,
-            ("cgroup", Kind::One) => Some(system.next_back()?),
+            ("cgroup2", CgroupVersion::Two) => None,
+            ("cgroup", CgroupVersion::One) => Some(system.next_back()?),
             _ => return None,
         };
         if options.is_some_and(|o| !o.split(',').any(|c| c == "memory")) {
@@ -161,7 +163,7 @@ mod tests {
         35 30 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
 
     /// The memory that a machine with these files says it has.
-    fn of(files: &[(&str, &str)]) -> u64 {
+    fn memory_of(files: &[(&str, &str)]) -> u64 {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = root.path().join(path);
@@ -173,18 +175,18 @@ mod tests {
 
     #[test]
     fn a_machine_without_groups() {
-        assert_eq!(of(&[]), UNKNOWN);
-        assert_eq!(of(&[("proc/meminfo", MEMINFO)]), 16 * GIB);
-        assert_eq!(of(&[("proc/meminfo", "MemTotal: much\n")]), UNKNOWN);
-        assert_eq!(of(&[("proc/meminfo", "MemTotal: 0 kB\n")]), UNKNOWN);
+        assert_eq!(memory_of(&[]), UNKNOWN);
+        assert_eq!(memory_of(&[("proc/meminfo", MEMINFO)]), 16 * GIB);
+        assert_eq!(memory_of(&[("proc/meminfo", "MemTotal: much\n")]), UNKNOWN);
+        assert_eq!(memory_of(&[("proc/meminfo", "MemTotal: 0 kB\n")]), UNKNOWN);
         let huge = format!("MemTotal: {} kB\n", u64::MAX);
-        assert_eq!(of(&[("proc/meminfo", &huge)]), UNKNOWN);
+        assert_eq!(memory_of(&[("proc/meminfo", &huge)]), UNKNOWN);
     }
 
     #[test]
     fn version_2_counts_every_level() {
         let with = |own: &str, around: &str, top: &str| {
-            of(&[
+            memory_of(&[
                 ("proc/meminfo", MEMINFO),
                 ("proc/self/cgroup", "0::/jobs.slice/one.service\n"),
                 ("proc/self/mountinfo", TWO),
@@ -207,7 +209,7 @@ mod tests {
     #[test]
     fn version_1_counts_every_level() {
         let with = |own: &str, around: &str| {
-            of(&[
+            memory_of(&[
                 ("proc/meminfo", MEMINFO),
                 (
                     "proc/self/cgroup",
@@ -245,7 +247,7 @@ mod tests {
             let mounts = format!(
                 "35 30 0:31 {mounted} /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
             );
-            let found = of(&[
+            let found = memory_of(&[
                 ("proc/meminfo", MEMINFO),
                 ("proc/self/cgroup", &format!("5:memory:{group}\n")),
                 ("proc/self/mountinfo", &mounts),
@@ -254,7 +256,7 @@ mod tests {
             assert_eq!(found, 768 << 20, "{mounted} {group}");
         }
         // A mount with a space in its path, and lines that are none.
-        let found = of(&[
+        let found = memory_of(&[
             ("proc/meminfo", MEMINFO),
             ("proc/self/cgroup", "\n:\n0::/a:b\n"),
             (

@@ -5,7 +5,7 @@ use crate::emit::Emitter;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, Opened};
-use crate::jsonld::Numbers;
+use crate::jsonld::NumberReader;
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
 use crate::rdfxml::{self, End};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const MAX_ERRORS_IN_A_ROW: u32 = 1000;
 
 /// State and limits that all documents of a run share.
-pub(crate) struct Run<'a> {
+pub(crate) struct ReadContext<'a> {
     pub(crate) progress: &'a Progress,
     /// Raw bytes read and not yet moved to the progress.
     pub(crate) counter: &'a Arc<AtomicU64>,
@@ -35,7 +35,7 @@ pub(crate) struct Run<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-impl Run<'_> {
+impl ReadContext<'_> {
     /// Hands a batch over and counts it. `Ok(false)` when the run was stopped.
     pub(crate) fn deliver(&self, batch: &QuadBatch, sink: &mut dyn QuadSink) -> Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
@@ -70,7 +70,7 @@ impl Run<'_> {
 pub(crate) fn parse(
     document: &Document,
     labels: LabelScope,
-    run: &Run<'_>,
+    run: &ReadContext<'_>,
     batch: &mut QuadBatch,
     sink: &mut dyn QuadSink,
 ) -> Result<()> {
@@ -110,7 +110,7 @@ pub(crate) fn parse(
 
 struct Reading<'a> {
     document: &'a Document,
-    run: &'a Run<'a>,
+    run: &'a ReadContext<'a>,
     out: Emitter<'a>,
     meter: Rc<Meter>,
 }
@@ -251,7 +251,7 @@ impl Reading<'_> {
             &self.meter,
         );
         let tail = guard.tail();
-        let reader = Numbers::new(guard, self.run.limits);
+        let reader = NumberReader::new(guard, self.run.limits);
         let numbers = reader.stand_ins();
         let mut errors = 0;
         for quad in parser.for_reader(reader) {

@@ -1,6 +1,6 @@
 //! Parsed quads become batches of canonical bytes.
 
-use crate::document::Run;
+use crate::document::ReadContext;
 use crate::labels::LabelScope;
 use crate::limits::Meter;
 use crate::line::MAX_NESTING;
@@ -28,7 +28,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) last: [Span; 4],
     /// Bytes of terms since the last look at the clock.
     pub(crate) worked: usize,
-    pub(crate) run: &'a Run<'a>,
+    pub(crate) run: &'a ReadContext<'a>,
     pub(crate) sink: &'a mut dyn QuadSink,
 }
 

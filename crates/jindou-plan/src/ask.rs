@@ -3,22 +3,23 @@
 use crate::condition::Compiled;
 use crate::expression::{Expr, varies};
 use crate::{Condition, GeneralExpression, Slot};
-use jindou_dictionary::index::{Call, MAX_PARTS, Part, Question, Verdict};
+use jindou_dictionary::index::{Call, MAX_PARTS, Question, QuestionPart, Verdict};
 use jindou_graph::Graph;
 use jindou_syntax::algebra::{Expression, Function, Variable};
 use std::sync::Arc;
 
-/// Ids of an index at most that an exploration starts at. More are not a start that a plan should hold; the condition is still
-/// tested by the index.
+/// Largest number of ids from an index that an exploration starts at. A plan should not hold more; the index still
+/// tests the condition.
 const MOST_IDS: usize = 1 << 16;
-/// One id in this many of a graph's: with more, starting at them narrows too little.
+/// An index's answer is used as a start only if it has at most one in this many of the graph's ids: more would narrow
+/// too little.
 const SHARE: u32 = 4;
-/// Calls inside calls at most.
+/// Deepest nesting of calls.
 const MAX_DEPTH: usize = 8;
-/// Bytes of a constant that an index is asked with: questions own their constants.
+/// Bytes of a constant that an index is asked about: questions own their constants.
 const MAX_CONSTANT: usize = 4 << 10;
 
-/// Least share of the rows that an index is believed to leave: the terms that pass may be those that most rows have.
+/// Least share of rows that an index is assumed to leave: the few terms that pass may occur in most rows.
 const LEAST: f64 = 1e-3;
 
 /// A question that an index of the graph knew an answer to when a plan was made.
@@ -26,14 +27,14 @@ const LEAST: f64 = 1e-3;
 pub struct Asked {
     /// The question.
     pub call: Call,
-    /// Estimated share of the rows on which it holds.
+    /// Estimated share of the rows for which it holds.
     pub share: f64,
     /// Estimated share of the rows that the index does not settle.
     pub unsettled: f64,
 }
 
 impl Condition {
-    /// The condition as a question to indexes, if it is one, and the slot that it is about.
+    /// The condition as a question to indexes, if it has that form, and the slot that it is about.
     #[must_use]
     pub fn question(&self) -> Option<(Slot, Question<'_>)> {
         match self {
@@ -50,13 +51,13 @@ impl Condition {
 }
 
 impl GeneralExpression {
-    /// Share of the rows on which it is computed as a condition; the index that it was asked of settles the others.
-    pub(crate) fn dear_share(&self) -> f64 {
+    /// Share of the rows for which the condition is computed; the index that answered the question settles the others.
+    pub(crate) fn costly_share(&self) -> f64 {
         self.asked.as_ref().map_or(1.0, |a| a.unsettled)
     }
 }
 
-/// Notes in a filter that an index knows it, if one does. `certain`: whether a slot is bound in every row.
+/// Records in a filter that an index can answer it, if one can. `certain`: whether a slot is bound in every row.
 pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl Fn(Slot) -> bool) {
     let vocabulary = graph.vocabulary();
     let [(variable, slot)] = &g.variables[..] else {
@@ -66,10 +67,10 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
         return;
     }
     let mut parts = 0;
-    if let Some(Part::Call(call)) = part(&g.expression, variable, &mut parts, 0)
+    if let Some(QuestionPart::Call(call)) = part(&g.expression, variable, &mut parts, 0)
         && let Some(probe) = vocabulary.probe(&Question::Holds(&call))
     {
-        // Nothing else is known of an expression.
+        // Nothing else is known about an expression.
         let estimate = probe.estimate();
         let share = estimate.passing as f64 / (estimate.of as f64).max(1.0);
         let share = share.clamp(LEAST, 1.0);
@@ -81,8 +82,8 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
     }
 }
 
-/// The share of some terms for which a comparison holds, as an index knows it; `None` if no index does. `ids` are a sample of the
-/// values that are compared.
+/// The share of some terms for which a comparison holds, according to an index; `None` if no index can answer. `ids`
+/// are a sample of the values that are compared.
 pub(crate) fn share(question: &Question<'_>, ids: &[u32], graph: &dyn Graph) -> Option<f64> {
     let mut probe = graph.vocabulary().probe(question)?;
     let mut verdicts = vec![Verdict::Unsettled; ids.len()];
@@ -96,14 +97,19 @@ pub(crate) fn share(question: &Question<'_>, ids: &[u32], graph: &dyn Graph) -> 
     if passing > 0.0 {
         return Some(passing / settled);
     }
-    // None seen is not none. How rare it is among all terms says more than a sample then.
+    // No hit in the sample does not mean none; the share among all terms is then more informative.
     let estimate = probe.estimate();
     let rare = estimate.passing as f64 / (estimate.of as f64).max(1.0);
     Some(rare.clamp(LEAST, 0.5 / settled))
 }
 
-/// The expression as a call over one variable. `None` for others, and for large ones.
-fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) -> Option<Part> {
+/// The expression as a call over one variable; `None` if it has another form or is too large.
+fn part(
+    e: &Expression,
+    variable: &Variable,
+    parts: &mut usize,
+    depth: usize,
+) -> Option<QuestionPart> {
     *parts += 1;
     if *parts > MAX_PARTS || depth > MAX_DEPTH {
         return None;
@@ -112,13 +118,13 @@ fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) ->
     let mut call = |name: String, arguments: &mut dyn Iterator<Item = &Expression>| {
         let arguments = arguments.map(|a| part(a, variable, parts, depth + 1));
         let arguments = arguments.collect::<Option<Vec<_>>>()?;
-        Some(Part::Call(Call { name, arguments }))
+        Some(QuestionPart::Call(Call { name, arguments }))
     };
     let pair = |a, b| <[&Expression; 2]>::from((a, b)).into_iter();
     match e {
-        Expression::Variable(v) => (v == variable).then_some(Part::Variable),
-        Expression::NamedNode(n) => Some(Part::Constant(constant(&n.canonical())?)),
-        Expression::Literal(l) => Some(Part::Constant(constant(l.canonical())?)),
+        Expression::Variable(v) => (v == variable).then_some(QuestionPart::Variable),
+        Expression::NamedNode(n) => Some(QuestionPart::Constant(constant(&n.canonical())?)),
+        Expression::Literal(l) => Some(QuestionPart::Constant(constant(l.canonical())?)),
         Expression::FunctionCall(Function::Custom(iri), list) => {
             call(iri.as_str().to_owned(), &mut list.iter())
         }
@@ -132,8 +138,8 @@ fn part(e: &Expression, variable: &Variable, parts: &mut usize, depth: usize) ->
     }
 }
 
-/// The ids that a filter leaves of a graph's own terms, if an index lists them and they are few; then also the index's words.
-/// Terms that updates brought are not among them.
+/// The ids that a filter leaves among a graph's own terms, if an index lists them and they are few; also the index's
+/// own description. Terms that updates added are not among them.
 pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, String)> {
     let vocabulary = graph.vocabulary();
     if !vocabulary.has_indexes() {
@@ -144,7 +150,7 @@ pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, S
     let known = graph.dense_ids();
     let limit = MOST_IDS.min((known / SHARE) as usize);
     let mut ids = probe.ids(limit)?;
-    // Whatever a damaged file lists.
+    // A damaged file may list anything.
     ids.retain(|&id| id > 0 && id <= known);
     (ids.len() <= limit).then(|| (slot, ids, probe.explain()))
 }
@@ -157,13 +163,13 @@ pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> Compiled {
     if let Condition::General(g) = &mut c
         && let Some(asked) = &mut g.asked
     {
-        // Of the ids that are left nearly all pass.
+        // Nearly all of the remaining ids pass.
         asked.share = 1.0;
     }
     Compiled::Narrowed(slot, ids, why, c)
 }
 
-/// For a scope: a part of a filter as an expression, marked.
+/// Marks a part of a filter, given as an expression, for a scope.
 pub(crate) fn general(
     e: &Arc<Expression>,
     scope: &Expr,

@@ -1,4 +1,4 @@
-//! Plans by query text: a bounded cache that keeps those which are asked for again.
+//! Plans by query text: a bounded cache that keeps those which are requested again.
 
 use crate::{Plan, PlanOptions};
 use jindou_graph::Graph;
@@ -6,7 +6,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Equivalent, Lifecycle, OptionsBuilder, Weighter};
 use std::sync::Arc;
 
-/// Parts of the cache with a lock of their own. A plan that takes a quarter of all room still fits into one.
+/// Shards of the cache, each with its own lock. A plan that takes a quarter of the capacity still fits into one.
 const SHARDS: usize = 4;
 
 /// The query and the options that a plan depends on.
@@ -18,15 +18,15 @@ pub struct CacheKey<'a> {
     pub options: PlanOptions,
 }
 
-/// A key as it is kept; its hash is that of the [`CacheKey`].
+/// A key as stored; its hash is that of the [`CacheKey`].
 #[derive(PartialEq, Eq, Hash)]
-struct Kept {
+struct CachedKey {
     text: Box<str>,
     options: PlanOptions,
 }
 
-impl Equivalent<Kept> for CacheKey<'_> {
-    fn equivalent(&self, kept: &Kept) -> bool {
+impl Equivalent<CachedKey> for CacheKey<'_> {
+    fn equivalent(&self, kept: &CachedKey) -> bool {
         *self.text == *kept.text && self.options == kept.options
     }
 }
@@ -35,40 +35,41 @@ fn bytes_of(text: &str, plan: &Plan) -> u64 {
     (text.len() as u64).saturating_add(plan.heap_bytes())
 }
 
-/// Weighs a plan by its bytes and its text's, and by no less than would let too many in.
+/// Weighs a plan by its bytes and its text's, with a minimum that bounds the number of plans.
 #[derive(Clone)]
-struct Weight {
+struct PlanWeigher {
     least: u64,
 }
 
-impl Weighter<Kept, Arc<Plan>> for Weight {
-    fn weight(&self, key: &Kept, plan: &Arc<Plan>) -> u64 {
+impl Weighter<CachedKey, Arc<Plan>> for PlanWeigher {
+    fn weight(&self, key: &CachedKey, plan: &Arc<Plan>) -> u64 {
         bytes_of(&key.text, plan).max(self.least)
     }
 }
 
-/// Keeps what leaves the cache until its lock is free: plans may be large, and many small ones may leave for a large one.
+/// Keeps evicted plans until the cache's lock is free: plans may be large, and many small ones may be evicted for a
+/// large one.
 #[derive(Clone)]
 struct DropUnlocked;
 
-impl Lifecycle<Kept, Arc<Plan>> for DropUnlocked {
-    type RequestState = Vec<(Kept, Arc<Plan>)>;
+impl Lifecycle<CachedKey, Arc<Plan>> for DropUnlocked {
+    type RequestState = Vec<(CachedKey, Arc<Plan>)>;
 
-    fn on_evict(&self, gone: &mut Self::RequestState, key: Kept, plan: Arc<Plan>) {
+    fn on_evict(&self, gone: &mut Self::RequestState, key: CachedKey, plan: Arc<Plan>) {
         gone.push((key, plan));
     }
 }
 
-/// Plans of recent queries. Safe to share; a lookup takes the read lock of one of a few shards. What was asked for only once leaves
-/// before what was asked for again (CLOCK-PRO).
+/// Plans of recent queries. Safe to share; a lookup takes the read lock of one of a few shards. Plans that were
+/// requested only once are evicted before those that were requested again (CLOCK-PRO).
 pub struct PlanCache {
-    /// `None`: nothing is kept.
-    plans: Option<Cache<Kept, Arc<Plan>, Weight, DefaultHashBuilder, DropUnlocked>>,
+    /// `None` for a cache that keeps nothing.
+    plans: Option<Cache<CachedKey, Arc<Plan>, PlanWeigher, DefaultHashBuilder, DropUnlocked>>,
     bytes: u64,
 }
 
 impl PlanCache {
-    /// A cache of at most `entries` plans that with their texts have at most `bytes` bytes together.
+    /// Creates a cache of at most `entries` plans, which together with their texts have at most `bytes` bytes.
     #[must_use]
     pub fn new(entries: usize, bytes: usize) -> Self {
         let bytes = bytes as u64;
@@ -77,7 +78,7 @@ impl PlanCache {
             .weight_capacity(bytes)
             .shards(SHARDS)
             .build();
-        let weight = Weight {
+        let weight = PlanWeigher {
             least: bytes.div_ceil(entries.max(1) as u64),
         };
         Self {
@@ -88,7 +89,7 @@ impl PlanCache {
         }
     }
 
-    /// The plan, if it is there and may run on the snapshot. No allocation; O(length of the text).
+    /// The plan, if it is cached and may run on the snapshot. No allocation; O(length of the text).
     #[must_use]
     pub fn get(&self, key: &CacheKey<'_>, snapshot: &dyn Graph) -> Option<Arc<Plan>> {
         self.get_if(key, |plan| plan.validity.holds(snapshot))
@@ -99,8 +100,8 @@ impl PlanCache {
         holds(&plan).then_some(plan)
     }
 
-    /// Keeps a plan in place of the query's earlier one; others leave when there is no room. One that needs more than a quarter of
-    /// all of the room is not kept. O(plan).
+    /// Caches a plan in place of the query's earlier one, evicting others if needed. A plan that needs more than a
+    /// quarter of the capacity is not cached. O(plan).
     pub fn insert(&self, key: &CacheKey<'_>, planned: Arc<Plan>) {
         let Some(plans) = &self.plans else {
             return;
@@ -108,20 +109,20 @@ impl PlanCache {
         if bytes_of(key.text, &planned) > self.bytes / 4 {
             return;
         }
-        let kept = Kept {
+        let kept = CachedKey {
             text: key.text.into(),
             options: key.options.clone(),
         };
         plans.insert(kept, planned);
     }
 
-    /// Plans held.
+    /// Number of cached plans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.plans.as_ref().map_or(0, Cache::len)
     }
 
-    /// True without plans.
+    /// Returns true if nothing is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -193,7 +194,8 @@ mod tests {
         assert_eq!(texts.iter().filter(|t| held(t)).count(), 4);
     }
 
-    /// As many as come: one that is asked for all the time stays, and neither count nor bytes grow beyond their bounds.
+    /// Any number of queries: one that is requested all the time is kept, and neither count nor bytes exceed their
+    /// bounds.
     #[test]
     fn many_queries_asked_once_do_not_displace_one_that_is_asked_for_again() {
         let light = plan("");
@@ -268,7 +270,7 @@ mod tests {
         assert!((140_000..240_000).contains(&heavy.heap_bytes()));
     }
 
-    /// Longer than any stack is high.
+    /// Deeper than any stack.
     #[test]
     fn a_deep_plan_ends_without_recursion() {
         let mut deep = (*plan("")).clone();

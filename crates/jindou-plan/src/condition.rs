@@ -1,4 +1,4 @@
-//! FILTER expressions → [`Condition`]s, and into intervals where a filter names the ids itself.
+//! FILTER expressions → [`Condition`]s, and intervals where a filter itself determines the ids.
 
 use crate::ask;
 use crate::expression::Expr;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 pub(crate) enum Compiled {
     /// Every row passes.
     True,
-    /// No row passes, and why.
+    /// No row passes, for this reason.
     False(String),
-    /// The slot is one of these ids, sorted by nothing else.
+    /// The slot is one of these ids; nothing else needs a test.
     OneOf(Slot, Vec<u32>),
-    /// Test it when its slots are bound.
+    /// A condition to test when its slots are bound.
     Test(Condition),
-    /// As [`Self::Test`]; of the ids of the graph's own terms only these can pass, as this index says.
+    /// As [`Self::Test`]; of the ids of the graph's own terms, only these can pass, as this index says.
     Narrowed(Slot, Vec<u32>, String, Condition),
 }
 
-/// Members of an IN up to which each is compared by rank; more are looked up together. Parts of a chain of `&&` or `||` up to
-/// which each is a condition of its own.
+/// Members of an IN up to which each is compared by rank; more are looked up together. Also the number of parts of a
+/// chain of `&&` or `||` up to which each is a condition of its own.
 const MANY: usize = 64;
 
 pub(crate) struct Compiler<'a> {
     pub snapshot: &'a Watched<'a>,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
     pub resources: u128,
-    /// Slots that are bound in every row; `None` if all are. Cheap forms do not know unbound slots.
+    /// Slots that are bound in every row; `None` if all are. The cheap forms cannot handle unbound slots.
     pub certain: Option<&'a SlotSet>,
-    /// Slots hold terms of the store only: patterns bound them. Others (VALUES, BIND, SERVICE) may hold a term that the
-    /// store lacks, and such a constant must be compared as a term then.
+    /// Slots that hold only terms of the store, since patterns bound them. Others (VALUES, BIND, SERVICE) may hold a
+    /// term that the store lacks; such a constant must then be compared as a term.
     pub stored: bool,
 }
 
@@ -56,7 +56,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: known ids.
+    /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: a set of ids.
     fn one_of(&self, e: &Expression, scope: &Expr) -> Option<Compiled> {
         let mut ids = vec![];
         let slot = match e {
@@ -101,13 +101,14 @@ impl Compiler<'_> {
         self.id(&iri.canonical())
     }
 
-    /// The id of a term; `Some(None)` if no slot can hold it, `None` if one might though the store lacks it.
+    /// The id of a term; `Some(None)` if no slot can hold it, `None` if a slot might although the store lacks it.
     fn id(&self, canonical: &Canonical) -> Option<Option<u32>> {
         let id = self.snapshot.lookup(canonical).map(|v| v.0);
         (id.is_some() || self.stored).then_some(id)
     }
 
-    /// `And([])` is true, `Or([])` is false. Recursion ends at `MAX_INLINE` levels in a general expression.
+    /// Compiles a condition; `And([])` is true, `Or([])` is false. Levels below `MAX_INLINE` are left to a general
+    /// expression.
     fn condition(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         const MAX_INLINE: usize = 64;
         let general = || self.general(e, scope);
@@ -131,7 +132,7 @@ impl Compiler<'_> {
                 _ => self.one_of(e, scope).map_or_else(general, known),
             },
             Expression::Equal(a, b) => match (&**a, &**b) {
-                // An IRI or blank node equals only itself, and that comparison never errs.
+                // An IRI or blank node equals only itself, and that comparison is never an error.
                 (Expression::Variable(a), Expression::Variable(b)) => {
                     match (self.slot(a, scope), self.slot(b, scope)) {
                         (Some(a), Some(b)) if self.is_resource(a) || self.is_resource(b) => {
@@ -204,8 +205,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// `a && b && …` or `a || b || …`. In a long one all parts that only an expression can compute are one expression: each by
-    /// itself has a memory and variables of its own.
+    /// Compiles `a && b && …` or `a || b || …`. In a long chain, all parts that only an expression can compute become
+    /// one expression: separately, each would have a memory and variables of its own.
     fn chain(&self, e: &Arc<Expression>, scope: &Expr, depth: usize) -> Condition {
         let or = matches!(**e, Expression::Or(..));
         let pair = |e: &Arc<Expression>| match &**e {
@@ -237,7 +238,7 @@ impl Compiler<'_> {
                 c => known.push(c),
             }
         }
-        // A balanced tree: whoever walks it may recurse.
+        // A balanced tree, since code that walks it may recurse.
         while general.len() > 1 {
             let mut parts = general.into_iter();
             let mut next = vec![];
@@ -254,7 +255,7 @@ impl Compiler<'_> {
         all(known)
     }
 
-    /// A variable against a literal whose datatype has an order that ranks keep.
+    /// A comparison of a variable with a literal whose datatype has an order that ranks keep.
     fn compare(
         &self,
         a: &Expression,
@@ -276,7 +277,7 @@ impl Compiler<'_> {
         self.resources.checked_shr(u32::from(slot)).unwrap_or(0) & 1 == 1
     }
 
-    /// The slot of a variable that is surely bound.
+    /// The slot of a variable that is certain to be bound.
     fn slot(&self, v: &Variable, scope: &Expr) -> Option<Slot> {
         let slot = scope.slot(v)?;
         self.certain.is_none_or(|c| c.has(slot)).then_some(slot)
@@ -289,7 +290,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Result of [`Compiler::one_of`], as a condition inside a larger one.
+/// Turns the result of [`Compiler::one_of`] into a condition inside a larger one.
 pub(crate) fn known(c: Compiled) -> Condition {
     match c {
         Compiled::True => Condition::And(vec![]),
@@ -319,8 +320,8 @@ fn flip(r: Relation) -> Relation {
     }
 }
 
-/// True for literals with a value that is compared by rank, or without an expression: strings, numbers but NaN, booleans, dates,
-/// times and durations.
+/// Returns true for literals whose value is compared by rank or without an expression: strings, numbers except NaN,
+/// booleans, dates, times and durations.
 pub(crate) fn well_formed(bytes: &[u8]) -> bool {
     match value(bytes) {
         Some(Value::Number(n)) => !n.to_f64().is_nan(),
@@ -354,7 +355,7 @@ pub(crate) fn add_slots(c: &Condition, out: &mut SlotSet) {
 }
 
 impl Condition {
-    /// True for the condition that the planner writes where nothing can match.
+    /// Returns true for the condition that the planner emits where nothing can match.
     #[must_use]
     pub fn is_false(&self) -> bool {
         matches!(self, Self::Or(list) if list.is_empty())
@@ -366,12 +367,12 @@ impl Condition {
     }
 }
 
-/// A guess of the share of rows that pass.
+/// Guesses the share of rows that pass.
 pub(crate) fn selectivity(c: &Condition) -> f64 {
     selectivity_by(c, &mut |_, _| None)
 }
 
-/// Guesses as [`selectivity`] does, but takes from `known` the share of comparisons of slots whose values are known.
+/// Guesses as [`selectivity`] does, but takes the share of comparisons of slots whose values are known from `known`.
 pub(crate) fn selectivity_by(
     c: &Condition,
     known: &mut dyn FnMut(Slot, &Question<'_>) -> Option<f64>,

@@ -1,26 +1,27 @@
-//! Costs of the operators above the exploration, in nanoseconds of one core per row, and how many rows they leave.
+//! Costs of the operators above the exploration, in nanoseconds of one core per row, and estimates of the rows that
+//! they leave.
 
 use crate::{ApplyKind, Condition, JoinKind, Match, MatchBy};
 
-/// A row handed on.
+/// Passing on a row.
 pub(crate) const OUT: f64 = 1.0;
-/// A row put into a hash table, one looked up in it, one added to its group.
+/// Inserting a row into a hash table, looking one up, adding one to its group.
 pub(crate) const HASH_BUILD: f64 = 15.0;
 pub(crate) const HASH_PROBE: f64 = 10.0;
 pub(crate) const GROUP: f64 = 10.0;
-/// The value of a row's term, looked up.
+/// Looking up the value of a row's term.
 pub(crate) const VALUE: f64 = 15.0;
 /// One comparison in a sort.
 pub(crate) const SORT: f64 = 4.0;
 /// An expression on decoded terms.
 pub(crate) const EXPRESSION: f64 = 100.0;
-/// One vertex that a path's search visits.
+/// One vertex visited by a path's search.
 pub(crate) const PATH: f64 = 20.0;
 /// A call to another endpoint.
 pub(crate) const SERVICE: f64 = 50e6;
 
-/// Rows of a join on this many keys: each row of the larger side is taken to find the rows of the smaller that an
-/// even spread over its distinct values gives.
+/// Rows of a join on this many keys: each row of the larger side is assumed to find the rows of the smaller side that
+/// an even spread over its distinct values gives.
 pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     if keys == 0 {
         return left * right;
@@ -30,14 +31,15 @@ pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     } else {
         (right, left)
     };
-    // A key of the small side is rarely unique there: half of its digits are.
+    // A key of the small side is rarely unique there: half of its digits are assumed to be.
     large * small / small.powf(0.75).max(1.0) * 0.5_f64.powi(keys as i32 - 1)
 }
 
-/// The share of pairs for which `<` or its like is guessed to be true.
+/// Assumed share of pairs for which `<` or a similar comparison is true.
 const IN_ORDER: f64 = 0.33;
 
-/// Rows and own cost of a join on this many shared slots, and by these comparisons or one of this many. It holds the right side.
+/// Rows and own cost of a join on this many shared slots, and by these comparisons or one of this many. The right side
+/// is held.
 pub(crate) fn matching(
     kind: JoinKind,
     left: f64,
@@ -49,7 +51,7 @@ pub(crate) fn matching(
     let orders = matches.iter().filter(is_order).count();
     let keys = shared + matches.len() - orders + either.min(1);
     let share = IN_ORDER.powi(orders as i32);
-    // Each of those that need not all be true has a table of its own.
+    // Each comparison of an alternative has a table of its own.
     let tables = either.max(1) as f64;
     let matched = joined(left, right, keys) * share * tables;
     let by_value = either > 0 || matches.iter().any(|m| m.by != MatchBy::Term);
@@ -94,15 +96,15 @@ pub(crate) fn apply(kind: ApplyKind, outer: f64, found: f64) -> (f64, f64) {
     (rows, (outer + found) * OUT * 4.0)
 }
 
-/// Groups of this many rows.
+/// Number of groups that this many rows form.
 pub(crate) fn groups(rows: f64, keys: usize) -> f64 {
     if keys == 0 { 1.0 } else { rows.sqrt() }
 }
 
-/// Cost of a condition on one row.
+/// Cost of a condition for one row.
 pub(crate) fn condition(c: &Condition) -> f64 {
     match c {
-        Condition::General(g) => 2.0 * OUT + (EXPRESSION - 2.0 * OUT) * g.dear_share(),
+        Condition::General(g) => 2.0 * OUT + (EXPRESSION - 2.0 * OUT) * g.costly_share(),
         Condition::And(list) | Condition::Or(list) => list.iter().map(condition).sum(),
         Condition::Not(c) => condition(c),
         _ => 2.0 * OUT,

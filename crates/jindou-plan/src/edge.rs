@@ -1,8 +1,8 @@
-//! Facts about one edge of a query, gathered before any order is tried: counts of its segments, exact lists of constants, and
-//! a few sampled lists.
+//! Facts about one edge of a query, gathered before any order is tried: counts of its segments, exact lists of
+//! constants, and a few sampled lists.
 
 use crate::parameters::is_parameter;
-use crate::resolve::{Edge, Node};
+use crate::resolve::{Edge, ResolvedTerm};
 use crate::{intervals, sample};
 use jindou_graph::Edges;
 use jindou_graph::Graph;
@@ -12,16 +12,16 @@ use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 /// Segments up to this many bytes stay in a core's cache.
 const CACHED_BYTES: f64 = 2e6;
 /// One direction of one edge.
-pub(crate) struct Side {
+pub(crate) struct EdgeSide {
     /// Keys: distinct vertices at this end, in the edge's graphs.
     pub keys: f64,
-    /// Keys that are in `within` of this end's slot, and whether that is exact; `None` if unknown.
+    /// Number of keys that are in `within` of this end's slot, and whether it is exact; `None` if unknown.
     pub overlap: Option<(f64, bool)>,
     /// Longest neighbour list.
     pub longest: f64,
-    /// Neighbours of this end, when it is a constant.
+    /// Number of neighbours of this end, if it is a constant.
     pub list: f64,
-    /// Mean neighbours of those of this end's candidates that have any, if that was looked at.
+    /// Mean number of neighbours of the candidates at this end that have any, if it was sampled.
     pub mean: Option<f64>,
     /// Share of this end's neighbours that are in `within` of the far slot.
     pub inside: Option<f64>,
@@ -31,7 +31,7 @@ pub(crate) struct Side {
 pub(crate) struct EdgeInfo {
     pub edges: f64,
     /// `[Out]`: the subject's side.
-    pub sides: [Side; 2],
+    pub sides: [EdgeSide; 2],
     /// Small enough to stay in a core's cache.
     pub cached: bool,
 }
@@ -46,7 +46,7 @@ impl EdgeInfo {
         within: &[Option<crate::IdFilter>],
         ids: &[f64],
     ) -> Self {
-        // Part of the named edges that the scope sees, all graphs taken as equally large.
+        // Fraction of the named edges that the scope sees, assuming that all graphs are equally large.
         let part = match scope {
             Scope::Default => 0.0,
             Scope::Named(_) => 1.0 / graphs,
@@ -73,27 +73,29 @@ impl EdgeInfo {
             let more_keys = v.patch().map_or(0.0, |p| f64::from(p.more_keys()));
             let node = if d == 0 { edge.subject } else { edge.object };
             let list = match node {
-                // Of a parameter nothing is known: as long a list as the mean one.
-                Node::Const(c) if is_parameter(c) => {
+                // Nothing is known about a parameter: a list of mean length is assumed.
+                ResolvedTerm::Const(c) if is_parameter(c) => {
                     let keys: f64 = v.key_counts().map(f64::from).iter().sum();
                     edges / keys.max(1.0)
                 }
-                Node::Const(c) => seen(v.default_degree(c) as f64, v.named_degree(c) as f64),
-                Node::Slot(_) => 0.0,
+                ResolvedTerm::Const(c) => {
+                    seen(v.default_degree(c) as f64, v.named_degree(c) as f64)
+                }
+                ResolvedTerm::Slot(_) => 0.0,
             };
             let overlap = match node {
-                Node::Slot(s) => {
+                ResolvedTerm::Slot(s) => {
                     match (segment, within.get(usize::from(s)).and_then(Option::as_ref)) {
                         (Some(segment), Some(w)) => {
                             let (n, exact) = intervals::overlap(&segment, &w.intervals);
                             let exact = exact && w.is_exact();
                             let share = n / f64::from(segment.key_count.max(1));
-                            // Vertices that updates brought may all be keys.
+                            // Vertices that updates added may all be keys.
                             let beyond = (ids.get(usize::from(s)).copied().unwrap_or(0.0)
                                 - intervals::count(&w.intervals))
                             .max(0.0);
                             let n = n + beyond.min(f64::from(segment.key_count));
-                            // What the base's keys say of new ones ends where the base does.
+                            // Intervals of the base's keys say nothing about ids beyond the base.
                             let beyond = intervals::from(&w.intervals, FIRST_TAIL_ID);
                             let more = if segment.key_count == 0 {
                                 more_keys.min(intervals::count(&w.intervals))
@@ -105,36 +107,36 @@ impl EdgeInfo {
                         _ => None,
                     }
                 }
-                Node::Const(_) => None,
+                ResolvedTerm::Const(_) => None,
             };
-            let of = |n: Node| match n {
-                Node::Slot(s) => within
+            let of = |n: ResolvedTerm| match n {
+                ResolvedTerm::Slot(s) => within
                     .get(usize::from(s))
                     .and_then(Option::as_ref)
                     .map(|w| intervals::without_open_end(&w.intervals)),
-                Node::Const(_) => None,
+                ResolvedTerm::Const(_) => None,
             };
             let far = of(if d == 0 { edge.object } else { edge.subject });
             let (mean, inside) = match (segment, node) {
-                (Some(segment), Node::Const(c)) if is_parameter(c) => {
-                    (None, sample::of(&segment, None, far).1)
+                (Some(segment), ResolvedTerm::Const(c)) if is_parameter(c) => {
+                    (None, sample::sample(&segment, None, far).1)
                 }
-                (Some(segment), Node::Const(c)) => {
+                (Some(segment), ResolvedTerm::Const(c)) => {
                     let list = segment.neighbours_of(c);
                     (
                         None,
                         far.map(|w| sample::inside(list, w) / (list.len() as f64).max(1.0)),
                     )
                 }
-                (Some(segment), Node::Slot(_)) => {
+                (Some(segment), ResolvedTerm::Slot(_)) => {
                     let narrowed =
                         overlap.is_some_and(|o| o.0 < 0.9 * f64::from(segment.key_count));
-                    sample::of(&segment, of(node).filter(|_| narrowed), far)
+                    sample::sample(&segment, of(node).filter(|_| narrowed), far)
                 }
                 (None, _) => (None, None),
             };
             let [default_keys, named_keys] = v.key_counts().map(f64::from);
-            Side {
+            EdgeSide {
                 mean,
                 inside,
                 keys: (seen(default_keys, named_keys) + more_keys).max(1.0),
@@ -153,7 +155,7 @@ impl EdgeInfo {
     }
 }
 
-/// Edges at a constant over all its predicates; only the first of a long list of predicates are counted.
+/// Number of edges at a constant over all its predicates; only the first of a long list of predicates are counted.
 pub(crate) fn any_list(snapshot: &dyn Graph, c: u32, d: Direction) -> f64 {
     const COUNTED: usize = 64;
     if is_parameter(c) {

@@ -1,8 +1,8 @@
-//! Moves → steps: the search's order written as the plan that executors read.
+//! Moves → steps: writes the order that the search found as the plan that executors read.
 
 use crate::condition::for_each_slot;
-use crate::model::{Model, Move, Source, State, Sub, What, edges_of};
-use crate::resolve::{Edge, Node, PatternGraph, Predicate};
+use crate::model::{Model, Move, SearchState, StartValues, SubStep, SubStepKind, edges_of};
+use crate::resolve::{Edge, PatternGraph, ResolvedPredicate, ResolvedTerm};
 use crate::slots::binds;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, IdFilter, Operand, PredicateRef, Slot, StartSource,
@@ -17,10 +17,10 @@ pub(crate) struct Emitter<'a> {
     /// Grows by hidden slots.
     pub slots: &'a mut Vec<String>,
     pub steps: Vec<Step>,
-    state: State,
-    /// Bound before the first step: there is no start then.
+    state: SearchState,
+    /// Slots bound before the first step: then there is no start.
     given: u128,
-    /// Whether steps go on from rows.
+    /// True if the steps go on from rows.
     goes_on: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
             snapshot,
             slots,
             steps: vec![],
-            state: State::of(given.map_or(1.0, |g| g.1)),
+            state: SearchState::with_rows(given.map_or(1.0, |g| g.1)),
             given: given.map_or(0, |g| g.0),
             goes_on: given.is_some(),
         }
@@ -49,10 +49,10 @@ impl<'a> Emitter<'a> {
             let next = self.model.apply(&self.state, m, Some(&mut subs));
             for sub in &subs {
                 match &sub.what {
-                    What::Main => self.main(m, sub),
-                    What::Restrict(slot) => self.restrict(*slot, sub),
-                    What::Check(e, d) => self.check(*e, *d, sub),
-                    What::CheckAny(e, d) => {
+                    SubStepKind::Main => self.main(m, sub),
+                    SubStepKind::Restrict(slot) => self.restrict(*slot, sub),
+                    SubStepKind::Check(e, d) => self.check(*e, *d, sub),
+                    SubStepKind::CheckAny(e, d) => {
                         let edge = &self.model.edges[*e];
                         let (anchor, other) = ends(edge, *d);
                         let why = "every part of the pattern is bound".into();
@@ -60,9 +60,9 @@ impl<'a> Emitter<'a> {
                             anchor: operand(anchor),
                             direction: *d,
                             predicate: match edge.predicate {
-                                Predicate::Slot(p) => PredicateRef::Slot(p),
-                                // A known predicate never gets here: it is checked as an edge.
-                                Predicate::Known(_) => continue,
+                                ResolvedPredicate::Slot(p) => PredicateRef::Slot(p),
+                                // A known predicate does not reach this arm: it is checked as an edge.
+                                ResolvedPredicate::Known(_) => continue,
                             },
                             far: FarEnd::Known(operand(other)),
                             graph: self.graph(edge, next.bound),
@@ -80,7 +80,7 @@ impl<'a> Emitter<'a> {
         (self.state.rows, self.state.cost)
     }
 
-    fn push(&mut self, kind: StepKind, filters: Vec<Condition>, sub: &Sub, why: String) {
+    fn push(&mut self, kind: StepKind, filters: Vec<Condition>, sub: &SubStep, why: String) {
         self.steps.push(Step {
             kind,
             filters,
@@ -109,7 +109,7 @@ impl<'a> Emitter<'a> {
         });
     }
 
-    fn main(&mut self, m: &Move, sub: &Sub) {
+    fn main(&mut self, m: &Move, sub: &SubStep) {
         match m {
             Move::Given(_) => {}
             Move::Start(slot, source) => self.start(*slot, *source, sub),
@@ -120,20 +120,20 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn start(&mut self, slot: Slot, source: Source, sub: &Sub) {
+    fn start(&mut self, slot: Slot, source: StartValues, sub: &SubStep) {
         let mut within = self.model.resolved.within[usize::from(slot)].clone();
         let (source, why) = match source {
-            Source::IdFilter => {
+            StartValues::IdFilter => {
                 let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
                 (
                     StartSource::IdFilter,
                     format!("fewest starting points: ?{} {why}", self.name(slot)),
                 )
             }
-            Source::Keys(e, direction) => {
+            StartValues::Keys(e, direction) => {
                 let edge = &self.model.edges[e];
                 within = self.beyond(within, e, slot);
-                let Predicate::Known(predicate) = edge.predicate else {
+                let ResolvedPredicate::Known(predicate) = edge.predicate else {
                     return;
                 };
                 let graph = edge.graph_ref(self.model.resolved.named.as_deref());
@@ -167,7 +167,7 @@ impl<'a> Emitter<'a> {
         self.push(kind, vec![], sub, why);
     }
 
-    fn bind(&mut self, slot: Slot, lists: u128, sub: &Sub) {
+    fn bind(&mut self, slot: Slot, lists: u128, sub: &SubStep) {
         let mut within = self.model.resolved.within[usize::from(slot)].clone();
         let mut out = vec![];
         for e in edges_of(lists) {
@@ -175,7 +175,7 @@ impl<'a> Emitter<'a> {
                 continue;
             };
             let edge = &self.model.edges[e];
-            let Predicate::Known(predicate) = edge.predicate else {
+            let ResolvedPredicate::Known(predicate) = edge.predicate else {
                 continue;
             };
             within = self.beyond(within, e, slot);
@@ -227,32 +227,33 @@ impl<'a> Emitter<'a> {
         );
     }
 
-    /// The part of `within` that must still be tested of a slot that is bound along an edge.
+    /// The part of `within` that must still be tested for a slot that is bound along an edge.
     fn beyond(&self, within: Option<IdFilter>, e: usize, slot: Slot) -> Option<IdFilter> {
         if self.is_redundant(e, slot) {
             return None;
         }
         let edge = &self.model.edges[e];
-        let is_object = edge.object == Node::Slot(slot);
+        let is_object = edge.object == ResolvedTerm::Slot(slot);
         within?.forget(|t| {
-            Predicate::Known(t.predicate) == edge.predicate
+            ResolvedPredicate::Known(t.predicate) == edge.predicate
                 && (t.direction == Direction::In) == is_object
                 && PatternGraph::Fixed(t.graph.clone()) == edge.graph
         })
     }
 
-    /// True if all that the edge reaches at the slot's end is in the slot's intervals.
+    /// Returns true if everything that the edge reaches at the slot's end is in the slot's intervals.
     fn is_redundant(&self, e: usize, slot: Slot) -> bool {
         let Some(info) = &self.model.info[e] else {
             return false;
         };
-        let side = &info.sides[usize::from(self.model.edges[e].object == Node::Slot(slot))];
+        let side = &info.sides[usize::from(self.model.edges[e].object == ResolvedTerm::Slot(slot))];
         matches!(side.overlap, Some((n, true)) if n >= side.keys)
     }
 
-    fn bind_graph(&mut self, e: usize, sub: &Sub) {
+    fn bind_graph(&mut self, e: usize, sub: &SubStep) {
         let edge = &self.model.edges[e];
-        let (Predicate::Known(predicate), PatternGraph::Slot(g)) = (edge.predicate, &edge.graph)
+        let (ResolvedPredicate::Known(predicate), PatternGraph::Slot(g)) =
+            (edge.predicate, &edge.graph)
         else {
             return;
         };
@@ -269,7 +270,7 @@ impl<'a> Emitter<'a> {
         let mut filters = vec![];
         let mut taken = 0u128;
         let other_known = Model::is_known(other, self.state.bound);
-        if let (Node::Slot(to), false) = (other, other_known) {
+        if let (ResolvedTerm::Slot(to), false) = (other, other_known) {
             taken |= 1 << to;
         }
         let graph_slot = self.fresh(*g, &mut taken, &mut filters);
@@ -281,7 +282,7 @@ impl<'a> Emitter<'a> {
             graph,
         };
         let kind = match other {
-            Node::Slot(to) if !other_known => {
+            ResolvedTerm::Slot(to) if !other_known => {
                 let within = self.model.resolved.within[usize::from(to)].clone();
                 StepKind::Expand {
                     to,
@@ -301,7 +302,7 @@ impl<'a> Emitter<'a> {
         self.push(kind, filters, sub, why);
     }
 
-    /// The slot to bind: itself, or a hidden one that must be the same if this step binds it already.
+    /// The slot to bind: itself, or a hidden one that must be equal to it if this step already binds it.
     fn fresh(&mut self, slot: Slot, taken: &mut u128, filters: &mut Vec<Condition>) -> Slot {
         if *taken >> slot & 1 == 0 {
             *taken |= 1 << slot;
@@ -313,7 +314,7 @@ impl<'a> Emitter<'a> {
         hidden
     }
 
-    fn any(&mut self, e: usize, sub: &Sub) {
+    fn any(&mut self, e: usize, sub: &SubStep) {
         let edge = &self.model.edges[e];
         if self.steps.is_empty() {
             self.unit();
@@ -322,7 +323,7 @@ impl<'a> Emitter<'a> {
         let (anchor, other) = ends(edge, direction);
         let (mut filters, mut taken) = (vec![], 0u128);
         let far = match other {
-            Node::Slot(s) if !Model::is_known(other, self.state.bound) => {
+            ResolvedTerm::Slot(s) if !Model::is_known(other, self.state.bound) => {
                 FarEnd::Bind(self.fresh(s, &mut taken, &mut filters))
             }
             known => FarEnd::Known(operand(known)),
@@ -343,9 +344,9 @@ impl<'a> Emitter<'a> {
         self.push(kind, filters, sub, why);
     }
 
-    fn scan(&mut self, e: usize, sub: &Sub) {
+    fn scan(&mut self, e: usize, sub: &SubStep) {
         let edge = &self.model.edges[e];
-        let (Node::Slot(s), Node::Slot(o)) = (edge.subject, edge.object) else {
+        let (ResolvedTerm::Slot(s), ResolvedTerm::Slot(o)) = (edge.subject, edge.object) else {
             return;
         };
         if self.steps.is_empty() {
@@ -377,10 +378,10 @@ impl<'a> Emitter<'a> {
         filters: &mut Vec<Condition>,
     ) -> PredicateRef {
         match edge.predicate {
-            Predicate::Slot(p) if self.state.bound >> p & 1 == 1 => PredicateRef::Slot(p),
-            Predicate::Slot(p) => PredicateRef::Bind(self.fresh(p, taken, filters)),
-            // Only patterns with a predicate variable come here.
-            Predicate::Known(_) => PredicateRef::Slot(0),
+            ResolvedPredicate::Slot(p) if self.state.bound >> p & 1 == 1 => PredicateRef::Slot(p),
+            ResolvedPredicate::Slot(p) => PredicateRef::Bind(self.fresh(p, taken, filters)),
+            // Only patterns with a predicate variable get here.
+            ResolvedPredicate::Known(_) => PredicateRef::Slot(0),
         }
     }
 
@@ -410,7 +411,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn restrict(&mut self, slot: Slot, sub: &Sub) {
+    fn restrict(&mut self, slot: Slot, sub: &SubStep) {
         let Some(within) = self.model.resolved.within[usize::from(slot)].clone() else {
             return;
         };
@@ -425,7 +426,7 @@ impl<'a> Emitter<'a> {
         self.push(StepKind::Restrict { slot, within }, vec![], sub, why);
     }
 
-    /// True if the step before bound the slot as a graph of `FROM NAMED`, and that is all that is asked.
+    /// Returns true if the previous step bound the slot as a graph of `FROM NAMED`, and nothing else is required of it.
     fn is_graph_list(&self, slot: Slot, within: &IdFilter) -> bool {
         let Some(named) = &self.model.resolved.named else {
             return false;
@@ -443,9 +444,9 @@ impl<'a> Emitter<'a> {
             && within.intervals == crate::intervals::of_ids(named.clone())
     }
 
-    fn check(&mut self, e: usize, direction: Direction, sub: &Sub) {
+    fn check(&mut self, e: usize, direction: Direction, sub: &SubStep) {
         let edge = &self.model.edges[e];
-        let Predicate::Known(predicate) = edge.predicate else {
+        let ResolvedPredicate::Known(predicate) = edge.predicate else {
             return;
         };
         let (anchor, other) = ends(edge, direction);
@@ -479,10 +480,10 @@ impl<'a> Emitter<'a> {
         &self.slots[usize::from(slot)]
     }
 
-    fn end(&self, node: Node) -> String {
+    fn end(&self, node: ResolvedTerm) -> String {
         match node {
-            Node::Slot(s) => format!("?{}", self.name(s)),
-            Node::Const(c) => show::vertex(self.snapshot, c),
+            ResolvedTerm::Slot(s) => format!("?{}", self.name(s)),
+            ResolvedTerm::Const(c) => show::vertex(self.snapshot, c),
         }
     }
 
@@ -506,15 +507,15 @@ impl<'a> Emitter<'a> {
     }
 }
 
-fn operand(node: Node) -> Operand {
+fn operand(node: ResolvedTerm) -> Operand {
     match node {
-        Node::Slot(s) => Operand::Slot(s),
-        Node::Const(c) => Operand::Const(c),
+        ResolvedTerm::Slot(s) => Operand::Slot(s),
+        ResolvedTerm::Const(c) => Operand::Const(c),
     }
 }
 
-/// Anchor and far end of an edge walked in a direction.
-fn ends(edge: &Edge, direction: Direction) -> (Node, Node) {
+/// Anchor and far end of an edge walked in one direction.
+fn ends(edge: &Edge, direction: Direction) -> (ResolvedTerm, ResolvedTerm) {
     match direction {
         Direction::Out => (edge.subject, edge.object),
         Direction::In => (edge.object, edge.subject),

@@ -1,14 +1,15 @@
-//! Filters that equate two variables: what nothing else connects, they do.
+//! Filters that equate two variables and so connect parts that nothing else connects.
 //!
-//! `sameTerm(?a, ?b)`, and `?a = ?b` where one is equal to nothing but itself (an IRI or a blank node, since it is a subject, or
-//! a string: where all objects of its predicate are such), make one slot of two ([`unified`]), so that the search explores
-//! through it. Any other `?a = ?b` between groups of patterns that share no slot ([`components`]) is a join on values.
+//! `sameTerm(?a, ?b)`, and `?a = ?b` where one of them is equal only to itself (an IRI or blank node, since it is a
+//! subject; or a string, where all objects of its predicate are strings), merge two slots into one ([`unified`]), so
+//! that the search explores through it. Any other `?a = ?b` between groups of patterns without a shared slot
+//! ([`components`]) is a join on values.
 
 use crate::Slot;
 use crate::build::Built;
 use crate::expression::Expr;
 use crate::keyed;
-use crate::logical::{Bgp, End, Pattern, Place};
+use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
 use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use jindou_graph::{Graph, ObjectTerms};
@@ -16,7 +17,7 @@ use jindou_syntax::algebra::{Expression, Variable};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The two slots of which `=` (or `sameTerm`: then the third says true) must hold. They differ.
+/// The two slots that `=` relates; the third field is true for `sameTerm`. The slots differ.
 pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
     let (a, b, by) = keyed::sides(&f.expression)?;
     let same = match by {
@@ -31,14 +32,15 @@ pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
     (a != b && !f.per_row).then_some((a, b, same))
 }
 
-/// A group in which some slots are others, what each slot that is gone is a copy of, and the filters that still have to be tested.
+/// A group with merged slots, the slot that each removed one is a copy of, and the filters that still have to be
+/// tested.
 type Given = (Bgp, Copies, Vec<Arc<Expr>>);
 
-/// Slots that are gone from a group, each with the value that it had there.
+/// Slots that were removed from a group, each with the value that it had.
 type Copies = Vec<(Slot, Arc<Expr>)>;
 
-/// The group with one slot in place of two wherever a filter lets only one and the same term through, and what each
-/// slot that is gone is a copy of; `None` if there is no such filter.
+/// Merges two slots of a group wherever a filter admits only one and the same term for both; also returns what each
+/// removed slot is a copy of. `None` if there is no such filter.
 pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)> {
     let mut out: Option<(Bgp, Copies)> = None;
     loop {
@@ -48,7 +50,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
         }
         let identical = identical(&at.patterns, snapshot, None);
         let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
-        // Predicates and graphs keep their slots: patterns treat those in their own way.
+        // Predicates and graphs keep their slots: patterns treat them specially.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
         let next = at.filters.iter().enumerate().find_map(|(i, f)| {
             let (a, b, same) = pair(f)?;
@@ -70,8 +72,8 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
     }
 }
 
-/// The group with slots of the rows that it goes on from in place of its own ones that a condition lets only be the same term.
-/// `None` if there is no such condition.
+/// Replaces slots of the group by slots of the rows that it goes on from, where a condition requires both to be the
+/// same term. `None` if there is no such condition.
 pub(crate) fn given(
     group: &Bgp,
     conditions: &[Arc<Expr>],
@@ -103,19 +105,19 @@ pub(crate) fn given(
         let (group, copies, _) = out.get_or_insert_with(|| (group.clone(), vec![], vec![]));
         rename(group, own, row);
         copies.push((own, Arc::new(copy(row))));
-        // Each slot of the row takes the place of one of the group.
+        // Each slot of the row replaces one of the group.
         bound.remove(own);
         bound.insert(row);
     }
     out.map(|(group, copies, _)| (group, copies, rest))
 }
 
-/// Puts one slot in the place of another at the ends of patterns and in filters.
+/// Replaces a slot by another one at the ends of patterns and in filters.
 fn rename(group: &mut Bgp, gone: Slot, keep: Slot) {
     for p in &mut group.patterns {
         for end in [&mut p.subject, &mut p.object] {
-            if *end == End::Slot(gone) {
-                *end = End::Slot(keep);
+            if *end == PatternTerm::Slot(gone) {
+                *end = PatternTerm::Slot(keep);
             }
         }
     }
@@ -133,7 +135,7 @@ fn read(f: &mut Arc<Expr>, gone: Slot, keep: Slot) {
     }
 }
 
-/// The term of another slot.
+/// The term at the other slot.
 pub(crate) fn copy(of: Slot) -> Expr {
     let v = Variable::new_unchecked("same");
     Expr::plain(v.clone().into(), [(v, of)])
@@ -141,29 +143,29 @@ pub(crate) fn copy(of: Slot) -> Expr {
 
 fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
     let predicate = match p.predicate {
-        End::Slot(s) => Some(s),
-        End::Term(_) => None,
+        PatternTerm::Slot(s) => Some(s),
+        PatternTerm::Term(_) => None,
     };
     let graph = match p.place {
-        Place::Slot(g) => Some(g),
+        PatternGraphTerm::Slot(g) => Some(g),
         _ => None,
     };
     predicate.into_iter().chain(graph)
 }
 
-/// Slots that are equal to nothing but the same term, wherever the patterns match. Objects are only looked at if they are among
-/// those `asked` for.
+/// Slots whose values equal only the same term, wherever the patterns match. Objects are considered only if they are in
+/// `asked`.
 pub(crate) fn identical(
     patterns: &[Pattern],
     snapshot: &dyn Graph,
     asked: Option<&SlotSet>,
 ) -> SlotSet {
-    let slot = |e: &End| match e {
-        End::Slot(s) => Some(*s),
-        End::Term(_) => None,
+    let slot = |e: &PatternTerm| match e {
+        PatternTerm::Slot(s) => Some(*s),
+        PatternTerm::Term(_) => None,
     };
     let object = |p: &Pattern| {
-        let (object, End::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
+        let (object, PatternTerm::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
             return None;
         };
         if asked.is_some_and(|a| !a.has(object)) {
@@ -183,19 +185,20 @@ pub(crate) fn identical(
         .collect()
 }
 
-/// The parts of a group that share no slot, each with the filters that it can decide, and the filters over several.
-/// With `by_graph` being in the same graph connects too.
+/// Splits a group into parts that share no slot, each with the filters that it decides by itself; also returns the
+/// filters over several parts.
+/// With `by_graph`, patterns in the same graph count as connected.
 pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr>>) {
     // A disjoint-set forest over the patterns. The root of a tree is its last pattern, and so are parts ordered.
     let mut parents: Vec<usize> = (0..group.patterns.len()).collect();
     let mut first_with: FxHashMap<Slot, usize> = FxHashMap::default();
     for (i, p) in group.patterns.iter().enumerate() {
         let graph = match p.place {
-            Place::Slot(g) if !by_graph => Some(g),
+            PatternGraphTerm::Slot(g) if !by_graph => Some(g),
             _ => None,
         };
         let ends = [&p.subject, &p.predicate, &p.object];
-        let is_end = |s: Slot| ends.iter().any(|e| **e == End::Slot(s));
+        let is_end = |s: Slot| ends.iter().any(|e| **e == PatternTerm::Slot(s));
         for s in p.slots().filter(|s| graph != Some(*s) || is_end(*s)) {
             let other = *first_with.entry(s).or_insert(i);
             let (a, b) = (root(&mut parents, other), root(&mut parents, i));

@@ -18,7 +18,7 @@ pub(crate) struct Expr {
 }
 
 impl Expr {
-    /// An expression without calls of functions that vary, that need a base, or that an IRI names.
+    /// Wraps an expression without calls of functions that vary, that need a base, or that are named by an IRI.
     pub(crate) fn plain(
         expression: Expression,
         variables: impl IntoIterator<Item = (Variable, Slot)>,
@@ -32,7 +32,7 @@ impl Expr {
         }
     }
 
-    /// The same over other slots.
+    /// The same expression over other slots.
     pub(crate) fn renamed(&self, mut to: impl FnMut(Slot) -> Slot) -> Self {
         let variables = self.variables.iter();
         Self {
@@ -60,7 +60,7 @@ impl Expr {
         }
     }
 
-    /// A part of the expression as one of its own.
+    /// A part of the expression as an independent expression.
     pub(crate) fn only(&self, e: &Expression) -> Self {
         let part = self.part(&Arc::new(e.shared()));
         Self {
@@ -83,7 +83,7 @@ impl Expr {
             Expression::Variable(v) | Expression::Bound(v) => {
                 variables.add(v, || self.slot(v));
             }
-            // Of functions by IRI the whole knows whether one of them varies.
+            // Whether a function called by IRI varies is known for the whole expression only.
             Expression::FunctionCall(Function::Custom(_), _) => per_row |= self.per_row,
             Expression::FunctionCall(f, _) => per_row |= varies(f),
             _ => {}
@@ -103,15 +103,15 @@ impl Expr {
 #[derive(Default)]
 pub(crate) struct Variables {
     pub list: Vec<(Variable, Slot)>,
-    /// The ones met so far, once they are many.
+    /// Variables met so far, once there are many.
     met: FxHashSet<Variable>,
 }
 
-/// Variables up to which a list is searched rather than hashed.
+/// Number of variables up to which a list is searched rather than hashed.
 const FEW: usize = 16;
 
 impl Variables {
-    /// Adds a variable that is new, if it has a slot.
+    /// Adds a variable, if it is new and has a slot.
     pub(crate) fn add(&mut self, v: &Variable, slot: impl FnOnce() -> Option<Slot>) {
         if self.list.len() < FEW {
             if self.list.iter().any(|x| x.0 == *v) {
@@ -131,12 +131,12 @@ impl Variables {
     }
 }
 
-/// True for functions whose value is another one in each row.
+/// Returns true for functions whose value changes from row to row.
 pub(crate) fn varies(f: &Function) -> bool {
     f.definition().is_some_and(|d| !d.deterministic)
 }
 
-/// The expressions directly inside one; patterns of EXISTS are not looked into.
+/// The direct subexpressions of one; patterns of EXISTS are not looked into.
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
     let mut out = vec![];
@@ -170,8 +170,8 @@ fn push_parts<'a>(e: &'a Expression, out: &mut Vec<&'a Expression>) {
     }
 }
 
-/// The expression with each part directly inside put through `f`, or `None` if that changes none: then it can be shared as it is.
-/// `f` gives a new part, or `None` for one that stays. Patterns of EXISTS are not looked into.
+/// Rebuilds the expression with `f` applied to each direct subexpression; `None` if that changes nothing, so that the
+/// old one can be shared. `f` returns a new part, or `None` for one that stays. Patterns of EXISTS are not looked into.
 ///
 /// # Errors
 /// Those of `f`.
@@ -251,7 +251,7 @@ pub fn map_parts<E>(
     }))
 }
 
-/// Calls `f` with the expression and everything inside, EXISTS's patterns aside.
+/// Calls `f` with the expression and everything inside it, except patterns of EXISTS.
 pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     let mut stack = vec![e];
     while let Some(e) = stack.pop() {
@@ -263,7 +263,8 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
 /// Members of an IN that weigh as much as one part of an expression.
 const MEMBERS: usize = 16;
 
-/// How much it is to plan and test an expression once more: its parts, of a list of constants a share.
+/// Cost of planning and testing an expression once more: the number of its parts; a list of constants counts only a
+/// fraction.
 pub(crate) fn weight(e: &Expression) -> usize {
     let mut weight = 0;
     let mut stack = vec![e];
@@ -284,7 +285,7 @@ pub(crate) fn weight(e: &Expression) -> usize {
     weight
 }
 
-/// The conjuncts of a filter: a row stays if all are true, whatever is false or an error.
+/// The conjuncts of a filter: a row is kept if all are true, whether the others are false or errors.
 pub(crate) fn conjuncts(e: &Arc<Expression>) -> Vec<&Arc<Expression>> {
     let mut out = vec![];
     let mut stack = vec![e];

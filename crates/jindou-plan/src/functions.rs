@@ -9,10 +9,10 @@ use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Most arguments of a registered function.
+/// Largest number of arguments of a registered function.
 pub const MAX_ARGUMENTS: usize = 8;
 
-/// A term that a function is given, as the store holds it: reading it allocates nothing.
+/// An argument of a function, as the store holds it: reading it allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument<'a> {
     canonical: &'a [u8],
@@ -69,16 +69,16 @@ impl<'a> Argument<'a> {
 
 /// A function that a program registers under an IRI. Several threads call it at once.
 pub trait Function: Send + Sync {
-    /// Numbers of arguments that it takes, [`MAX_ARGUMENTS`] at most. Asked once, when it is registered; queries that call it
-    /// with others are refused.
+    /// Numbers of arguments that the function takes, [`MAX_ARGUMENTS`] at most. Called once, at registration; queries
+    /// that call the function with other numbers are refused.
     fn arguments(&self) -> RangeInclusive<usize>;
 
-    /// The value, `None` for an error (as SPARQL has them: BIND then binds nothing, FILTER drops the row). An argument is
-    /// `None` where it is unbound or an error itself. A panic ends the query with an error that names the function.
+    /// The value, `None` for an error (as in SPARQL: BIND then binds nothing, FILTER drops the row). An argument is
+    /// `None` where it is unbound or itself an error. A panic ends the query with an error that names the function.
     fn call(&self, arguments: &[Option<Argument<'_>>]) -> Option<Term>;
 
-    /// True if equal arguments always give the same value: then it is remembered, and expressions with the function may be
-    /// evaluated earlier or less often than they stand in the query. Asked once.
+    /// Returns true if equal arguments always give the same value: then values are remembered, and expressions with the
+    /// function may be evaluated earlier or less often than the query suggests. Called once.
     fn is_deterministic(&self) -> bool {
         true
     }
@@ -102,7 +102,7 @@ where
 
 /// A registered function.
 #[derive(Clone)]
-struct Entry {
+struct RegisteredFunction {
     function: Arc<dyn Function>,
     arguments: RangeInclusive<usize>,
     deterministic: bool,
@@ -110,20 +110,20 @@ struct Entry {
 
 /// A function that a query calls by its IRI.
 #[derive(Clone)]
-pub enum Found {
+pub enum FunctionLookup {
     /// The cast to `xsd:string`.
     ToString,
     /// The cast to the datatype with this tag ([`term::datatype_code`]).
     Cast(u8),
-    /// One that the program registered.
+    /// A function that the program registered.
     Registered(Arc<dyn Function>),
 }
 
-/// The functions that queries may call by IRI: the casts, and what was registered. Cheap to clone; clones are equal, and so are
-/// two without registered functions.
+/// The functions that queries may call by IRI: the casts, and the registered ones. Cheap to clone; clones are equal,
+/// and so are two values without registered functions.
 #[derive(Clone, Default)]
 pub struct Functions {
-    registered: Option<Arc<BTreeMap<String, Entry>>>,
+    registered: Option<Arc<BTreeMap<String, RegisteredFunction>>>,
 }
 
 impl Functions {
@@ -136,7 +136,8 @@ impl Functions {
     /// Adds a function under an IRI.
     ///
     /// # Errors
-    /// [`Error::Query`] for what is not an IRI, an IRI that has a function, and numbers of arguments above [`MAX_ARGUMENTS`].
+    /// [`Error::Query`] for a string that is not an IRI, an IRI that already has a function, and numbers of arguments
+    /// above [`MAX_ARGUMENTS`].
     pub fn register(&mut self, iri: &str, function: Arc<dyn Function>) -> Result<()> {
         NamedNode::new(iri)
             .map_err(|e| Error::Query(format!("a function's name, <{iri}>, is not an IRI: {e}")))?;
@@ -153,7 +154,7 @@ impl Functions {
                 arguments.end()
             )));
         }
-        let entry = Entry {
+        let entry = RegisteredFunction {
             deterministic: function.is_deterministic(),
             arguments,
             function,
@@ -177,24 +178,26 @@ impl Functions {
         Ok(self)
     }
 
-    fn entry(&self, iri: &str) -> Option<&Entry> {
+    fn entry(&self, iri: &str) -> Option<&RegisteredFunction> {
         self.registered.as_ref()?.get(iri)
     }
 
     /// The function with this IRI, for the engine.
     #[doc(hidden)]
     #[must_use]
-    pub fn find(&self, iri: &str) -> Option<Found> {
+    pub fn find(&self, iri: &str) -> Option<FunctionLookup> {
         if iri == oxrdf::vocab::xsd::STRING.as_str() {
-            return Some(Found::ToString);
+            return Some(FunctionLookup::ToString);
         }
         if let Some(code) = term::datatype_code(iri) {
-            return Some(Found::Cast(code));
+            return Some(FunctionLookup::Cast(code));
         }
-        Some(Found::Registered(Arc::clone(&self.entry(iri)?.function)))
+        Some(FunctionLookup::Registered(Arc::clone(
+            &self.entry(iri)?.function,
+        )))
     }
 
-    /// Why a call with this many arguments cannot be; `None` if it can.
+    /// Reason why a call with this many arguments is invalid; `None` if it is valid.
     pub(crate) fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
         let takes = match self.find(iri) {
             None => {
@@ -202,8 +205,8 @@ impl Functions {
                     "unknown function <{iri}>; casts are called xsd:integer(…), xsd:dateTime(…) and so on, other functions are registered by the program that opens the database"
                 ));
             }
-            Some(Found::ToString | Found::Cast(_)) => 1..=1,
-            Some(Found::Registered(_)) => self.entry(iri)?.arguments.clone(),
+            Some(FunctionLookup::ToString | FunctionLookup::Cast(_)) => 1..=1,
+            Some(FunctionLookup::Registered(_)) => self.entry(iri)?.arguments.clone(),
         };
         (!takes.contains(&arguments)).then(|| {
             let (least, most) = (takes.start(), takes.end());
@@ -219,7 +222,7 @@ impl Functions {
         })
     }
 
-    /// True for a function whose value may be another one in each row.
+    /// Returns true for a function whose value may differ from row to row.
     #[must_use]
     pub fn varies(&self, iri: &str) -> bool {
         self.entry(iri).is_some_and(|e| !e.deterministic)
@@ -246,7 +249,7 @@ impl Eq for Functions {}
 
 impl Hash for Functions {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Who keeps the hash keeps the functions, so that no others come to lie there.
+        // The holder of the hash keeps the functions alive, so that no others can get their addresses.
         self.registered.as_ref().map(Arc::as_ptr).hash(state);
     }
 }

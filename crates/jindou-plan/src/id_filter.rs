@@ -1,8 +1,9 @@
-//! The vertices that a variable can be: intervals of ids, and how to tell for those that updates touched.
+//! The vertices that a variable can be: intervals of ids, and a way to decide for vertices that updates touched.
 //!
 //! Ids are clustered, so the instances of a class and the keys of a predicate are a few intervals of the base. An
-//! update leaves the intervals as they are: they are a hint with exceptions (docs/internals/graph.md, "Ids"). A vertex that no patch of
-//! the conditions marks dirty is inside exactly if the intervals have it; for the others the class is looked up.
+//! update leaves the intervals as they are: they become a hint with exceptions (docs/internals/graph.md, "Ids"). A
+//! vertex that no patch of the conditions marks dirty is inside exactly if the intervals contain it; for dirty vertices
+//! the class is looked up.
 
 use crate::{GraphRef, Intervals, intervals};
 use jindou_graph::Edges;
@@ -11,22 +12,23 @@ use jindou_graph::segment::{Patch, Scope};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use std::borrow::Cow;
 
-/// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where they say so.
+/// The vertices that a variable can be. The conditions hold for any snapshot of one base that has patches where the
+/// conditions expect them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct IdFilter {
     /// Ids that all members have in the base.
     pub intervals: Intervals,
-    /// Conditions whose intersection the intervals are, if updates touched any of them; else empty, and the intervals are
-    /// exact.
+    /// Conditions whose intersection the intervals are, if updates touched any of them; otherwise empty, and the
+    /// intervals are exact.
     pub members: Vec<Member>,
 }
 
 /// One condition on a vertex.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// The ids that fulfil it in the base.
+    /// Ids that satisfy the condition in the base.
     pub intervals: Intervals,
-    /// The edges that decide for touched vertices; `None`: the intervals are exact.
+    /// Edges that decide for touched vertices; `None`: the intervals are exact.
     pub touched: Option<TouchedBy>,
 }
 
@@ -37,22 +39,23 @@ pub struct TouchedBy {
     pub predicate: PredicateId,
     /// `Out`: the vertex is the subject.
     pub direction: Direction,
-    /// The graphs that are looked at; never `Bind` or `Slot`.
+    /// The graphs that are read; never `Bind` or `Slot`.
     pub graph: GraphRef,
-    /// The far end, if it must be this one: a class.
+    /// The far end, if it must be a certain vertex: a class.
     pub neighbour: Option<u32>,
 }
 
 impl TouchedBy {
-    /// The edges of the vertices, and the graphs of them that count.
+    /// The edges of the vertices, and the graphs in which they count.
     #[must_use]
     pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (Edges<'s>, Scope<'s>) {
         let scope = self.graph.scope().unwrap_or(Scope::Default);
         (snapshot.edges(self.predicate, self.direction), scope)
     }
 
-    /// False if a vertex that the patch marks cannot fulfil it. A class' edge is looked up, since nothing else does;
-    /// whether a key has an edge is left to the step that reads it. O(log edits + log degree).
+    /// Returns false if a vertex that the patch marks cannot satisfy the condition. The edge of a class is looked up,
+    /// since no later step does it; whether a key has an edge is left to the step that reads it. O(log edits + log
+    /// degree).
     #[inline]
     #[must_use]
     pub fn may_hold(&self, view: &Edges<'_>, scope: Scope<'_>, v: u32) -> bool {
@@ -72,7 +75,7 @@ impl TouchedBy {
             .is_none_or(|n| view.contains_counting(v, n, scope, looked))
     }
 
-    /// Edits to look at to find the vertices that edits brought or took. O(log edits).
+    /// Number of edits to look at to find the vertices that edits added or removed. O(log edits).
     fn edits(&self, snapshot: &dyn Graph) -> u64 {
         let Some(p) = self.deciding(snapshot).patch() else {
             return 0;
@@ -87,7 +90,7 @@ impl TouchedBy {
         }
     }
 
-    /// The segments whose edits tell which vertices changed: of a class the instances, else the keys.
+    /// Segments whose edits tell which vertices changed: the instances for a class, otherwise the keys.
     fn deciding<'s>(&self, snapshot: &'s dyn Graph) -> Edges<'s> {
         match self.neighbour {
             Some(_) => snapshot.edges(self.predicate, self.direction.reverse()),
@@ -95,7 +98,7 @@ impl TouchedBy {
         }
     }
 
-    /// Calls `brought` with vertices that edits may have brought and `took` with those that they may have taken: each
+    /// Calls `brought` with vertices that edits may have added and `took` with those that they may have removed, each
     /// in a few ascending runs. O(edits).
     fn changed(
         &self,
@@ -115,12 +118,13 @@ impl TouchedBy {
                 removed.flatten().for_each(|&e| took(e as u32));
                 named_removed.flatten().for_each(|e| took(e[1]));
             }
-            // Keys that are gone may stay: their edges are looked for anyway.
+            // Removed keys may stay: their edges are looked for anyway.
             None => p.for_each_added_key(brought),
         }
     }
 
-    /// Vertices that edits may have brought, about: those of the base, and those of the tail. For the planner. O(log edits).
+    /// Estimated number of vertices that edits may have added, in the base and in the tail, for the planner. O(log
+    /// edits).
     fn brought(&self, snapshot: &dyn Graph) -> [f64; 2] {
         let Some(p) = self.deciding(snapshot).patch() else {
             return [0.0; 2];
@@ -149,7 +153,7 @@ impl IdFilter {
         }
     }
 
-    pub(crate) fn of(member: Member) -> Self {
+    pub(crate) fn one(member: Member) -> Self {
         Self {
             intervals: member.intervals.clone(),
             members: if member.touched.is_some() {
@@ -160,18 +164,18 @@ impl IdFilter {
         }
     }
 
-    /// True if no vertex is inside in any snapshot.
+    /// Returns true if no vertex is inside in any snapshot.
     pub(crate) fn is_never(&self) -> bool {
         self.is_exact() && self.intervals.is_empty()
     }
 
-    /// True if no update touched what the intervals come from.
+    /// Returns true if no update touched the data that the intervals come from.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Narrows it.
+    /// Intersects with another filter.
     pub(crate) fn and(&mut self, member: Member) {
         if self.is_exact() && member.touched.is_some() {
             self.members.push(Member {
@@ -185,8 +189,8 @@ impl IdFilter {
         }
     }
 
-    /// Without the conditions that a vertex has the edges which `is_known` names, since it is reached along them; `None`
-    /// if nothing is left. Exact ones stay as they are: they are cheap.
+    /// Removes the conditions that a vertex has the edges which `is_known` names, since it is reached along them;
+    /// `None` if nothing is left. Exact conditions stay: they are cheap.
     pub(crate) fn forget(self, is_known: impl Fn(&TouchedBy) -> bool) -> Option<Self> {
         if self.is_exact() {
             return Some(self);
@@ -198,9 +202,9 @@ impl IdFilter {
         Self::all(self.members.into_iter().filter(is_kept))
     }
 
-    /// Without touched keys that narrow little: looking at what updates marked costs more than they save.
+    /// Removes touched keys that narrow little: looking at vertices marked by updates would cost more than it saves.
     pub(crate) fn pruned(self) -> Self {
-        /// Ids that the other conditions leave, for one that all leave.
+        /// Number of ids that the other conditions leave for each one that all conditions leave.
         const LITTLE: f64 = 1.25;
         let mut it = self;
         let mut at = 0;
@@ -222,16 +226,17 @@ impl IdFilter {
         it
     }
 
-    /// Vertices that fulfil all of them; `None` for no condition.
+    /// Vertices that satisfy all conditions; `None` if there are none.
     fn all(mut members: impl Iterator<Item = Member>) -> Option<Self> {
-        let mut all = Self::of(members.next()?);
+        let mut all = Self::one(members.next()?);
         members.for_each(|m| all.and(m));
         Some(all)
     }
 
-    /// Ids inside, about. O(intervals + members log edits).
+    /// Approximate number of ids inside. O(intervals + members log edits).
     pub(crate) fn count(&self, snapshot: &dyn Graph) -> f64 {
-        // Whatever edits brought to one condition must fulfil the others as well: new vertices must have been brought to all.
+        // Vertices that edits added to one condition must satisfy the others as well: new vertices must have been added
+        // to all.
         let (mut base, mut tail) = (0.0, f64::from(snapshot.vertices()));
         for m in &self.members {
             let touched = m.touched.as_ref();
@@ -247,20 +252,20 @@ impl IdFilter {
         intervals::count(&ids) + base + f64::max(tail - known, 0.0)
     }
 
-    /// The intervals without ids that no term has yet, as an index leaves them open for terms of updates.
+    /// The intervals without ids that have no term yet: an index leaves them open for terms of updates.
     #[must_use]
     pub fn of_terms(&self, snapshot: &dyn Graph) -> Cow<'_, [[u32; 2]]> {
         intervals::of_terms(&self.intervals, snapshot)
     }
 
-    /// At most this many vertices are not as the intervals say. O(members log edits).
+    /// Upper bound on the vertices for which the intervals are wrong. O(members log edits).
     #[must_use]
     pub fn most_exceptions(&self, snapshot: &dyn Graph) -> u64 {
         let touched = self.members.iter().filter_map(|m| m.touched.as_ref());
         touched.map(|t| t.edits(snapshot)).sum()
     }
 
-    /// True if the vertex is inside.
+    /// Returns true if the vertex is inside.
     #[must_use]
     pub fn holds(&self, snapshot: &dyn Graph, v: u32) -> bool {
         if self.is_exact() {
@@ -269,8 +274,8 @@ impl IdFilter {
         self.tests(snapshot).iter().all(|t| t.holds(v))
     }
 
-    fn tests<'s>(&'s self, snapshot: &'s dyn Graph) -> Vec<Test<'s>> {
-        let test = |m: &'s Member| Test {
+    fn tests<'s>(&'s self, snapshot: &'s dyn Graph) -> Vec<MemberLookup<'s>> {
+        let test = |m: &'s Member| MemberLookup {
             intervals: &m.intervals,
             touched: m.touched.as_ref().and_then(|by| {
                 let (view, scope) = by.view(snapshot);
@@ -280,15 +285,16 @@ impl IdFilter {
         self.members.iter().map(test).collect()
     }
 
-    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or O(instances × those) of
-    /// a class that has fewer.
+    /// The ids inside in this snapshot. O(intervals + exceptions × (log edits + log intervals)), or O(instances ×
+    /// those) for a class with fewer instances.
     #[must_use]
     pub fn exact(&self, snapshot: &dyn Graph) -> Intervals {
         let tests = self.tests(snapshot);
         if let Some(found) = self.of_smallest_class(&tests, snapshot) {
             return found;
         }
-        // A new vertex is in no interval, so every condition must have been brought to it: lists meet, nothing is looked up.
+        // A new vertex is in no interval, so every condition must have gained it: the lists are intersected, nothing is
+        // looked up.
         let apart = !self.members.iter().any(|m| reaches_tail(&m.intervals));
         let mut flips = if apart {
             self.tail(&tests, snapshot)
@@ -298,7 +304,8 @@ impl IdFilter {
         let mut gone = vec![];
         for (i, m) in self.members.iter().enumerate() {
             let Some(by) = &m.touched else { continue };
-            // Where only the default graph counts, an edit says what is there now; else another graph may have the edge.
+            // Where only the default graph counts, an edit tells the current state; otherwise another graph may have
+            // the edge.
             let is_sure = tests[i].reads_default_alone();
             by.changed(
                 snapshot,
@@ -326,9 +333,13 @@ impl IdFilter {
 }
 
 impl IdFilter {
-    /// The instances of the smallest class among the members that are inside, if they are fewer than the edits.
-    fn of_smallest_class(&self, tests: &[Test<'_>], snapshot: &dyn Graph) -> Option<Intervals> {
-        let class = |(i, t): (usize, &Test<'_>)| {
+    /// Instances, among the members that are inside, of the smallest class, if they are fewer than the edits.
+    fn of_smallest_class(
+        &self,
+        tests: &[MemberLookup<'_>],
+        snapshot: &dyn Graph,
+    ) -> Option<Intervals> {
+        let class = |(i, t): (usize, &MemberLookup<'_>)| {
             let (by, ..) = t.touched.as_ref()?;
             let (class, instances) = (by.neighbour?, by.deciding(snapshot));
             let count = instances.default_degree(class) + instances.named_degree(class);
@@ -348,8 +359,9 @@ impl IdFilter {
         ))
     }
 
-    /// The vertices of the tail inside, where no interval has any: ascending. O(edits of the members).
-    fn tail(&self, tests: &[Test<'_>], snapshot: &dyn Graph) -> Vec<u32> {
+    /// Vertices of the tail that are inside, where no interval contains any, in ascending order. O(edits of the
+    /// members).
+    fn tail(&self, tests: &[MemberLookup<'_>], snapshot: &dyn Graph) -> Vec<u32> {
         let mut lists: Vec<Vec<u32>> = vec![];
         for m in &self.members {
             // Exact intervals without a vertex of the tail.
@@ -361,7 +373,7 @@ impl IdFilter {
                 }
             };
             by.changed(snapshot, keep, |_| ());
-            // Those of the default graph and of named graphs: two ascending runs.
+            // Edits of the default graph and of named graphs: two ascending runs.
             list.sort();
             list.dedup();
             if list.is_empty() {
@@ -379,7 +391,7 @@ impl IdFilter {
                 at.peek() == Some(&v)
             });
         }
-        // Where other graphs count as well, an edit alone does not say that an edge is seen.
+        // Where other graphs count as well, an edit alone does not make an edge visible.
         let mut unsure = tests.iter().filter(|t| !t.reads_default_alone()).peekable();
         if unsure.peek().is_some() {
             let unsure: Vec<_> = unsure.collect();
@@ -389,13 +401,13 @@ impl IdFilter {
     }
 }
 
-/// A member with what its snapshot has of it.
-struct Test<'s> {
+/// A member with its data in the snapshot.
+struct MemberLookup<'s> {
     intervals: &'s [[u32; 2]],
     touched: Option<(&'s TouchedBy, Edges<'s>, &'s Patch, Scope<'s>)>,
 }
 
-impl Test<'_> {
+impl MemberLookup<'_> {
     fn reads_default_alone(&self) -> bool {
         self.touched
             .as_ref()
@@ -421,7 +433,7 @@ fn inside(list: &[[u32; 2]], v: u32) -> bool {
     list.get(at).is_some_and(|r| r[0] <= v)
 }
 
-/// The intervals without those of the ids that they have, and with the others. Both ascending. O(both).
+/// The intervals with some ids removed and others added. Both lists are ascending. O(both).
 fn flipped(runs: &[[u32; 2]], ids: &[u32]) -> Intervals {
     let mut out = Intervals::with_capacity(runs.len() + ids.len());
     let mut push = |a: u32, b: u32| match out.last_mut() {

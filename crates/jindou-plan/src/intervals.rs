@@ -1,4 +1,4 @@
-//! Sets of vertex ids as ascending, disjoint, half-open intervals, and how many keys of a segment lie in one.
+//! Sets of vertex ids as ascending, disjoint, half-open intervals, and the number of a segment's keys in them.
 
 use crate::Intervals;
 use jindou_graph::Graph;
@@ -6,20 +6,20 @@ use jindou_graph::segment::{KeyFinder, RankBlock, Segment, folded};
 use jindou_model::{FIRST_QUERY_ID, FIRST_TAIL_ID};
 use std::borrow::Cow;
 
-/// Above this many intervals an overlap is estimated from this many of them instead of counted.
+/// Number of intervals above which an overlap is estimated from this many of them instead of counted.
 const MAX_COUNTED: usize = 512;
 
-/// All ids that terms of updates have or may get.
+/// All ids that terms added by updates have or may get.
 const TAIL: [u32; 2] = [FIRST_TAIL_ID, FIRST_QUERY_ID];
 
-/// The intervals of some ids of the base, and of all ids that terms of updates have or may get.
+/// Intervals of some ids of the base, and of all ids that terms added by updates have or may get.
 pub(crate) fn of_base(ids: Vec<u32>) -> Intervals {
     let mut out = of_ids(ids);
     out.push(TAIL);
     out
 }
 
-/// Intervals without ids that no term has yet: ends [`TAIL`] where the graph's terms end. O(1) but for a copy.
+/// Intervals without ids that have no term yet: ends [`TAIL`] where the graph's terms end. O(1) except for a copy.
 pub(crate) fn of_terms<'a>(all: &'a [[u32; 2]], graph: &dyn Graph) -> Cow<'a, [[u32; 2]]> {
     match all.split_last() {
         Some((last, rest)) if last[1] == TAIL[1] => {
@@ -35,7 +35,7 @@ pub(crate) fn of_terms<'a>(all: &'a [[u32; 2]], graph: &dyn Graph) -> Cow<'a, [[
     }
 }
 
-/// Intervals without [`TAIL`]: for looking at a few of them.
+/// Intervals without [`TAIL`], for looking at a few of them.
 pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
     match all.split_last() {
         Some((last, rest)) if last[1] == TAIL[1] => rest,
@@ -43,7 +43,7 @@ pub(crate) fn without_open_end(all: &[[u32; 2]]) -> &[[u32; 2]] {
     }
 }
 
-/// Ids that both have. O(a + b).
+/// Intersection of both. O(a + b).
 pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
     let mut out = Intervals::new();
     let (mut i, mut j) = (0, 0);
@@ -61,7 +61,7 @@ pub(crate) fn intersect(a: &[[u32; 2]], b: &[[u32; 2]]) -> Intervals {
     out
 }
 
-/// Ids in all intervals together.
+/// Number of ids in all intervals.
 pub(crate) fn count(a: &[[u32; 2]]) -> f64 {
     let n: u64 = a.iter().map(|r| u64::from(r[1].saturating_sub(r[0]))).sum();
     n as f64
@@ -72,7 +72,7 @@ pub(crate) fn from(a: &[[u32; 2]], first: u32) -> f64 {
     count(&intersect(a, &[[first, u32::MAX]]))
 }
 
-/// The intervals of some ids, which are sorted here.
+/// Intervals of some ids, which are sorted here.
 pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
     ids.sort_unstable();
     let mut out = Intervals::new();
@@ -86,7 +86,7 @@ pub(crate) fn of_ids(mut ids: Vec<u32>) -> Intervals {
     out
 }
 
-/// The keys of a segment that finds them by intervals.
+/// Keys of a segment that finds them by intervals.
 pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
     match segment.finder {
         KeyFinder::Empty => Some(Intervals::new()),
@@ -103,8 +103,8 @@ pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
     }
 }
 
-/// How many keys of the segment are in `within`; exact up to 512 intervals, else of as many, evenly chosen. The flag
-/// says "exact". O(min(intervals, 512) × log keys + intervals).
+/// Number of the segment's keys in `within`; exact up to 512 intervals, otherwise estimated from 512 evenly chosen
+/// ones. The flag says whether it is exact. O(min(intervals, 512) × log keys + intervals).
 pub(crate) fn overlap(segment: &Segment<'_>, within: &[[u32; 2]]) -> (f64, bool) {
     let step = within.len().div_ceil(MAX_COUNTED).max(1);
     let (mut keys, mut ids) = (0.0, 0.0);
@@ -118,7 +118,7 @@ pub(crate) fn overlap(segment: &Segment<'_>, within: &[[u32; 2]]) -> (f64, bool)
     (keys / ids.max(1.0) * count(within), false)
 }
 
-/// Keys smaller than `v`.
+/// Number of keys smaller than `v`.
 fn rank(segment: &Segment<'_>, v: u32) -> u32 {
     match segment.finder {
         KeyFinder::Empty => 0,

@@ -6,7 +6,7 @@ use crate::build::{Builder, Built, Taken, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
 use crate::keyed::Comparison;
-use crate::logical::{Kind, Node, Row};
+use crate::logical::{LogicalNode, NodeKind, Row};
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot, cost};
 use jindou_model::scope;
@@ -15,15 +15,15 @@ use rustc_hash::FxHashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Parts up to which every next part is tried at every place.
+/// Number of parts up to which every remaining part is tried at every position.
 const MAX_TRIED: usize = 10;
-/// Parts from which on only one is tried at each place.
+/// Number of parts from which only one is tried at each position.
 const MANY: usize = 64;
-/// Assumed later cost of a row, in about nanoseconds of one core.
+/// Assumed later cost of a row, roughly in nanoseconds of one core.
 const ROW_AHEAD: f64 = 8.0;
-/// Terms up to which a filter gives a path's ends.
+/// Largest set of terms by which a filter gives a path's ends.
 const MAX_GIVEN: usize = 256;
-/// Parts that are tried as the first one, the cheapest ones, where there are paths.
+/// Number of cheapest parts that are tried as the first one if there are paths.
 const STARTS: usize = 3;
 
 fn score(b: &Built) -> f64 {
@@ -31,18 +31,19 @@ fn score(b: &Built) -> f64 {
 }
 
 impl Builder<'_> {
-    /// The join of all parts: from the one that is smallest, always to the one that is cheapest next, by going on
-    /// from the rows or by hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part
-    /// with one of another connects them as a shared slot does.
-    pub(crate) fn join(&mut self, parts: &[Node], mut filters: Vec<Arc<Expr>>) -> Built {
+    /// Joins all parts: starts with the smallest and always adds the cheapest, either by going on from the rows or by
+    /// hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part with a slot of
+    /// another connects them as a shared slot does.
+    pub(crate) fn join(&mut self, parts: &[LogicalNode], mut filters: Vec<Arc<Expr>>) -> Built {
         let (mut parts, over) = connected(constants(parts));
         filters.extend(over);
         let has_path = parts.iter().any(|p| p.has_path());
         if has_path {
             let more = given_ends(&parts, &filters);
-            parts.extend(more.into_iter().map(Part::made));
+            parts.extend(more.into_iter().map(JoinPart::made));
         }
-        let rest: Vec<(&Node, Built)> = parts.iter().map(|p| (&**p, self.build(p))).collect();
+        let rest: Vec<(&LogicalNode, Built)> =
+            parts.iter().map(|p| (&**p, self.build(p))).collect();
         let filters: Filters = self
             .comparisons(&filters)
             .into_iter()
@@ -50,7 +51,7 @@ impl Builder<'_> {
             .collect();
         let mut order: Vec<usize> = (0..rest.len()).collect();
         order.sort_by(|&a, &b| score(&rest[a].1).total_cmp(&score(&rest[b].1)));
-        // Where a path ends says little of where it had better begin.
+        // The end of a path says little about where it had better begin.
         order.truncate(if has_path { STARTS } else { 1 });
         let Some((&last, others)) = order.split_last() else {
             return unit();
@@ -72,14 +73,15 @@ impl Builder<'_> {
     fn join_from(
         &mut self,
         first: usize,
-        mut rest: Vec<(&Node, Built)>,
+        mut rest: Vec<(&LogicalNode, Built)>,
         mut filters: Filters,
     ) -> Built {
         if rest.len() > MANY {
             return self.join_many(first, rest, filters);
         }
         let mut at = rest.swap_remove(first).1;
-        let hollowed = |(i, part): (usize, &mut (&Node, Built))| part.1.hollowed(i as Slot + 1);
+        let hollowed =
+            |(i, part): (usize, &mut (&LogicalNode, Built))| part.1.hollowed(i as Slot + 1);
         let mut taken: Vec<Taken> = rest.iter_mut().enumerate().map(hollowed).collect();
         while !rest.is_empty() {
             let rows = at.hollowed(0);
@@ -88,7 +90,7 @@ impl Builder<'_> {
                 twice.add(&once.and(&b.possible));
                 once.add(&b.possible);
             }
-            // What others than this part may bind.
+            // Slots that parts other than this one may bind.
             let later = |b: &Built| twice.or(&once.minus(&b.possible));
             let links = |b: &Built, at: &Built| {
                 let mut comparisons = filters.iter().filter_map(|f| f.0.as_ref()).peekable();
@@ -135,16 +137,16 @@ impl Builder<'_> {
         self.filter(at, &filters)
     }
 
-    /// The join with a part, and the places of the filters that it needs no more.
+    /// Joins with a part; also returns the positions of the filters that are then settled.
     fn next_by(
         &mut self,
         at: &Built,
-        node: &Node,
+        node: &LogicalNode,
         built: &Built,
         later: &SlotSet,
         filters: &Filters,
     ) -> (Built, Vec<usize>) {
-        // The side that is held is the smaller one.
+        // The smaller side is held.
         let (left, right) = if at.rows < built.rows {
             (built, at)
         } else {
@@ -157,7 +159,7 @@ impl Builder<'_> {
         let is_equality = |i: &usize| filters[*i].0.as_ref().is_some_and(|c| !c.is_order());
         let mut best = linked(left, right);
         if best.as_ref().is_some_and(|b| !b.1.iter().any(is_equality)) {
-            // Two bounds of one column are better than one of each.
+            // Two bounds of one column are better than one bound of each of two columns.
             let other = linked(right, left);
             if let (Some(a), Some(b)) = (&best, &other)
                 && score(&b.0) < score(&a.0)
@@ -179,7 +181,7 @@ impl Builder<'_> {
             }
             Some((linked, used)) => {
                 let plain = self.next(at, node, built);
-                // What is tested after it drops most of its rows.
+                // Conditions tested afterwards drop most of its rows.
                 if plain.cost + plain.rows * cost::OUT < score(&linked) {
                     return (plain, vec![]);
                 }
@@ -189,8 +191,8 @@ impl Builder<'_> {
         }
     }
 
-    fn next(&mut self, at: &Built, node: &Node, built: &Built) -> Built {
-        // The side that is held is the smaller one.
+    fn next(&mut self, at: &Built, node: &LogicalNode, built: &Built) -> Built {
+        // The smaller side is held.
         let hashed = if at.rows < built.rows {
             hash_join(built.clone(), at.clone(), JoinKind::Inner, None)
         } else {
@@ -211,25 +213,25 @@ impl Builder<'_> {
     }
 }
 
-/// Filters, each with the comparison that it is.
+/// Filters, each with its comparison, if it is one.
 type Filters = Vec<(Option<Comparison>, Arc<Expr>)>;
 
-/// A part of a join: one of the query's, or one that was made of some of them.
-pub(crate) enum Part<'a> {
-    Given(&'a Node),
-    Made(Box<Node>),
+/// A part of a join: one of the query's, or one composed of some of them.
+pub(crate) enum JoinPart<'a> {
+    Given(&'a LogicalNode),
+    Made(Box<LogicalNode>),
 }
 
-impl Part<'_> {
-    fn made(node: Node) -> Self {
+impl JoinPart<'_> {
+    fn made(node: LogicalNode) -> Self {
         Self::Made(Box::new(node))
     }
 }
 
-impl Deref for Part<'_> {
-    type Target = Node;
+impl Deref for JoinPart<'_> {
+    type Target = LogicalNode;
 
-    fn deref(&self) -> &Node {
+    fn deref(&self) -> &LogicalNode {
         match self {
             Self::Given(node) => node,
             Self::Made(node) => node,
@@ -237,14 +239,15 @@ impl Deref for Part<'_> {
     }
 }
 
-/// The parts of a join as the query has them.
-pub(crate) fn given(parts: &[Node]) -> Vec<Part<'_>> {
-    parts.iter().map(Part::Given).collect()
+/// Parts of a join as in the query.
+pub(crate) fn given(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
+    parts.iter().map(JoinPart::Given).collect()
 }
 
-/// Parts among which are paths, with groups of patterns cut where no variable connects them (being in the same graph does not):
-/// a path does, and a product is not to be made before. The second are filters over several.
-pub(crate) fn connected(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Arc<Expr>>) {
+/// Parts of a join that contains paths: groups of patterns are cut where no variable connects them (being in the same
+/// graph does not count), since a path may connect them and their product is not to be built first. Also returns the
+/// filters over several parts.
+pub(crate) fn connected(parts: Vec<JoinPart<'_>>) -> (Vec<JoinPart<'_>>, Vec<Arc<Expr>>) {
     let mut over = vec![];
     if !parts.iter().any(|p| p.has_path()) {
         return (parts, over);
@@ -252,13 +255,15 @@ pub(crate) fn connected(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Arc<Expr>>)
     let mut out = Vec::with_capacity(parts.len());
     for part in parts {
         let cut = match &part.kind {
-            Kind::Bgp(b) if b.patterns.len() > 1 => Some(equal::components(b, false)),
+            NodeKind::Bgp(b) if b.patterns.len() > 1 => Some(equal::components(b, false)),
             _ => None,
         };
         match cut {
             Some((groups, between)) if groups.len() > 1 && between.iter().all(|f| !f.per_row) => {
                 out.extend(groups.into_iter().map(|b| {
-                    Part::made(Node::bgp(b.patterns, SlotSet::default()).filter(b.filters))
+                    JoinPart::made(
+                        LogicalNode::bgp(b.patterns, SlotSet::default()).filter(b.filters),
+                    )
                 }));
                 over.extend(between);
             }
@@ -268,25 +273,26 @@ pub(crate) fn connected(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Arc<Expr>>)
     (out, over)
 }
 
-/// VALUES for the ends of paths that a filter lets be only certain IRIs, and that nothing else binds.
-fn given_ends(parts: &[Part<'_>], filters: &[Arc<Expr>]) -> Vec<Node> {
+/// VALUES for the ends of paths which a filter restricts to certain IRIs and nothing else binds.
+fn given_ends(parts: &[JoinPart<'_>], filters: &[Arc<Expr>]) -> Vec<LogicalNode> {
     let mut given = SlotSet::default();
     let mut out = vec![];
     for f in filters {
         let Some((slot, rows)) = terms_of(f) else {
             continue;
         };
-        let is_end = |n: &Part<'_>| matches!(n.kind, Kind::Path(_)) && n.certain.has(slot);
-        let is_bound = |n: &Part<'_>| !matches!(n.kind, Kind::Path(_)) && n.possible.has(slot);
+        let is_end = |n: &JoinPart<'_>| matches!(n.kind, NodeKind::Path(_)) && n.certain.has(slot);
+        let is_bound =
+            |n: &JoinPart<'_>| !matches!(n.kind, NodeKind::Path(_)) && n.possible.has(slot);
         if !given.has(slot) && parts.iter().any(is_end) && !parts.iter().any(is_bound) {
             given.insert(slot);
-            out.push(Node::values(vec![slot], rows));
+            out.push(LogicalNode::values(vec![slot], rows));
         }
     }
     out
 }
 
-/// The slot of which a filter is only true if it is one of some IRIs, and these.
+/// A slot and the IRIs of which it must be one for a filter to be true.
 fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     let (v, list) = match &*f.expression {
         Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {
@@ -317,41 +323,41 @@ fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     Some((f.slot(v)?, rows))
 }
 
-/// VALUES of one variable that a group of patterns binds becomes a condition on the group.
-fn constants(parts: &[Node]) -> Vec<Part<'_>> {
+/// Turns VALUES of one variable that a group of patterns binds into a condition on the group.
+fn constants(parts: &[LogicalNode]) -> Vec<JoinPart<'_>> {
     let mut out = given(parts);
     for (i, p) in parts.iter().enumerate() {
-        let Kind::Values { slots, rows } = &p.kind else {
+        let NodeKind::Values { slots, rows } = &p.kind else {
             continue;
         };
         let [slot] = slots.as_slice() else { continue };
         let group = parts
             .iter()
-            .position(|g| matches!(g.kind, Kind::Bgp(_)) && g.certain.has(*slot));
+            .position(|g| matches!(g.kind, NodeKind::Bgp(_)) && g.certain.has(*slot));
         let (Some(group), Some(filter)) = (group, one_of(*slot, rows)) else {
             continue;
         };
-        if let Part::Given(node) = &out[group]
-            && let Kind::Bgp(b) = &node.kind
+        if let JoinPart::Given(node) = &out[group]
+            && let NodeKind::Bgp(b) = &node.kind
         {
-            let copy = node.with_kind(Kind::Bgp(b.clone()));
-            out[group] = Part::made(copy);
+            let copy = node.with_kind(NodeKind::Bgp(b.clone()));
+            out[group] = JoinPart::made(copy);
         }
-        if let Part::Made(node) = &mut out[group]
-            && let Kind::Bgp(b) = &mut node.kind
+        if let JoinPart::Made(node) = &mut out[group]
+            && let NodeKind::Bgp(b) = &mut node.kind
         {
             b.filters.push(Arc::new(filter));
         }
-        out[i] = Part::made(Node::unit());
+        out[i] = JoinPart::made(LogicalNode::unit());
     }
-    if out.iter().any(|p| matches!(p, Part::Made(_))) {
+    if out.iter().any(|p| matches!(p, JoinPart::Made(_))) {
         out.retain(|n| !n.is_unit());
     }
     out
 }
 
-/// "The slot is one of these terms", in the form that becomes intervals; `None` for what is not a set of terms, or
-/// has no such form.
+/// The condition "the slot is one of these terms", in the form that becomes intervals; `None` for rows that are not a
+/// set of terms or do not have such a form.
 fn one_of(slot: Slot, rows: &[Row]) -> Option<Expr> {
     let v = Variable::new_unchecked("value");
     let mut terms = vec![];
@@ -364,14 +370,16 @@ fn one_of(slot: Slot, rows: &[Row]) -> Option<Expr> {
         terms.push(bytes);
     }
     let literal = match terms.as_slice() {
-        [one] => Literal::of(one),
+        [one] => Literal::from_canonical(one),
         _ => None,
     };
     let value = Arc::new(v.clone().into());
     let expression = match literal {
         Some(literal) => Expression::SameTerm(value, Arc::new(literal.into())),
         None => {
-            let names = terms.into_iter().map(|t| Some(NamedNode::of(t)?.into()));
+            let names = terms
+                .into_iter()
+                .map(|t| Some(NamedNode::from_canonical(t)?.into()));
             Expression::In(value, names.collect::<Option<Vec<_>>>()?)
         }
     };

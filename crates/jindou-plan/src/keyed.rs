@@ -1,19 +1,20 @@
-//! Conditions that compare the two sides of a join, each side by an expression over its own rows: keys to match by, in place of a
-//! test of every pair.
+//! Conditions that compare the two sides of a join, each side by an expression over its own rows: keys to match by
+//! instead of a test of every pair.
 //!
-//! `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)`, `YEAR(?a) = YEAR(?b)` and their like. An expression that is
-//! not a variable becomes a hidden column of its side first. A row whose expression is an error, or unbound, matches nothing,
-//! as the comparison would not be true with it.
+//! `?a = ?b`, `sameTerm(?a, ?b)`, `STR(?a) = STR(?b)`, `?a IN (?b)`, `YEAR(?a) = YEAR(?b)` and the like. An expression
+//! other than a variable first becomes a hidden column of its side. A row whose expression is an error or unbound
+//! matches nothing, just as the comparison would not be true for it.
 //!
-//! Of alternatives (`?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`) each is a key of its own. One that reads one side only
-//! (`?a = ?b || ?a = 1`) becomes a column that is bound where it is true, and matches every row of the other side.
+//! Each alternative of a condition (`?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`) is a key of its own. An alternative that
+//! reads one side only (`?a = ?b || ?a = 1`) becomes a column that is bound where the alternative is true, and matches
+//! every row of the other side.
 
 mod choices;
 mod columns;
 
 use crate::build::Built;
 use crate::expression::{Expr, map_parts, walk};
-use crate::logical::{Kind, Node};
+use crate::logical::{LogicalNode, NodeKind};
 use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use crate::{Relation, Slot};
@@ -21,18 +22,18 @@ use choices::{choices, is_compound};
 use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 
-/// Variables of a condition that is looked at.
+/// Largest number of variables of a condition that is considered.
 const FEW: usize = 32;
-/// Parts of a condition in which a value is put in the place of a variable.
+/// Largest condition, in parts, in which a value is substituted for a variable.
 const MOST_PARTS: usize = 256;
-/// Parts of a value that is put in place of the variable it is bound to.
+/// Largest value, in parts, that is substituted for the variable it is bound to.
 const SMALL: usize = 16;
-/// Places in which it is put.
+/// Largest number of occurrences that are substituted.
 const USES: usize = 4;
 
 /// One side of a comparison.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct ComparisonSide {
     value: Expr,
     slots: SlotSet,
     /// The variable's slot, or the column that the value gets.
@@ -40,50 +41,52 @@ pub(crate) struct Side {
     is_variable: bool,
 }
 
-/// An equality, or a comparison by order, of two expressions, neither of them constant.
+/// An equality or an ordering comparison of two expressions, neither of them constant.
 #[derive(Clone, Debug)]
-struct Pair {
-    left: Side,
-    right: Side,
+struct ComparedPair {
+    left: ComparisonSide,
+    right: ComparisonSide,
     by: MatchBy,
 }
 
 /// An alternative of a condition.
 #[derive(Clone, Debug)]
-struct Choice {
-    /// Equalities without which it is not true; of a condition that is nothing but one comparison, that one.
-    pairs: Vec<Pair>,
-    /// The column that is bound where it is true.
-    whole: Option<Side>,
-    /// Nothing but the one equality makes it true.
+struct Alternative {
+    /// Equalities that must hold for the alternative to be true. For a condition that is a single comparison, that
+    /// comparison.
+    pairs: Vec<ComparedPair>,
+    /// The column that is bound where the alternative is true.
+    whole: Option<ComparisonSide>,
+    /// True if the alternative is exactly one equality.
     is_pair: bool,
 }
 
-/// A condition that is only true where two expressions are equal, or one of several such pairs; or one that compares two by order.
+/// A condition that is true only where two expressions are equal, or one of several such pairs is; or one that compares
+/// two expressions by order.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
-    choices: Vec<Choice>,
+    choices: Vec<Alternative>,
     /// A column that is the same in all rows.
-    always: Option<Side>,
+    always: Option<ComparisonSide>,
 }
 
-/// Comparisons of the two sides of a join one of which must be true where a condition is.
-struct Linked<'c> {
-    either: Vec<Oriented<'c>>,
-    /// True if the condition says nothing else.
+/// Comparisons of the two sides of a join, one of which must be true where the condition is.
+struct LinkedComparisons<'c> {
+    either: Vec<OrientedComparison<'c>>,
+    /// True if the condition is equivalent to the comparisons.
     is_exact: bool,
 }
 
-/// A comparison whose sides are those of a join, in this order.
+/// A comparison whose sides are in the order of the join's sides.
 #[derive(Clone, Copy)]
-struct Oriented<'c> {
-    left: &'c Side,
-    right: &'c Side,
+struct OrientedComparison<'c> {
+    left: &'c ComparisonSide,
+    right: &'c ComparisonSide,
     by: MatchBy,
 }
 
-impl Oriented<'_> {
-    /// True if both are bounds from below, or both from above.
+impl OrientedComparison<'_> {
+    /// Returns true if both are lower bounds, or both upper bounds.
     fn same_way(&self, other: &Self) -> bool {
         let is_less =
             |o: &Self| matches!(o.by, MatchBy::Order(Relation::Less | Relation::LessOrEqual));
@@ -91,7 +94,7 @@ impl Oriented<'_> {
     }
 }
 
-/// The two expressions that a condition compares, where nothing but the comparison being true makes the condition true.
+/// The two expressions that a condition compares, where the condition is true exactly if the comparison is.
 pub(crate) fn sides(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
     use Expression as E;
     let order = MatchBy::Order;
@@ -116,7 +119,7 @@ pub(crate) fn sides(e: &Expression) -> Option<(&Expression, &Expression, MatchBy
     }
 }
 
-/// Parts of an expression, itself included.
+/// Number of parts of an expression, itself included.
 fn size(e: &Expression) -> usize {
     let mut n = 0;
     walk(e, &mut |_| n += 1);
@@ -141,7 +144,7 @@ pub(crate) fn comparison(e: Expression, by: MatchBy, with: Variable) -> Expressi
     }
 }
 
-/// The slots that an expression of the condition reads.
+/// Slots that an expression of the condition reads.
 pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
     let mut out = SlotSet::default();
     walk(e, &mut |e| {
@@ -154,7 +157,7 @@ pub(crate) fn slots_of(e: &Expression, scope: &Expr) -> SlotSet {
     out
 }
 
-/// The slots on the two sides of each comparison that a condition is, or of those of its alternatives. Each side has some.
+/// Slots on the two sides of each comparison or alternative of a condition. Neither side is empty.
 pub(crate) fn slots_compared(f: &Expr) -> Vec<(SlotSet, SlotSet)> {
     let mut out = vec![];
     if f.per_row || f.variables.len() > FEW {
@@ -182,13 +185,13 @@ fn equality(e: &Expression) -> Option<(&Expression, &Expression, MatchBy)> {
     sides(e).filter(|s| !matches!(s.2, MatchBy::Order(_)))
 }
 
-/// True if the condition may be a key of a join.
+/// Returns true if the condition may be a key of a join.
 pub(crate) fn compares(f: &Expr) -> bool {
     !slots_compared(f).is_empty()
 }
 
-/// Variables that conditions somewhere in the tree compare by `=` with others.
-pub(crate) fn compared(root: &Node) -> SlotSet {
+/// Variables that conditions anywhere in the tree compare with others by `=`.
+pub(crate) fn compared(root: &LogicalNode) -> SlotSet {
     let mut out = SlotSet::default();
     let mut open = vec![root];
     let mut add = |list: &[Arc<Expr>]| {
@@ -214,9 +217,9 @@ pub(crate) fn compared(root: &Node) -> SlotSet {
     };
     while let Some(node) = open.pop() {
         match &node.kind {
-            Kind::Bgp(b) => add(&b.filters),
-            Kind::Join(list) | Kind::Union(list) => open.extend(list),
-            Kind::LeftJoin {
+            NodeKind::Bgp(b) => add(&b.filters),
+            NodeKind::Join(list) | NodeKind::Union(list) => open.extend(list),
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
@@ -224,31 +227,31 @@ pub(crate) fn compared(root: &Node) -> SlotSet {
                 add(condition);
                 open.extend([&**left, &**right]);
             }
-            Kind::Minus { left, right } => open.extend([&**left, &**right]),
-            Kind::Apply { input, body, .. } => open.extend([&**input, &**body]),
-            Kind::Filter { inner, filters } => {
+            NodeKind::Minus { left, right } => open.extend([&**left, &**right]),
+            NodeKind::Apply { input, body, .. } => open.extend([&**input, &**body]),
+            NodeKind::Filter { inner, filters } => {
                 add(filters);
                 open.push(inner);
             }
-            Kind::Extend { inner, .. }
-            | Kind::Group { inner, .. }
-            | Kind::OrderBy { inner, .. }
-            | Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::Slice { inner, .. }
-            | Kind::Project(inner) => open.push(inner),
-            Kind::Graphs(_)
-            | Kind::HasGraph(_)
-            | Kind::Path(_)
-            | Kind::Values { .. }
-            | Kind::Service(_) => {}
+            NodeKind::Extend { inner, .. }
+            | NodeKind::Group { inner, .. }
+            | NodeKind::OrderBy { inner, .. }
+            | NodeKind::Distinct { inner, .. }
+            | NodeKind::Reduced { inner, .. }
+            | NodeKind::Slice { inner, .. }
+            | NodeKind::Project(inner) => open.push(inner),
+            NodeKind::Graphs(_)
+            | NodeKind::HasGraph(_)
+            | NodeKind::Path(_)
+            | NodeKind::Values { .. }
+            | NodeKind::Service(_) => {}
         }
     }
     out
 }
 
-/// The condition with the value in place of the variable that it is bound to, where that makes a comparison of two sides of a
-/// join of it. The value must not vary, and is small: each condition gets a copy.
+/// The condition with the value substituted for the variable that it is bound to, where that makes it a comparison of
+/// the two sides of a join. The value must be deterministic and small: each condition gets a copy.
 pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     if f.per_row || value.per_row || !compares(f) {
         return None;
@@ -269,7 +272,7 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
         Expression::Bound(v) if is_to(v) => fits = false,
         _ => {}
     });
-    // Names are those of the query, where inner scopes may have the same ones for other slots.
+    // Names are those of the query; inner scopes may use the same names for other slots.
     let clash = value
         .variables
         .iter()
@@ -298,7 +301,7 @@ pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     compares(&out).then_some(out)
 }
 
-/// The expression with a value in the place of a variable; `None` if it does not have it. Recurses.
+/// The expression with the variable replaced by a value; `None` if the variable does not occur. Recurses.
 fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<Expression> {
     if matches!(e, Expression::Variable(v) if v == variable) {
         return Some(value.shared());
@@ -307,8 +310,8 @@ fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<E
     map_parts(e, &mut part).ok().flatten()
 }
 
-/// True if the expression's values are IRIs, blank nodes or strings, with a language or without, which are equal to nothing but
-/// themselves.
+/// Returns true if the expression's values are IRIs, blank nodes, or strings with or without a language: these are
+/// equal only to themselves.
 pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
     match e {
         Expression::NamedNode(_) => true,
@@ -320,9 +323,9 @@ pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
     }
 }
 
-impl Side {
-    /// True if the expression can be computed from the rows of one side of a join: what the other side could add, or a part that
-    /// is joined `later`, they surely have themselves.
+impl ComparisonSide {
+    /// Returns true if the expression can be computed from the rows of one side of a join: slots that the other side or
+    /// a part that is joined `later` could add are certain to be bound in them.
     fn is_of(&self, own: &Built, other: &Built, later: &SlotSet) -> bool {
         let added = |s| other.possible.has(s) || later.has(s);
         self.slots.meets(&own.possible)
@@ -330,22 +333,27 @@ impl Side {
     }
 }
 
-impl Pair {
-    fn between<'c>(&'c self, left: &Built, right: &Built, later: &SlotSet) -> Option<Oriented<'c>> {
+impl ComparedPair {
+    fn between<'c>(
+        &'c self,
+        left: &Built,
+        right: &Built,
+        later: &SlotSet,
+    ) -> Option<OrientedComparison<'c>> {
         let (a, b) = (&self.left, &self.right);
-        // In one place both would be tested before.
-        let apart = |l: &Side, r: &Side| {
+        // Otherwise both would be tested before the join.
+        let apart = |l: &ComparisonSide, r: &ComparisonSide| {
             !l.slots.is_within(&right.certain) && !r.slots.is_within(&left.certain)
         };
         if a.is_of(left, right, later) && b.is_of(right, left, later) && apart(a, b) {
-            return Some(Oriented {
+            return Some(OrientedComparison {
                 left: a,
                 right: b,
                 by: self.by,
             });
         }
         if b.is_of(left, right, later) && a.is_of(right, left, later) && apart(b, a) {
-            return Some(Oriented {
+            return Some(OrientedComparison {
                 left: b,
                 right: a,
                 by: flipped(self.by),
@@ -356,8 +364,13 @@ impl Pair {
 }
 
 impl Comparison {
-    fn between<'c>(&'c self, left: &Built, right: &Built, later: &SlotSet) -> Option<Linked<'c>> {
-        let mut out = Linked {
+    fn between<'c>(
+        &'c self,
+        left: &Built,
+        right: &Built,
+        later: &SlotSet,
+    ) -> Option<LinkedComparisons<'c>> {
+        let mut out = LinkedComparisons {
             either: vec![],
             is_exact: true,
         };
@@ -375,7 +388,7 @@ impl Comparison {
                 }
                 None => self.on_one_side(choice, left, right, later)?,
             };
-            let is_same = |o: &Oriented<'_>| {
+            let is_same = |o: &OrientedComparison<'_>| {
                 (o.left.key, o.right.key, o.by) == (one.left.key, one.right.key, one.by)
             };
             if !out.either.iter().any(is_same) {
@@ -388,11 +401,11 @@ impl Comparison {
     /// An alternative that reads one side only.
     fn on_one_side<'c>(
         &'c self,
-        choice: &'c Choice,
+        choice: &'c Alternative,
         left: &Built,
         right: &Built,
         later: &SlotSet,
-    ) -> Option<Oriented<'c>> {
+    ) -> Option<OrientedComparison<'c>> {
         let (whole, always) = (choice.whole.as_ref()?, self.always.as_ref()?);
         let (left, right) = if whole.is_of(left, right, later) {
             (whole, always)
@@ -401,14 +414,15 @@ impl Comparison {
         } else {
             return None;
         };
-        Some(Oriented {
+        Some(OrientedComparison {
             left,
             right,
             by: MatchBy::Term,
         })
     }
 
-    /// True if it connects the rows of two inputs that have no slot in common, or more closely those that have: by equality.
+    /// Returns true if the comparison connects the rows of two inputs without a common slot, or, by equality, connects
+    /// those with one more closely.
     pub(crate) fn links(&self, left: &Built, right: &Built, later: &SlotSet) -> bool {
         !self.is_order() && self.between(left, right, later).is_some()
     }
@@ -419,7 +433,7 @@ impl Comparison {
     }
 }
 
-/// The comparison of the second with the first.
+/// The comparison with its sides exchanged.
 pub(crate) fn flipped(by: MatchBy) -> MatchBy {
     match by {
         MatchBy::Order(r) => MatchBy::Order(match r {

@@ -53,7 +53,7 @@ pub use ask::Asked;
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{map_parts as map_expression_parts, parts as expression_parts};
-pub use functions::{Argument, Found, Function, Functions, MAX_ARGUMENTS};
+pub use functions::{Argument, Function, FunctionLookup, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use jindou_dictionary::index::Relation;
 pub use jindou_syntax::algebra as sparql;

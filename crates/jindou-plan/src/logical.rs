@@ -1,5 +1,5 @@
-//! A query as a tree over slots, and the rewritings that hold whatever the data: joins are flattened, patterns that
-//! are joined become one group, filters sink as deep as their slots are surely bound.
+//! A query as a tree over slots, and the rewritings that hold for any data: joins are flattened, joined patterns become
+//! one group, filters sink as deep as their slots are certain to be bound.
 
 mod copied;
 mod sink;
@@ -18,14 +18,14 @@ pub(crate) type Row = Vec<Option<Canonical>>;
 
 /// One position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum End {
+pub(crate) enum PatternTerm {
     Slot(Slot),
     Term(Canonical),
 }
 
 /// The graph position of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum PatternGraphTerm {
     Default,
     Named(Canonical),
     Slot(Slot),
@@ -33,22 +33,22 @@ pub(crate) enum Place {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
-    pub subject: End,
-    pub predicate: End,
-    pub object: End,
-    pub place: Place,
+    pub subject: PatternTerm,
+    pub predicate: PatternTerm,
+    pub object: PatternTerm,
+    pub place: PatternGraphTerm,
 }
 
 impl Pattern {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let graph = match self.place {
-            Place::Slot(g) => Some(g),
+            PatternGraphTerm::Slot(g) => Some(g),
             _ => None,
         };
         [&self.subject, &self.predicate, &self.object]
             .map(|e| match e {
-                End::Slot(s) => Some(*s),
-                End::Term(_) => None,
+                PatternTerm::Slot(s) => Some(*s),
+                PatternTerm::Term(_) => None,
             })
             .into_iter()
             .chain([graph])
@@ -56,18 +56,18 @@ impl Pattern {
     }
 }
 
-/// Joined patterns and filters over their slots. Conditions are shared by all places that test them, never copied.
+/// Joined patterns, and filters over their slots. Conditions are shared by all places that test them, never copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bgp {
     pub patterns: Vec<Pattern>,
     pub filters: Vec<Arc<Expr>>,
-    /// Places of patterns by their hashes, as far as someone had to find them among many.
+    /// Positions of patterns by hash, filled once patterns are looked up among many.
     places: FxHashMap<u64, usize>,
-    /// Patterns that are in `places`.
+    /// Number of patterns that are in `places`.
     placed: usize,
 }
 
-/// Patterns up to which a list is searched rather than hashed.
+/// Number of patterns up to which the list is searched rather than hashed.
 const FEW: usize = 32;
 
 impl Bgp {
@@ -79,8 +79,8 @@ impl Bgp {
         }
     }
 
-    /// Adds the patterns that are not there yet: the same pattern twice constrains nothing more, since a group is a conjunction
-    /// and each match unique.
+    /// Adds the patterns that are not in the group yet. A repeated pattern constrains nothing more, since a group is a
+    /// conjunction and each match is unique.
     fn add(&mut self, more: Vec<Pattern>) {
         if self.patterns.len() + more.len() <= FEW {
             add_new(&mut self.patterns, &more);
@@ -125,21 +125,21 @@ pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
     }
 }
 
-/// A property path with `?`, `*` or `+` on top, or a sequence with such parts.
+/// A property path with `?`, `*` or `+` at the top, or a sequence with such parts.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNode {
-    pub subject: End,
+    pub subject: PatternTerm,
     pub path: PropertyPathExpression,
-    pub object: End,
-    pub place: Place,
+    pub object: PatternTerm,
+    pub place: PatternGraphTerm,
 }
 
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Bgp(Bgp),
     /// The named graphs, one a row.
     Graphs(Slot),
-    /// One empty row if the named graph is there.
+    /// One empty row if the named graph exists.
     HasGraph(Canonical),
     Path(PathNode),
     Values {
@@ -148,85 +148,85 @@ pub(crate) enum Kind {
         rows: Vec<Row>,
     },
     Service(Service),
-    Join(Vec<Node>),
+    Join(Vec<LogicalNode>),
     LeftJoin {
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<LogicalNode>,
+        right: Box<LogicalNode>,
         condition: Vec<Arc<Expr>>,
     },
     Minus {
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<LogicalNode>,
+        right: Box<LogicalNode>,
     },
-    Union(Vec<Node>),
+    Union(Vec<LogicalNode>),
     Filter {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         filters: Vec<Arc<Expr>>,
     },
     Extend {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         to: Slot,
         value: Arc<Expr>,
     },
     /// `body` with the slots of a row of `input` bound: EXISTS, LATERAL, a group evaluated for each graph.
     Apply {
-        input: Box<Node>,
-        body: Box<Node>,
+        input: Box<LogicalNode>,
+        body: Box<LogicalNode>,
         kind: ApplyKind,
     },
     Group {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         by: Vec<Slot>,
         aggregates: Vec<Aggregate>,
     },
     OrderBy {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         keys: Vec<(Slot, bool)>,
     },
     Distinct {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         slots: Vec<Slot>,
     },
     Reduced {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         slots: Vec<Slot>,
     },
     Slice {
-        inner: Box<Node>,
+        inner: Box<LogicalNode>,
         offset: u64,
         limit: Option<u64>,
     },
-    /// A sub-query's SELECT: hides the other slots.
-    Project(Box<Node>),
+    /// A sub-query's SELECT: hides all other slots.
+    Project(Box<LogicalNode>),
 }
 
 /// A part of the query.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub kind: Kind,
+pub(crate) struct LogicalNode {
+    pub kind: NodeKind,
     /// Slots of variables in scope that every solution binds.
     pub certain: SlotSet,
     /// Slots of variables in scope that a solution may bind.
     pub possible: SlotSet,
-    /// Every slot that is mentioned somewhere inside.
+    /// Every slot that is mentioned anywhere inside.
     pub uses: SlotSet,
-    pub(crate) size: Size,
-    /// Of a join, where its patterns were seen last.
+    pub(crate) size: RepeatCost,
+    /// For a join: the last known position of its group of patterns.
     pub(crate) group: Option<usize>,
 }
 
-/// The amount of work that a part of the query is, which bounds how often conditions may be repeated in it.
+/// Amount of work that a part of the query stands for; it bounds how often conditions may be repeated in the part.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Size {
+pub(crate) struct RepeatCost {
     /// Nodes.
     nodes: usize,
     /// Weight of the conditions that sank to more than one place.
     repeated: usize,
-    /// Whether a path is what may connect it with other parts.
+    /// True if a path may be what connects the part with others.
     has_path: bool,
 }
 
-impl Size {
+impl RepeatCost {
     fn and(self, other: Self) -> Self {
         Self {
             nodes: self.nodes + other.nodes,
@@ -236,37 +236,40 @@ impl Size {
     }
 }
 
-impl Node {
-    /// A node with the size of its inputs; a join's or a union's is set by its creator.
-    fn of(kind: Kind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
+impl LogicalNode {
+    /// Creates a node with the size of its inputs; a join's or a union's size is set by its creator.
+    fn new(kind: NodeKind, certain: SlotSet, possible: SlotSet, uses: SlotSet) -> Self {
         let inside = match &kind {
-            Kind::Join(_)
-            | Kind::Union(_)
-            | Kind::Bgp(_)
-            | Kind::Graphs(_)
-            | Kind::HasGraph(_)
-            | Kind::Path(_)
-            | Kind::Values { .. }
-            | Kind::Service(_) => Size {
-                has_path: matches!(kind, Kind::Path(_)),
-                ..Size::default()
+            NodeKind::Join(_)
+            | NodeKind::Union(_)
+            | NodeKind::Bgp(_)
+            | NodeKind::Graphs(_)
+            | NodeKind::HasGraph(_)
+            | NodeKind::Path(_)
+            | NodeKind::Values { .. }
+            | NodeKind::Service(_) => RepeatCost {
+                has_path: matches!(kind, NodeKind::Path(_)),
+                ..RepeatCost::default()
             },
-            Kind::LeftJoin { left, right, .. } | Kind::Minus { left, right } => {
+            NodeKind::LeftJoin { left, right, .. } | NodeKind::Minus { left, right } => {
                 left.size.and(right.size)
             }
-            Kind::Apply { input, body, .. } => input.size.and(body.size),
-            Kind::Filter { inner, .. }
-            | Kind::Extend { inner, .. }
-            | Kind::Group { inner, .. }
-            | Kind::OrderBy { inner, .. }
-            | Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::Slice { inner, .. }
-            | Kind::Project(inner) => inner.size,
+            NodeKind::Apply { input, body, .. } => input.size.and(body.size),
+            NodeKind::Filter { inner, .. }
+            | NodeKind::Extend { inner, .. }
+            | NodeKind::Group { inner, .. }
+            | NodeKind::OrderBy { inner, .. }
+            | NodeKind::Distinct { inner, .. }
+            | NodeKind::Reduced { inner, .. }
+            | NodeKind::Slice { inner, .. }
+            | NodeKind::Project(inner) => inner.size,
         };
         let connects = matches!(
             kind,
-            Kind::Path(_) | Kind::Filter { .. } | Kind::Extend { .. } | Kind::Project(_)
+            NodeKind::Path(_)
+                | NodeKind::Filter { .. }
+                | NodeKind::Extend { .. }
+                | NodeKind::Project(_)
         );
         let has_path = connects && inside.has_path;
         Self {
@@ -274,7 +277,7 @@ impl Node {
             certain,
             possible,
             uses,
-            size: Size {
+            size: RepeatCost {
                 nodes: inside.nodes + 1,
                 has_path,
                 ..inside
@@ -283,17 +286,17 @@ impl Node {
         }
     }
 
-    /// Nodes, about.
+    /// Approximate number of nodes.
     pub(crate) fn nodes(&self) -> usize {
         self.size.nodes
     }
 
-    /// True if a path is what may connect it with other parts.
+    /// Returns true if a path may be what connects the part with others.
     pub(crate) fn has_path(&self) -> bool {
         self.size.has_path
     }
 
-    fn sized(mut self, size: Size) -> Self {
+    fn sized(mut self, size: RepeatCost) -> Self {
         self.size = size;
         self
     }
@@ -304,25 +307,25 @@ impl Node {
     }
 
     pub(crate) fn is_unit(&self) -> bool {
-        matches!(&self.kind, Kind::Bgp(b) if b.patterns.is_empty() && b.filters.is_empty())
+        matches!(&self.kind, NodeKind::Bgp(b) if b.patterns.is_empty() && b.filters.is_empty())
     }
 
-    /// Patterns; `hidden` slots (the graph's) are bound but not in scope.
+    /// Creates a group of patterns; `hidden` slots (the graph's) are bound but not in scope.
     pub(crate) fn bgp(patterns: Vec<Pattern>, hidden: SlotSet) -> Self {
         let uses: SlotSet = patterns.iter().flat_map(Pattern::slots).collect();
-        // The graph variable may be an end as well; then it is in scope.
+        // The graph variable may also be an end of a pattern; then it is in scope.
         let ends: SlotSet = patterns
             .iter()
             .flat_map(|p| [&p.subject, &p.predicate, &p.object])
             .filter_map(|e| match e {
-                End::Slot(s) => Some(*s),
-                End::Term(_) => None,
+                PatternTerm::Slot(s) => Some(*s),
+                PatternTerm::Term(_) => None,
             })
             .collect();
         let visible = uses.minus(&hidden.minus(&ends));
         let filters = vec![];
-        Self::of(
-            Kind::Bgp(Bgp::new(patterns, filters)),
+        Self::new(
+            NodeKind::Bgp(Bgp::new(patterns, filters)),
             visible.clone(),
             visible,
             uses,
@@ -331,27 +334,27 @@ impl Node {
 
     pub(crate) fn graphs(slot: Slot) -> Self {
         let none = SlotSet::default;
-        Self::of(Kind::Graphs(slot), none(), none(), SlotSet::one(slot))
+        Self::new(NodeKind::Graphs(slot), none(), none(), SlotSet::one(slot))
     }
 
     pub(crate) fn has_graph(bytes: Canonical) -> Self {
         let none = SlotSet::default;
-        Self::of(Kind::HasGraph(bytes), none(), none(), none())
+        Self::new(NodeKind::HasGraph(bytes), none(), none(), none())
     }
 
     pub(crate) fn path(path: PathNode) -> Self {
         let ends: SlotSet = [&path.subject, &path.object]
             .into_iter()
             .filter_map(|e| match e {
-                End::Slot(s) => Some(*s),
-                End::Term(_) => None,
+                PatternTerm::Slot(s) => Some(*s),
+                PatternTerm::Term(_) => None,
             })
             .collect();
         let mut uses = ends.clone();
-        if let Place::Slot(g) = path.place {
+        if let PatternGraphTerm::Slot(g) = path.place {
             uses.insert(g);
         }
-        Self::of(Kind::Path(path), ends.clone(), ends, uses)
+        Self::new(NodeKind::Path(path), ends.clone(), ends, uses)
     }
 
     pub(crate) fn values(slots: Vec<Slot>, rows: Vec<Row>) -> Self {
@@ -363,7 +366,7 @@ impl Node {
             .map(|(_, s)| *s)
             .collect();
         let uses = possible.clone();
-        Self::of(Kind::Values { slots, rows }, certain, possible, uses)
+        Self::new(NodeKind::Values { slots, rows }, certain, possible, uses)
     }
 
     pub(crate) fn service(service: Service) -> Self {
@@ -372,15 +375,15 @@ impl Node {
         if let Endpoint::Slot(slot) = service.endpoint {
             uses.insert(slot);
         }
-        Self::of(Kind::Service(service), SlotSet::default(), slots, uses)
+        Self::new(NodeKind::Service(service), SlotSet::default(), slots, uses)
     }
 
     pub(crate) fn union(branches: Vec<Self>) -> Self {
         let mut all = vec![];
         for b in branches {
             match b.kind {
-                // What all of it binds (the graph that it is in) each part binds.
-                Kind::Union(inner) => all.extend(inner.into_iter().map(|mut part| {
+                // Slots that the whole binds (the graph that it is in) are bound by each part.
+                NodeKind::Union(inner) => all.extend(inner.into_iter().map(|mut part| {
                     part.certain.add(&b.certain);
                     part.possible.add(&b.certain);
                     part.uses.add(&b.certain);
@@ -405,11 +408,11 @@ impl Node {
             uses.add(&p.uses);
             size = size.and(p.size);
         }
-        Self::of(Kind::Union(all), certain, possible, uses).sized(size)
+        Self::new(NodeKind::Union(all), certain, possible, uses).sized(size)
     }
 
-    /// Both, in any order: joins are flat, and all patterns among their parts are one group. What only adds to or
-    /// drops rows of one side is done after the join where that is the same.
+    /// Joins both sides, in any order: joins are flat, and all patterns among their parts are one group. An operator
+    /// that only adds to or drops rows of one side moves above the join where that is equivalent.
     pub(crate) fn join(left: Self, right: Self) -> Self {
         if left.is_unit() {
             return right;
@@ -425,13 +428,13 @@ impl Node {
             Ok(done) => return done,
             Err(pair) => *pair,
         };
-        // Of the sides, not of the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
+        // Taken from the sides, not from the parts: a part in GRAPH ?g does not have ?g in scope, the whole has.
         let (mut certain, mut possible, mut uses) = (
             std::mem::take(&mut left.certain),
             std::mem::take(&mut left.possible),
             std::mem::take(&mut left.uses),
         );
-        if !matches!(left.kind, Kind::Join(_)) {
+        if !matches!(left.kind, NodeKind::Join(_)) {
             left.certain = certain.clone();
             left.possible = possible.clone();
             left.uses = uses.clone();
@@ -441,10 +444,10 @@ impl Node {
         uses.add(&right.uses);
         let size = left.size.and(right.size);
         let list = |side: Self| match side.kind {
-            Kind::Join(list) => list,
+            NodeKind::Join(list) => list,
             _ => vec![side],
         };
-        // The left side's own list: a long join is built part by part, and none of its parts may move for each.
+        // The left side's own list: a long join is built part by part, and its parts must not be moved for each.
         let mut group = left.group;
         let mut parts = list(left);
         for part in list(right) {
@@ -453,27 +456,27 @@ impl Node {
         if parts.len() == 1
             && let Some(one) = parts.pop()
         {
-            return Self::of(one.kind, certain, possible, uses).sized(size);
+            return Self::new(one.kind, certain, possible, uses).sized(size);
         }
-        let mut whole = Self::of(Kind::Join(parts), certain, possible, uses).sized(size);
+        let mut whole = Self::new(NodeKind::Join(parts), certain, possible, uses).sized(size);
         whole.group = group;
         whole
     }
 
-    /// Adds a part to a join. `group` is where the join's patterns are, if it has any.
+    /// Adds a part to a join. `group` is the position of the join's patterns, if it has any.
     fn add_to(self, parts: &mut Vec<Self>, group: &mut Option<usize>) {
-        let Kind::Bgp(new) = self.kind else {
+        let NodeKind::Bgp(new) = self.kind else {
             parts.push(self);
             return;
         };
-        let is_group = |p: &Self| matches!(p.kind, Kind::Bgp(_));
-        // A condition may have made something else of it.
+        let is_group = |p: &Self| matches!(p.kind, NodeKind::Bgp(_));
+        // A condition may have turned it into something else.
         if !group.is_some_and(|at| parts.get(at).is_some_and(is_group)) {
             *group = parts.iter().position(is_group);
         }
         match group.and_then(|at| parts.get_mut(at)) {
             Some(Self {
-                kind: Kind::Bgp(bgp),
+                kind: NodeKind::Bgp(bgp),
                 certain,
                 possible,
                 uses,
@@ -488,18 +491,18 @@ impl Node {
             _ => {
                 *group = Some(parts.len());
                 parts.push(Self {
-                    kind: Kind::Bgp(new),
+                    kind: NodeKind::Bgp(new),
                     ..self
                 });
             }
         }
     }
 
-    /// `left` ⋈ `other` with `left`'s top operator on top of the join, if that means the same.
+    /// `left` ⋈ `other` with `left`'s top operator moved above the join, if that is equivalent.
     fn lift_over(self, other: Self) -> Result<Self, Box<(Self, Self)>> {
-        // Slots that the operator reads or adds, and those of its input that are surely bound.
+        // Slots that the operator reads or adds, and those of its input that are certain to be bound.
         let (reads, input) = match &self.kind {
-            Kind::LeftJoin {
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
@@ -510,18 +513,18 @@ impl Node {
                 }
                 (reads, left)
             }
-            Kind::Minus { left, right } => (right.uses.clone(), left),
-            Kind::Extend { inner, to, value } if !value.per_row => {
+            NodeKind::Minus { left, right } => (right.uses.clone(), left),
+            NodeKind::Extend { inner, to, value } if !value.per_row => {
                 let mut reads = value.slots();
                 reads.insert(*to);
                 (reads, inner)
             }
-            Kind::Apply {
+            NodeKind::Apply {
                 input,
                 body,
                 kind: ApplyKind::Semi | ApplyKind::Anti,
             } => (body.uses.clone(), input),
-            Kind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
+            NodeKind::Filter { inner, filters } if filters.iter().all(|f| !f.per_row) => {
                 let mut reads = SlotSet::default();
                 filters.iter().for_each(|f| reads.add(&f.slots()));
                 (reads, inner)
@@ -532,28 +535,28 @@ impl Node {
         if !same {
             return Err(Box::new((self, other)));
         }
-        // Also what only the whole has in scope: the graph's variable.
+        // Includes slots that only the whole has in scope: the graph's variable.
         let size = self.size.and(other.size);
         let (certain, possible, uses) = (self.certain, self.possible, self.uses);
         let mut lifted = match self.kind {
-            Kind::LeftJoin {
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
             } => Self::left_join(Self::join(*left, other), *right, condition),
-            Kind::Minus { left, right } => Self::minus(Self::join(*left, other), *right),
-            Kind::Extend { inner, to, value } => Self::join(*inner, other).extend(to, value),
-            Kind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
-            Kind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
+            NodeKind::Minus { left, right } => Self::minus(Self::join(*left, other), *right),
+            NodeKind::Extend { inner, to, value } => Self::join(*inner, other).extend(to, value),
+            NodeKind::Apply { input, body, kind } => Self::join(*input, other).apply(*body, kind),
+            NodeKind::Filter { inner, filters } => Self::join(*inner, other).filter(filters),
             kind => {
-                let whole = Self::of(kind, certain, possible, uses).sized(self.size);
+                let whole = Self::new(kind, certain, possible, uses).sized(self.size);
                 return Err(Box::new((whole, other)));
             }
         };
         lifted.certain.add(&certain);
         lifted.possible.add(&possible);
         lifted.uses.add(&uses);
-        lifted.size = Size {
+        lifted.size = RepeatCost {
             has_path: lifted.size.has_path,
             ..size
         };
@@ -569,17 +572,17 @@ impl Node {
         for c in &condition {
             uses.add(&c.slots());
         }
-        // A condition over the right side alone may as well hold inside it.
+        // A condition over the right side alone may be tested inside it.
         let (inside, condition): (Vec<_>, Vec<_>) = condition.into_iter().partition(|c| {
             let slots = c.slots();
             !c.per_row && !slots.is_empty() && slots.is_within(&right.certain)
         });
-        let kind = Kind::LeftJoin {
+        let kind = NodeKind::LeftJoin {
             left: Box::new(left),
             right: Box::new(right.filter(inside)),
             condition,
         };
-        Self::of(kind, certain, possible, uses)
+        Self::new(kind, certain, possible, uses)
     }
 
     pub(crate) fn minus(left: Self, right: Self) -> Self {
@@ -588,11 +591,11 @@ impl Node {
         }
         let (certain, possible) = (left.certain.clone(), left.possible.clone());
         let uses = left.uses.or(&right.uses);
-        let kind = Kind::Minus {
+        let kind = NodeKind::Minus {
             left: Box::new(left),
             right: Box::new(right),
         };
-        Self::of(kind, certain, possible, uses)
+        Self::new(kind, certain, possible, uses)
     }
 
     pub(crate) fn extend(self, to: Slot, value: Arc<Expr>) -> Self {
@@ -609,7 +612,12 @@ impl Node {
         possible.insert(to);
         uses.insert(to);
         let inner = Box::new(self);
-        Self::of(Kind::Extend { inner, to, value }, certain, possible, uses)
+        Self::new(
+            NodeKind::Extend { inner, to, value },
+            certain,
+            possible,
+            uses,
+        )
     }
 
     pub(crate) fn apply(self, body: Self, kind: ApplyKind) -> Self {
@@ -628,12 +636,12 @@ impl Node {
                 uses.insert(s);
             }
         }
-        let kind = Kind::Apply {
+        let kind = NodeKind::Apply {
             input: Box::new(self),
             body: Box::new(body),
             kind,
         };
-        Self::of(kind, certain, possible, uses)
+        Self::new(kind, certain, possible, uses)
     }
 
     pub(crate) fn group(self, by: Vec<Slot>, aggregates: Vec<Aggregate>) -> Self {
@@ -649,22 +657,22 @@ impl Node {
             possible.insert(a.to);
             uses.insert(a.to);
         }
-        let kind = Kind::Group {
+        let kind = NodeKind::Group {
             inner: Box::new(self),
             by,
             aggregates,
         };
-        Self::of(kind, certain, possible, uses)
+        Self::new(kind, certain, possible, uses)
     }
 
-    /// A node above that keeps the slots in scope as they are.
-    pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> Kind) -> Self {
+    /// Puts a node above that keeps the slots in scope.
+    pub(crate) fn above(self, kind: impl FnOnce(Box<Self>) -> NodeKind) -> Self {
         let (certain, possible, uses) = (
             self.certain.clone(),
             self.possible.clone(),
             self.uses.clone(),
         );
-        Self::of(kind(Box::new(self)), certain, possible, uses)
+        Self::new(kind(Box::new(self)), certain, possible, uses)
     }
 
     pub(crate) fn project(self, visible: &SlotSet) -> Self {
@@ -673,10 +681,10 @@ impl Node {
             self.possible.and(visible),
             self.uses.clone(),
         );
-        Self::of(Kind::Project(Box::new(self)), certain, possible, uses)
+        Self::new(NodeKind::Project(Box::new(self)), certain, possible, uses)
     }
 
-    /// Adds the graph variable to the scope, whose graphs the solutions come from.
+    /// Adds the graph variable, whose graphs the solutions come from, to the scope.
     pub(crate) fn in_graph(mut self, g: Slot) -> Self {
         self.certain.insert(g);
         self.possible.insert(g);

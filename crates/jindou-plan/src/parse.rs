@@ -1,4 +1,4 @@
-//! SPARQL text → algebra: [`jindou_syntax`], whose faults become this project's errors.
+//! SPARQL text → algebra through [`jindou_syntax`], with its faults turned into this project's errors.
 
 use jindou_model::{Error, Result};
 use jindou_syntax::algebra::Query;

@@ -1,16 +1,16 @@
 //! The plan: what the planner decides and an executor (CPU, GPU, remote) carries out.
 //!
-//! A plan belongs to one base: it holds vertex ids, so it carries the id epoch; and to the snapshots whose shape it was
-//! made for ([`Validity`]). On any other it must be made again.
+//! A plan belongs to one base, since it holds vertex ids: it carries the id epoch. Within that base it is valid for
+//! snapshots of the shape that it was made for ([`Validity`]). For any other snapshot the query must be planned again.
 //!
 //! ```text
 //! Operator tree            see `operator`
 //! Explore                  steps over a history table, one column of ids per live slot
-//!   Step::Start            binds the first variable(s): index vertex, class instances, a constant's list
-//!   Step::Expand           binds one more variable: one neighbour list, or the intersection of several
-//!   Step::Check            both ends known: keeps rows that have the edge
-//!   Step::ExpandAny        predicate unknown: walks only the predicates that the vertex has
-//!   Step::ScanAll          nothing known
+//! Step::Start            binds the first variable(s): index vertex, class instances, a constant's list
+//! Step::Expand           binds one more variable: one neighbour list, or the intersection of several
+//! Step::Check            both ends known: keeps rows that have the edge
+//! Step::ExpandAny        predicate unknown: walks only the predicates that the vertex has
+//! Step::ScanAll          nothing known
 //! ```
 
 use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
@@ -38,8 +38,8 @@ pub enum GraphRef {
     Default,
     /// One named graph.
     Named(u32),
-    /// All named graphs, an edge once (a graph variable that nothing reads does **not** use this: it keeps
-    /// one row a graph).
+    /// All named graphs merged: an edge in several of them counts once. (A graph variable that nothing reads does
+    /// **not** use this: it keeps one row per graph.)
     AnyNamed,
     /// The default graph and all named ones merged.
     Union,
@@ -53,7 +53,7 @@ pub enum GraphRef {
 }
 
 impl GraphRef {
-    /// The scope to read with; `None` for a slot, where it depends on the row. `Bind` reads its graphs.
+    /// Scope to read with; `None` for a slot, where the scope depends on the row. `Bind` reads its graphs.
     #[must_use]
     pub fn scope(&self) -> Option<Scope<'_>> {
         Some(match self {
@@ -86,7 +86,7 @@ pub type Intervals = Vec<[u32; 2]>;
 /// Where the first variable's values come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartSource {
-    /// One row without columns: everything the next steps need is a constant.
+    /// One row without columns: everything that the next steps need is a constant.
     Unit,
     /// Exactly the vertices of `Step::Start::within` (which is then `Some`).
     IdFilter,
@@ -136,8 +136,8 @@ pub enum StepKind {
         /// Exact extra condition: only these vertices (classes, predicates' keys).
         within: Option<IdFilter>,
     },
-    /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and
-    /// in `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
+    /// Binds `to` to every vertex that is in **all** lists (the shortest drives; sorted lists intersect) and in
+    /// `within`. A list whose graph is `Bind` must be the only one; its rows are (neighbour, graph).
     Expand {
         /// The new slot.
         to: Slot,
@@ -146,21 +146,22 @@ pub enum StepKind {
         /// Exact extra condition.
         within: Option<IdFilter>,
     },
-    /// Keeps rows whose edge `list.anchor` – `other` exists. With `GraphRef::Bind` one row a graph that has it.
+    /// Keeps rows whose edge `list.anchor` – `other` exists. `GraphRef::Bind` gives one row for each graph that has it.
     Check {
         /// The list to look in.
         list: EdgeList,
         /// The far end.
         other: Operand,
     },
-    /// Keeps rows whose slot is inside: an exact class or key-set test.
+    /// Keeps rows whose slot is one of these vertices: an exact test of classes or key sets.
     Restrict {
         /// The bound slot.
         slot: Slot,
         /// The vertices.
         within: IdFilter,
     },
-    /// The predicate is a variable and one end is known. The same edge in two graphs of a merged scope is one row.
+    /// Walks the edges of a known end whose predicate is a variable. The same edge in two graphs of a merged scope is
+    /// one row.
     ExpandAny {
         /// The known end.
         anchor: Operand,
@@ -173,7 +174,7 @@ pub enum StepKind {
         /// The graphs.
         graph: GraphRef,
     },
-    /// Neither end is known: every edge of every (or the bound) predicate, for each row so far.
+    /// Gives every edge of every (or the bound) predicate, for each row so far; neither end is known.
     ScanAll {
         /// Bound by this step.
         subject: Slot,
@@ -185,7 +186,7 @@ pub enum StepKind {
         graph: GraphRef,
     },
     /// Binds `to` to the subjects (or objects) of one predicate for each row so far: a start inside a plan, for
-    /// patterns not connected to what is bound (a product).
+    /// patterns that are not connected to what is bound (a product).
     Cross {
         /// The new slot.
         to: Slot,
@@ -199,17 +200,17 @@ pub enum StepKind {
 /// One exploration step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Kind of the step, with all that it works on.
+    /// Kind of the step, with its operands.
     pub kind: StepKind,
     /// Conditions on bound slots, tested on its output rows.
     pub filters: Vec<Condition>,
-    /// Slots that later steps, operators or the result need; the others are dropped after this step.
+    /// Slots that later steps, operators or the result need; all others are dropped after this step.
     pub live: Vec<Slot>,
     /// Estimated rows after the step.
     pub rows: f64,
-    /// Estimated cost of the step, in about nanoseconds of one core.
+    /// Estimated cost of the step, roughly in nanoseconds of one core.
     pub cost: f64,
-    /// Why it comes here, for EXPLAIN.
+    /// Reason for the step's position, for EXPLAIN.
     pub why: String,
 }
 
@@ -218,17 +219,17 @@ pub struct Step {
 pub struct Exploration {
     /// In order; empty only with `empty`.
     pub steps: Vec<Step>,
-    /// Set when the statistics or dictionary prove that nothing matches, with the reason.
+    /// Reason why nothing matches, if the statistics or the dictionary prove it.
     pub empty: Option<String>,
 }
 
-/// A filter condition. Evaluation has three values: true, false, error; a row stays on true.
+/// A filter condition. Evaluation has three values: true, false, error; rows for which it is true are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// The same term (SPARQL `sameTerm`, and `=` where both ends can only be IRIs).
     Same(Operand, Operand),
-    /// `slot < constant` and the like for numbers, strings, dates and booleans, by rank; the right side is the
-    /// constant's canonical bytes. Semantics are SPARQL's operator table: error for incomparable terms.
+    /// A comparison such as `slot < constant` for numbers, strings, dates and booleans, by rank; the right side is the
+    /// constant's canonical bytes. Semantics are SPARQL's operator table: incomparable terms are an error.
     Compare(Slot, Relation, Canonical),
     /// Term kind tests.
     Kind(Slot, TermTest),
@@ -247,7 +248,7 @@ pub enum Condition {
 /// An expression that is evaluated row by row, or by columns of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneralExpression {
-    /// The expression, EXISTS-free.
+    /// The expression, without EXISTS.
     pub expression: Arc<Expression>,
     /// Its variables and their slots; a variable that is not listed is unbound.
     pub variables: Arc<[(Variable, Slot)]>,
@@ -255,10 +256,11 @@ pub struct GeneralExpression {
     pub base_iri: Option<BaseIri>,
     /// The registered functions, among them those that the expression calls by IRI.
     pub functions: Functions,
-    /// True if the value is not a function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for each
-    /// row, never remembered. (`NOW` is one value a query.)
+    /// True if the value is not a function of the row (`RAND`, `UUID`, `STRUUID`, `BNODE`): it must be computed for
+    /// each row and never be remembered. (`NOW` is constant within a query.)
     pub per_row: bool,
-    /// The same as a question, if an index of the graph knew an answer when the plan was made. There is one variable then.
+    /// The expression as a question to an index, if one knew an answer when the plan was made. The expression then has
+    /// one variable.
     pub asked: Option<Box<Asked>>,
 }
 
@@ -275,43 +277,42 @@ pub enum TermTest {
     Numeric,
 }
 
-/// Light plans answer in place on one worker; heavy ones are cut into morsels.
+/// Light plans are answered in place by one worker; heavy ones are cut into morsels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Estimated under [`LIGHT_COST`].
+    /// Estimated below [`LIGHT_COST`].
     Light,
-    /// The others.
+    /// All others.
     Heavy,
 }
 
-/// Estimated nanoseconds under which a plan is light: below it, waking a second thread (some 20 µs)
-/// gains nothing.
+/// Estimated nanoseconds below which a plan is light: under that, waking a second thread (some 20 µs) gains nothing.
 pub const LIGHT_COST: f64 = 200_000.0;
 
-/// A whole native query.
+/// A planned query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Form of the result that the rows become.
+    /// Form of the result.
     pub form: Form,
     /// Name by slot; hidden slots have names that no query can write.
     pub slots: Vec<String>,
     /// The result's columns, in order. A slot that is never bound gives an unbound column.
     pub output: Vec<Slot>,
-    /// Name of each of them: two columns may be one slot under two names.
+    /// Name of each column: two columns may show one slot under two names.
     pub columns: Vec<String>,
     /// The operators.
     pub root: Operator,
-    /// Estimated cost, in about nanoseconds of one core.
+    /// Estimated cost, roughly in nanoseconds of one core.
     pub cost: f64,
     /// Light or heavy.
     pub weight: Weight,
-    /// The snapshots that it may run on.
+    /// Snapshots that the plan may run on.
     pub validity: Validity,
-    /// Bytes that it takes, as [`measure`](jindou_model::scope::measure) has them; 0 where nothing measured.
+    /// Bytes that the plan takes according to [`measure`](jindou_model::scope::measure); 0 if not measured.
     pub bytes: u64,
 }
 
-/// Forms of result that a query makes of its rows.
+/// Forms of result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// SELECT: the columns of `Plan::output`.
@@ -321,7 +322,7 @@ pub enum Form {
     /// CONSTRUCT: these triples for each row; `Plan::output` has the columns of the template's variables, which
     /// [`TemplateTerm::Column`] counts.
     Construct(Vec<[TemplateTerm; 3]>),
-    /// DESCRIBE: the vertices in the columns of `Plan::output`, as the query's dataset has them.
+    /// DESCRIBE: the vertices in the columns of `Plan::output`, described from the query's dataset.
     Describe(Option<QueryDataset>),
 }
 
@@ -332,20 +333,21 @@ pub enum TemplateTerm {
     Column(usize),
     /// Canonical bytes.
     Term(Canonical),
-    /// A blank node, new for each row: the same number is the same node in one row.
+    /// A blank node, new for each row; equal numbers are the same node within a row.
     Blank(usize),
     /// A triple term.
     Triple(Box<[TemplateTerm; 3]>),
 }
 
 impl Plan {
-    /// True for ASK.
+    /// Returns true for ASK.
     #[must_use]
     pub fn is_ask(&self) -> bool {
         matches!(self.form, Form::Ask)
     }
 
-    /// The exploration at the bottom of a plan that is a chain: one exploration, and operators with one input above it.
+    /// The exploration at the bottom of a plan that is a chain, that is, one exploration under operators with one
+    /// input.
     #[must_use]
     pub fn exploration(&self) -> Option<&Exploration> {
         self.root.exploration()

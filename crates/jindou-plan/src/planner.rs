@@ -1,4 +1,4 @@
-//! The front door: a parsed query and a snapshot in, a plan out.
+//! Entry point: plans a parsed query for a snapshot.
 
 use crate::build::{Builder, OuterRow, Reaches};
 use crate::cost::OUT;
@@ -14,28 +14,28 @@ use jindou_syntax::algebra::Query;
 /// Options that the caller chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
-    /// Patterns outside GRAPH look at the default graph and all named graphs merged.
+    /// True if patterns outside GRAPH look at the default graph and all named graphs merged.
     pub union_default: bool,
     /// Functions that the query may call by IRI.
     pub functions: Functions,
 }
 
-/// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and of 1.2
-/// triple terms.
+/// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and
+/// the triple terms of 1.2.
 ///
-/// Takes O(slots × edges × beam) estimates for each group of patterns plus, for each variable with several required
+/// Needs O(slots × edges × beam) estimates for each group of patterns and, for each variable with several required
 /// predicates, the planner's characteristic sets that have one of them; a join of n parts plans O(n²) of them.
 ///
 /// # Errors
-/// [`Error::Query`] names a function that is neither a cast nor among the options' functions, or takes other arguments, and an
-/// aggregate that is not SPARQL's. [`Error::Unsupported`] names what no plan can do: SERVICE with a variable that nothing before
-/// it binds, more than 65,535 variables. [`Error::Internal`] when a query that nests deeply gets no thread with a stack
-/// for it. Those of [`scope::look`].
+/// [`Error::Query`] for a function that is neither a cast nor among the options' functions, or is called with the wrong
+/// arguments, and for an aggregate that is not SPARQL's. [`Error::Unsupported`] for what no plan can do: SERVICE with a
+/// variable that nothing before it binds, more than 65,535 variables. [`Error::Internal`] when no thread with a large
+/// enough stack can be started for a deeply nested query. The errors of [`scope::look`].
 pub fn plan(query: &Query, snapshot: &dyn Graph, options: &PlanOptions) -> Result<Plan> {
     plan_over(query, snapshot, options, false)
 }
 
-/// [`plan`]; the query may have placeholders of parameters.
+/// As [`plan`], for a query that may have placeholders of parameters.
 pub(crate) fn plan_over(
     query: &Query,
     snapshot: &dyn Graph,
@@ -66,13 +66,13 @@ pub(crate) fn plan_over(
     })
 }
 
-/// Levels of algebra that an ordinary thread's stack surely holds; a deeper query gets its own thread.
+/// Levels of algebra that fit on an ordinary thread's stack; a deeper query gets its own thread.
 const PLAIN_DEPTH: usize = 40;
 /// Stack of that thread; only touched pages cost memory.
 const DEEP_STACK: usize = 512 << 20;
 
-/// Cost of a triple of a template, in about nanoseconds of one core: its terms put together, looked up among those given,
-/// written.
+/// Cost of a triple of a template, roughly in nanoseconds of one core: its terms are built, looked up among those
+/// already given, and written.
 const TRIPLE: f64 = 400.0;
 
 fn is_shallow(query: &Query) -> bool {
@@ -86,13 +86,13 @@ fn plan_here(
     parameters: bool,
 ) -> Result<Plan> {
     scope::look()?;
-    let logical = translate::of(query, &options.functions)?;
+    let logical = translate::translate(query, &options.functions)?;
     let watched = if parameters {
         Watched::with_parameters(snapshot)
     } else {
         Watched::new(snapshot)
     };
-    let dataset = Dataset::of(logical.dataset.as_ref(), &watched, options);
+    let dataset = Dataset::resolve(logical.dataset.as_ref(), &watched, options);
     let mut builder = Builder {
         snapshot: &watched,
         dataset: &dataset,

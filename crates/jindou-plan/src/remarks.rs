@@ -1,17 +1,17 @@
-//! Remarks on queries that are valid and hardly do what is meant.
+//! Remarks on queries that are valid but hardly do what is meant.
 
 use crate::parse::failed;
 use jindou_model::Result;
 use jindou_syntax::{Options, PatternCall, pattern_calls};
 use jindou_values::pattern::{Pattern, Replacement};
 
-/// Bytes of a text in which calls are searched: a query that is longer was not written by a person.
+/// Longest text, in bytes, in which calls are searched: a longer query was not written by a person.
 const LONGEST: usize = 1 << 20;
-/// Most calls whose patterns are looked at.
+/// Most calls whose patterns are checked.
 const MOST: usize = 100;
 
-/// Remarks on a query, a sentence each: which constant patterns of REGEX and REPLACE are none. SPARQL makes such a call an error in each row, which a
-/// FILTER takes for false, so that the query runs and says nothing.
+/// Remarks on a query, a sentence each: constant patterns of REGEX and REPLACE that are invalid. SPARQL makes such a
+/// call an error in each row, which a FILTER treats as false, so that the query runs and returns nothing.
 ///
 /// # Errors
 /// As [`crate::parse_with`].
@@ -31,17 +31,17 @@ pub fn remarks(text: &str, options: &Options) -> Result<Vec<String>> {
     Ok(faults.collect())
 }
 
-/// Whether one of the words may stand in the text.
+/// Returns true if one of the words may occur in the text.
 fn may_call(text: &str) -> bool {
     let has = |word: &[u8]| {
         let mut found = text.as_bytes().windows(word.len());
         found.any(|w| w.eq_ignore_ascii_case(word))
     };
-    // An escape may be a letter of theirs.
+    // An escape may stand for one of their letters.
     has(b"regex") || has(b"replace") || has(b"\\u")
 }
 
-/// Why a call is an error whatever text it is given.
+/// Reason why a call is an error for any text.
 fn fault(call: &PatternCall) -> Option<String> {
     let pattern = match Pattern::new(&call.pattern, &call.flags, call.replaces) {
         Ok(pattern) => pattern,
@@ -64,13 +64,14 @@ fn fault(call: &PatternCall) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<String> {
+    fn remarks_of(text: &str) -> Vec<String> {
         remarks(text, &Options::default()).unwrap()
     }
 
     #[test]
     fn constant_patterns_that_are_none_are_said_with_their_places() {
-        let all = of("SELECT * {\n ?s ?p ?o FILTER(REGEX(?o, \"a(b\") || regex(?o, 'x', 'k')) }");
+        let all =
+            remarks_of("SELECT * {\n ?s ?p ?o FILTER(REGEX(?o, \"a(b\") || regex(?o, 'x', 'k')) }");
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(
             all[0].starts_with("line 2, column 18: REGEX: character ")
@@ -88,7 +89,7 @@ mod tests {
             ("REPLACE(?o, 'a', 'b', '?')", "of the flags"),
             ("\\u0052EGEX(?o, '*')", "of the pattern"),
         ] {
-            let all = of(&format!("SELECT ({call} AS ?x) {{ ?s ?p ?o }}"));
+            let all = remarks_of(&format!("SELECT ({call} AS ?x) {{ ?s ?p ?o }}"));
             assert!(
                 all.len() == 1 && all[0].contains(expected),
                 "{call}: {all:?}"
@@ -108,7 +109,7 @@ mod tests {
             "REPLACE(?o, 'a', ?o)",
             "CONTAINS(?o, 'regex(')",
         ] {
-            let all = of(&format!("SELECT * {{ ?s ?p ?o FILTER({call}) }}"));
+            let all = remarks_of(&format!("SELECT * {{ ?s ?p ?o FILTER({call}) }}"));
             assert!(all.is_empty(), "{call}: {all:?}");
         }
         assert!(remarks("SELECT REGEX", &Options::default()).is_err());

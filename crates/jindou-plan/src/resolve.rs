@@ -1,11 +1,11 @@
-//! A logical group against one snapshot: terms become ids, classes and key sets become intervals, and what
-//! cannot match is found out.
+//! Resolves a logical group against one snapshot: terms become ids, classes and key sets become intervals, and patterns
+//! that cannot match are detected.
 
 use crate::condition::{Compiled, Compiler};
 use crate::expression::Expr;
 use crate::id_filter;
-use crate::logical::{Bgp, End, Pattern, Place};
-use crate::stars::{Member, Star};
+use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
+use crate::stars::{Star, StarMember};
 use crate::validity::Watched;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
@@ -16,20 +16,20 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, scope};
 use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
 use std::sync::Arc;
 
-/// More intervals than this are no cheaper to test than the `rdf:type` segment is to look up.
+/// Number of intervals above which testing them costs more than looking up the `rdf:type` segment.
 const MAX_TEST_INTERVALS: usize = 1_024;
-/// Where nothing is a constant, many rows are tested, and narrowing early is worth more: classes that merged updates
-/// scattered have this many intervals.
+/// As above, where nothing is a constant: many rows are tested and narrowing early is worth more. Classes that merged
+/// updates scattered have this many intervals.
 const MAX_OPEN_INTERVALS: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
+pub(crate) enum ResolvedTerm {
     Slot(Slot),
     Const(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Predicate {
+pub(crate) enum ResolvedPredicate {
     Known(PredicateId),
     Slot(Slot),
 }
@@ -37,21 +37,21 @@ pub(crate) enum Predicate {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PatternGraph {
     Fixed(GraphRef),
-    /// A graph variable; the graphs it may take are [`Resolved::named`].
+    /// A graph variable; the graphs that it may take are [`Resolved::named`].
     Slot(Slot),
 }
 
 /// A pattern that a step has to look up.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
-    pub subject: Node,
-    pub predicate: Predicate,
-    pub object: Node,
+    pub subject: ResolvedTerm,
+    pub predicate: ResolvedPredicate,
+    pub object: ResolvedTerm,
     pub graph: PatternGraph,
 }
 
 impl Edge {
-    /// Where to read, as far as known before the graph variable is bound.
+    /// Scope to read with, as far as it is known before the graph variable is bound.
     pub(crate) fn graph_ref(&self, named: Option<&[u32]>) -> GraphRef {
         match &self.graph {
             PatternGraph::Fixed(g) => g.clone(),
@@ -64,11 +64,11 @@ impl Edge {
     pub(crate) fn slots(&self) -> u128 {
         let mut mask = 0;
         for n in [self.subject, self.object] {
-            if let Node::Slot(s) = n {
+            if let ResolvedTerm::Slot(s) = n {
                 mask |= 1 << s;
             }
         }
-        if let Predicate::Slot(s) = self.predicate {
+        if let ResolvedPredicate::Slot(s) = self.predicate {
             mask |= 1 << s;
         }
         if let PatternGraph::Slot(s) = self.graph {
@@ -78,12 +78,12 @@ impl Edge {
     }
 }
 
-/// A group of patterns against one snapshot: edges that steps look up, and conditions on the variables.
+/// A group of patterns resolved against one snapshot: edges that steps look up, and conditions on the variables.
 pub(crate) struct Resolved {
     pub edges: Vec<Edge>,
-    /// Exact conditions on slots: all that the vertex must be in.
+    /// Exact conditions on slots: the vertex must be in all of the sets.
     pub within: Vec<Option<IdFilter>>,
-    /// For EXPLAIN: where `within` comes from.
+    /// Origin of `within`, for EXPLAIN.
     pub within_why: Vec<Vec<String>>,
     /// Classes that `within` stands for.
     pub classes: Vec<(Slot, u32)>,
@@ -94,7 +94,7 @@ pub(crate) struct Resolved {
     pub conditions: Vec<Condition>,
 }
 
-/// Why nothing matches.
+/// Reason why nothing matches.
 pub(crate) type Empty = String;
 
 /// The query's FROM and FROM NAMED.
@@ -106,7 +106,7 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
-    pub(crate) fn of(
+    pub(crate) fn resolve(
         dataset: Option<&QueryDataset>,
         snapshot: &Watched<'_>,
         options: &PlanOptions,
@@ -140,7 +140,7 @@ impl Dataset {
                 [one] => GraphRef::Named(*one),
                 _ => GraphRef::Set(graphs),
             },
-            // A query's dataset has only the graphs that it names; WITH of an update says nothing about named graphs.
+            // A query's dataset has only the graphs that it names; WITH in an update does not affect named graphs.
             named: dataset.named.as_deref().map(ids),
         }
     }
@@ -156,10 +156,11 @@ impl Dataset {
     }
 }
 
-/// Most patterns of one exploration: they are bits of a mask.
+/// Largest number of patterns in one exploration: they are bits of a mask.
 pub(crate) const MAX_EDGES: usize = 120;
 
-/// The group against the snapshot; slots are numbers below `names.len()`, at most 128. `Err` when nothing can match.
+/// Resolves the group against the snapshot; slots are numbers below `names.len()`, at most 128. `Err` when nothing can
+/// match.
 pub(crate) fn resolve(
     group: &Bgp,
     names: &[String],
@@ -191,7 +192,7 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn run(&mut self, group: &Bgp, names: &[String]) -> Result<(), Empty> {
-        let uses_graphs = |p: &Pattern| matches!(p.place, Place::Slot(_));
+        let uses_graphs = |p: &Pattern| matches!(p.place, PatternGraphTerm::Slot(_));
         if self.out.named.as_ref().is_some_and(Vec::is_empty)
             && group.patterns.iter().any(uses_graphs)
         {
@@ -230,9 +231,9 @@ impl Resolver<'_> {
 
     fn pattern(&mut self, p: &Pattern) -> Result<(), Empty> {
         let graph = match &p.place {
-            Place::Default => PatternGraph::Fixed(self.dataset.default.clone()),
-            Place::Slot(g) => PatternGraph::Slot(*g),
-            Place::Named(bytes) => {
+            PatternGraphTerm::Default => PatternGraph::Fixed(self.dataset.default.clone()),
+            PatternGraphTerm::Slot(g) => PatternGraph::Slot(*g),
+            PatternGraphTerm::Named(bytes) => {
                 self.vertex(bytes)?;
                 let Some(g) = self.dataset.graph(bytes, self.snapshot) else {
                     return Err(format!(
@@ -246,20 +247,20 @@ impl Resolver<'_> {
         if graph == PatternGraph::Fixed(GraphRef::Set(vec![])) {
             return Err("the query's default graph is empty".into());
         }
-        let node = |e: &End| match e {
-            End::Slot(s) => Ok(Node::Slot(*s)),
-            End::Term(bytes) => self.vertex(bytes).map(|v| Node::Const(v.0)),
+        let node = |e: &PatternTerm| match e {
+            PatternTerm::Slot(s) => Ok(ResolvedTerm::Slot(*s)),
+            PatternTerm::Term(bytes) => self.vertex(bytes).map(|v| ResolvedTerm::Const(v.0)),
         };
         let (subject, object) = (node(&p.subject)?, node(&p.object)?);
         let predicate = match &p.predicate {
-            End::Slot(s) => Predicate::Slot(*s),
-            End::Term(bytes) => {
+            PatternTerm::Slot(s) => ResolvedPredicate::Slot(*s),
+            PatternTerm::Term(bytes) => {
                 let known = self
                     .snapshot
                     .lookup(bytes)
                     .and_then(|v| self.snapshot.predicate_of(v));
                 match known {
-                    Some(id) => Predicate::Known(id),
+                    Some(id) => ResolvedPredicate::Known(id),
                     None => {
                         return Err(format!("the store has no predicate {}", show::term(bytes)));
                     }
@@ -272,7 +273,7 @@ impl Resolver<'_> {
             object,
             graph,
         };
-        if let Predicate::Known(id) = predicate {
+        if let ResolvedPredicate::Known(id) = predicate {
             let read = edge.graph_ref(self.out.named.as_deref());
             if let Some(scope) = read.scope() {
                 let view = self.snapshot.edges(id, Direction::Out);
@@ -283,10 +284,10 @@ impl Resolver<'_> {
                         show::graph(self.snapshot.graph(), &read)
                     ));
                 }
-                if let (Node::Const(s), Node::Const(o), PatternGraph::Fixed(_)) =
+                if let (ResolvedTerm::Const(s), ResolvedTerm::Const(o), PatternGraph::Fixed(_)) =
                     (subject, object, &edge.graph)
                 {
-                    // Settled here, for this version of the data.
+                    // Decided here, for this version of the data.
                     self.snapshot.bind();
                     return if view.contains(s, o, scope) {
                         Ok(())
@@ -305,7 +306,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// With `FROM NAMED` a graph variable that something else binds must still be one of the graphs.
+    /// With `FROM NAMED`, a graph variable that is bound elsewhere must still be one of the graphs.
     fn restrict_graphs(&mut self) {
         let Some(named) = self.out.named.clone() else {
             return;
@@ -346,7 +347,7 @@ impl Resolver<'_> {
         };
         match within {
             Some(w) => w.and(member),
-            None => *within = Some(IdFilter::of(member)),
+            None => *within = Some(IdFilter::one(member)),
         }
         self.out.within_why[slot as usize].push(why());
     }
@@ -360,18 +361,18 @@ impl Resolver<'_> {
             } else {
                 None
             };
-            let predicate = if let Predicate::Slot(p) = e.predicate {
+            let predicate = if let ResolvedPredicate::Slot(p) = e.predicate {
                 Some(p)
             } else {
                 None
             };
-            let subject = if let Node::Slot(s) = e.subject {
+            let subject = if let ResolvedTerm::Slot(s) = e.subject {
                 Some(s)
             } else {
                 None
             };
             let object = match (e.object, e.predicate) {
-                (Node::Slot(o), Predicate::Known(p)) if compares => {
+                (ResolvedTerm::Slot(o), ResolvedPredicate::Known(p)) if compares => {
                     (self.snapshot.object_terms(p) == ObjectTerms::Resources).then_some(o)
                 }
                 _ => None,
@@ -398,7 +399,7 @@ impl Resolver<'_> {
                 }
                 Compiled::Test(c) => self.out.conditions.push(c),
                 Compiled::Narrowed(slot, ids, why, c) => {
-                    // Terms of updates are in no index: each may pass, and is tested.
+                    // Terms that updates added are in no index: each may pass and is tested.
                     let ids = intervals::of_base(ids);
                     self.narrow(slot, ids, None, || format!("is one {why}"));
                     self.out.conditions.push(c);
@@ -408,7 +409,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// Class patterns whose instances are known as intervals need no lookup.
+    /// Removes class patterns whose instances are known as intervals: they need no lookup.
     fn classes(&mut self) {
         let Some(rdf_type) = self.snapshot.statistics().rdf_type.map(PredicateId) else {
             return;
@@ -417,8 +418,9 @@ impl Resolver<'_> {
         let is_touched = self.snapshot.is_predicate_patched(rdf_type);
         let mut edges = std::mem::take(&mut self.out.edges);
         let is_anchored = edges.iter().any(|e| {
-            let is_class = e.predicate == Predicate::Known(rdf_type);
-            matches!(e.subject, Node::Const(_)) || (matches!(e.object, Node::Const(_)) && !is_class)
+            let is_class = e.predicate == ResolvedPredicate::Known(rdf_type);
+            matches!(e.subject, ResolvedTerm::Const(_))
+                || (matches!(e.object, ResolvedTerm::Const(_)) && !is_class)
         });
         let most = if is_anchored {
             MAX_TEST_INTERVALS
@@ -426,18 +428,18 @@ impl Resolver<'_> {
             MAX_OPEN_INTERVALS
         };
         edges.retain(|e| {
-            let (Node::Slot(slot), Node::Const(class), PatternGraph::Fixed(graph)) =
+            let (ResolvedTerm::Slot(slot), ResolvedTerm::Const(class), PatternGraph::Fixed(graph)) =
                 (e.subject, e.object, &e.graph)
             else {
                 return true;
             };
-            // The intervals are of all graphs together.
+            // The intervals cover all graphs together.
             let sees_all = match graph.scope() {
                 Some(Scope::Union) => true,
                 Some(scope) => view.has_no_named() && scope.sees(DEFAULT_GRAPH),
                 None => false,
             };
-            if e.predicate != Predicate::Known(rdf_type) || !sees_all {
+            if e.predicate != ResolvedPredicate::Known(rdf_type) || !sees_all {
                 return true;
             }
             match self.snapshot.class_intervals(VertexId(class)) {
@@ -460,11 +462,13 @@ impl Resolver<'_> {
         self.out.edges = edges;
     }
 
-    /// A vertex that must have an edge of a predicate is one of the segment's keys: free where these are intervals.
+    /// Narrows a vertex that must have an edge of a predicate to the keys of the segment, which costs nothing where
+    /// these are intervals.
     fn keys(&mut self) {
         for i in 0..self.out.edges.len() {
             let e = self.out.edges[i].clone();
-            let (Predicate::Known(p), PatternGraph::Fixed(graph)) = (e.predicate, &e.graph) else {
+            let (ResolvedPredicate::Known(p), PatternGraph::Fixed(graph)) = (e.predicate, &e.graph)
+            else {
                 continue;
             };
             let Some(scope) = graph.scope() else { continue };
@@ -472,7 +476,7 @@ impl Resolver<'_> {
                 (e.subject, e.object, Direction::Out),
                 (e.object, e.subject, Direction::In),
             ] {
-                let (Node::Slot(slot), Node::Slot(_)) = (end, other) else {
+                let (ResolvedTerm::Slot(slot), ResolvedTerm::Slot(_)) = (end, other) else {
                     continue;
                 };
                 let view = self.snapshot.edges(p, direction);
@@ -513,7 +517,7 @@ pub(crate) struct SlotStar {
     pub star: Star,
     /// Edge number of each of the first members.
     pub edges: Vec<usize>,
-    /// Members that hold from the moment the slot is bound.
+    /// Members that hold from the moment that the slot is bound.
     pub always: u32,
 }
 
@@ -533,17 +537,18 @@ pub(crate) fn stars(
         let mut required = vec![];
         let mut always = 0u32;
         for (i, e) in r.edges.iter().enumerate() {
-            let (Node::Slot(s), Predicate::Known(p)) = (e.subject, e.predicate) else {
+            let (ResolvedTerm::Slot(s), ResolvedPredicate::Known(p)) = (e.subject, e.predicate)
+            else {
                 continue;
             };
             if usize::from(s) != slot || members.len() == crate::stars::MAX_MEMBERS {
                 continue;
             }
             required.push(p.0);
-            // A class says more than "has a type".
+            // A class is more specific than "has a type".
             members.push(match e.object {
-                Node::Const(class) if rdf_type == Some(p.0) => Member::Class(class),
-                _ => Member::Predicate(p.0),
+                ResolvedTerm::Const(class) if rdf_type == Some(p.0) => StarMember::Class(class),
+                _ => StarMember::Predicate(p.0),
             });
             if r.absorbed_keys >> i & 1 == 1 {
                 always |= 1 << edges.len();
@@ -553,12 +558,12 @@ pub(crate) fn stars(
         for &(s, class) in &r.classes {
             if usize::from(s) == slot && members.len() < crate::stars::MAX_MEMBERS {
                 always |= 1 << members.len();
-                members.push(Member::Class(class));
+                members.push(StarMember::Class(class));
             }
         }
-        // One member alone: the predicate's own counts say as much.
+        // For a single member the predicate's own counts are just as informative.
         let alone =
-            members.len() < 2 && matches!(members.first(), None | Some(Member::Predicate(_)));
+            members.len() < 2 && matches!(members.first(), None | Some(StarMember::Predicate(_)));
         if alone {
             out.push(None);
             continue;
@@ -569,11 +574,12 @@ pub(crate) fn stars(
                 .predicates()
                 .widened_sets()
                 .any(|(list, _)| required.iter().all(|p| list.binary_search(p).is_ok()));
-            // An edit may have given a class to a vertex whose set lacks it: then only predicates say what is empty.
+            // An update may have given a class to a vertex whose set lacks it: then only predicates can prove
+            // emptiness.
             if let (Some(p), true) = (rdf_type, types_patched) {
                 for m in &mut members {
-                    if let Member::Class(_) = m {
-                        *m = Member::Predicate(p);
+                    if let StarMember::Class(_) = m {
+                        *m = StarMember::Predicate(p);
                     }
                 }
                 star = Star::new(statistics, members);

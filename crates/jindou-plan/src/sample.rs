@@ -1,18 +1,18 @@
-//! Looks at a few real neighbour lists where counts alone mislead: the ends of an edge are often correlated with
-//! the classes of both (what is a part of a university is a department, what is a part of a department is not).
+//! Samples a few real neighbour lists where counts alone mislead: the ends of an edge are often correlated with the
+//! classes of both (a part of a university is a department, a part of a department is not).
 
 use jindou_graph::segment::{NO_KEY, Segment};
 
-/// Lists looked at; each is about two cache misses.
+/// Number of lists sampled; each is about two cache misses.
 const LISTS: u32 = 16;
 /// Number of values that a comparison is tried on. Each costs some cache misses.
 const VALUES: u32 = 32;
-/// Intervals up to which a list's share inside is counted exactly.
+/// Number of intervals up to which a list's share inside them is counted exactly.
 const MAX_COUNTED: usize = 8;
 
-/// The mean list length of the keys in `anchors` (only if given), and the share of their neighbours in `far`
-/// (only if given). `None` as well when no list was hit. O(lists × intervals × log degree).
-pub(crate) fn of(
+/// Mean list length of the keys in `anchors`, and share of their neighbours in `far`, each only if given. `None` as
+/// well when no list was hit. O(lists × intervals × log degree).
+pub(crate) fn sample(
     segment: &Segment<'_>,
     anchors: Option<&[[u32; 2]]>,
     far: Option<&[[u32; 2]]>,
@@ -43,12 +43,12 @@ pub(crate) fn of(
     if lists == 0.0 {
         return (None, None);
     }
-    // "None seen" is not "none": half of one is.
+    // No hit in the sample does not mean none: half a hit is assumed.
     let share = far.map(|_| (f64::max(inside_total, 0.5) / total).min(1.0));
     (anchors.map(|_| total / lists), share)
 }
 
-/// Neighbours of some keys, evenly spread: one of each. O(`VALUES`).
+/// Neighbours of some evenly spread keys, one of each. O(`VALUES`).
 pub(crate) fn values(segment: &Segment<'_>) -> Vec<u32> {
     let keys = segment.key_count;
     (0..VALUES.min(keys))
@@ -61,7 +61,7 @@ pub(crate) fn values(segment: &Segment<'_>) -> Vec<u32> {
         .collect()
 }
 
-/// How many of a sorted list are in `within`: counted for few intervals, else estimated from some of them.
+/// Number of ids of a sorted list that are in `within`: counted for few intervals, otherwise estimated from some.
 pub(crate) fn inside(list: &[u32], within: &[[u32; 2]]) -> f64 {
     const PROBES: usize = 32;
     if within.len() <= MAX_COUNTED {
@@ -121,14 +121,14 @@ mod tests {
             }
         }
         let arrays = b.finish().unwrap();
-        let (mean, share) = of(&arrays.view(), Some(&[[1, 101]]), Some(&[[1_000, 5_000]]));
+        let (mean, share) = sample(&arrays.view(), Some(&[[1, 101]]), Some(&[[1_000, 5_000]]));
         assert_eq!((mean, share), (Some(20.0), Some(1.0)));
-        let (mean, share) = of(&arrays.view(), Some(&[[101, 901]]), Some(&[[1_000, 5_000]]));
+        let (mean, share) = sample(&arrays.view(), Some(&[[101, 901]]), Some(&[[1_000, 5_000]]));
         assert_eq!(mean, Some(1.0));
         assert!(share.unwrap() < 0.05);
-        assert_eq!(of(&arrays.view(), None, None), (None, None));
+        assert_eq!(sample(&arrays.view(), None, None), (None, None));
         assert_eq!(
-            of(&arrays.view(), Some(&[[2_000, 2_100]]), None),
+            sample(&arrays.view(), Some(&[[2_000, 2_100]]), None),
             (None, None)
         );
     }

@@ -1,30 +1,30 @@
-//! The order: a beam search over which slot is bound next.
+//! The order of slots: a beam search over which slot is bound next.
 //!
-//! The work that is left depends only on which slots are bound, so states with the same slots compete and the cheapest stays
-//! (dynamic programming); the beam bounds how many states of one size survive.
+//! The remaining work depends only on which slots are bound, so states with the same slots compete and the cheapest is
+//! kept (dynamic programming); the beam bounds how many states of one size survive.
 
 use crate::Slot;
-use crate::model::{Model, Move, Source, State, bits};
-use crate::resolve::{Node, PatternGraph, Predicate};
+use crate::model::{Model, Move, SearchState, StartValues, bits};
+use crate::resolve::{PatternGraph, ResolvedPredicate, ResolvedTerm};
 use jindou_model::{Direction, Invariant, scope};
 use rustc_hash::FxHashMap;
 
-/// States kept for each number of bound slots; fewer in larger queries, where a level has more moves.
+/// States kept for each number of bound slots; fewer in larger queries, where each level has more moves.
 const WIDTH: usize = 16;
-/// Slots times edges up to which the beam has its full width.
+/// Product of slots and edges up to which the beam has its full width.
 const FULL_WIDTH: usize = 200;
-/// Assumed later cost of a row, in about nanoseconds of one core: keeps cheap starts with many rows from crowding out the
-/// others.
+/// Assumed later cost of a row, roughly in nanoseconds of one core: keeps cheap starts with many rows from crowding out
+/// the others.
 const ROW_AHEAD: f64 = 8.0;
 
-struct Node_ {
-    state: State,
+struct SearchNode {
+    state: SearchState,
     parent: usize,
     by: Option<Move>,
 }
 
-/// The cheapest order found: moves from the state where `given` is bound in each of `rows` rows. The first is
-/// [`Move::Given`] if anything is given. `None` once the scope is over.
+/// Finds the cheapest order: the moves from the state in which `given` is bound in each of `rows` rows. The first move
+/// is [`Move::Given`] if anything is given. `None` once the scope's time is over.
 pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Option<Vec<Move>> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {
@@ -32,7 +32,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
     } else {
         (WIDTH * FULL_WIDTH / size).max(1)
     };
-    let mut start = State::of(rows);
+    let mut start = SearchState::with_rows(rows);
     let mut first = None;
     if given != 0 {
         let m = Move::Given(given);
@@ -41,7 +41,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
     }
     // Most patterns are small.
     let mut arena = Vec::with_capacity(8);
-    arena.push(Node_ {
+    arena.push(SearchNode {
         state: start,
         parent: 0,
         by: None,
@@ -74,14 +74,14 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
                 let Some(level) = levels.get_mut(size) else {
                     continue;
                 };
-                let better = |old: &State| {
+                let better = |old: &SearchState| {
                     next.cost + next.rows * ROW_AHEAD < old.cost + old.rows * ROW_AHEAD
                 };
                 match level.get(&next.bound) {
                     Some(&old) if !better(&arena[old].state) => {}
                     _ => {
                         level.insert(next.bound, arena.len());
-                        arena.push(Node_ {
+                        arena.push(SearchNode {
                             state: next,
                             parent: at,
                             by: Some(m),
@@ -103,8 +103,8 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
     Some(out)
 }
 
-/// All moves that make sense: along what is bound; a product only when nothing is left to reach.
-fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>) {
+/// All useful moves: along edges from what is bound; a product only when nothing else can be reached.
+fn moves_from(model: &Model<'_>, need: u128, state: &SearchState, out: &mut Vec<Move>) {
     let bound = state.bound;
     for slot in bits(need & !bound) {
         let mut all = 0u128;
@@ -119,7 +119,7 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
             let info = model.info[e].as_ref();
             let len = info.map_or(0.0, |i| {
                 let side = &i.sides[direction as usize];
-                if matches!(anchor, Node::Const(_)) {
+                if matches!(anchor, ResolvedTerm::Const(_)) {
                     side.list
                 } else {
                     i.edges / side.keys
@@ -134,7 +134,7 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
             out.push(Move::Bind(slot, all));
             if driver != all {
                 out.push(Move::Bind(slot, driver));
-                // Each list alone: the mean length does not tell which is the best to walk.
+                // Each list alone, since the mean length does not tell which one is best to walk.
                 if all.count_ones() <= 4 {
                     out.extend(bits(all & !driver).map(|e| Move::Bind(slot, 1 << e)));
                 }
@@ -147,8 +147,8 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
         }
         let reached = Model::is_known(edge.subject, bound) || Model::is_known(edge.object, bound);
         match edge.predicate {
-            Predicate::Slot(_) if reached => out.push(Move::Any(e)),
-            Predicate::Known(_) if reached => {
+            ResolvedPredicate::Slot(_) if reached => out.push(Move::Any(e)),
+            ResolvedPredicate::Known(_) if reached => {
                 if let PatternGraph::Slot(g) = edge.graph
                     && bound >> g & 1 == 0
                 {
@@ -165,8 +165,11 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
         starts(model, slot, out);
     }
     for (e, edge) in model.edges.iter().enumerate() {
-        let open = |n: Node| !Model::is_known(n, bound);
-        if matches!(edge.predicate, Predicate::Slot(_)) && open(edge.subject) && open(edge.object) {
+        let open = |n: ResolvedTerm| !Model::is_known(n, bound);
+        if matches!(edge.predicate, ResolvedPredicate::Slot(_))
+            && open(edge.subject)
+            && open(edge.object)
+        {
             out.push(Move::Scan(e));
         }
     }
@@ -174,25 +177,26 @@ fn moves_from(model: &Model<'_>, need: u128, state: &State, out: &mut Vec<Move>)
 
 fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
     if model.within(slot).is_finite() {
-        out.push(Move::Start(slot, Source::IdFilter));
+        out.push(Move::Start(slot, StartValues::IdFilter));
     }
-    let mut smallest: Option<(f64, Source)> = None;
+    let mut smallest: Option<(f64, StartValues)> = None;
     for (e, edge) in model.edges.iter().enumerate() {
         let Some(info) = &model.info[e] else { continue };
         for (end, other, d) in [
             (edge.subject, edge.object, Direction::Out),
             (edge.object, edge.subject, Direction::In),
         ] {
-            // A constant's list is a list, not a start.
-            if end != Node::Slot(slot)
-                || matches!(other, Node::Const(_)) && matches!(edge.graph, PatternGraph::Fixed(_))
+            // A constant's list is walked as a list, not as a start.
+            if end != ResolvedTerm::Slot(slot)
+                || matches!(other, ResolvedTerm::Const(_))
+                    && matches!(edge.graph, PatternGraph::Fixed(_))
             {
                 continue;
             }
             let side = &info.sides[d as usize];
             let n = side.overlap.map_or(side.keys, |o| o.0);
             if smallest.is_none_or(|s| n < s.0) {
-                smallest = Some((n, Source::Keys(e, d)));
+                smallest = Some((n, StartValues::Keys(e, d)));
             }
         }
     }

@@ -1,13 +1,14 @@
-//! DISTINCT asks which rows there are, not how often, and ASK only whether there is one: a join below whose one side gives
-//! nothing that is read need only say whether there is a partner, and an OPTIONAL that gives nothing is left out.
+//! Semi-joins: DISTINCT asks which rows there are, not how often, and ASK only whether there is one. A join one of
+//! whose sides contributes nothing that is read need only test for a partner, and an OPTIONAL that contributes nothing
+//! is removed.
 
 use crate::condition::add_slots;
 use crate::operator::{Apply, Distinct, Filter, Join, Slice};
 use crate::set::SlotSet;
 use crate::{ApplyKind, JoinKind, Operator};
 
-/// Makes semi-joins of such joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Says whether
-/// there was one. `wanted` is what is read of the root's rows. O(operators × columns).
+/// Turns such joins into semi-joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Returns
+/// whether there was one. `wanted` has the slots of the root's rows that are read. O(operators × columns).
 pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;
     if let Operator::Slice(Slice {
@@ -27,7 +28,8 @@ pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     changed
 }
 
-/// The left side of an OPTIONAL whose right side gives nothing that is needed: each left row is there once at least.
+/// The left side of an OPTIONAL whose right side contributes nothing that is needed: each left row occurs at least
+/// once.
 fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     let (left, given) = match op {
         Operator::Join(Join {
@@ -37,7 +39,7 @@ fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
             on,
             ..
         }) => {
-            // What the left side binds in every row, the right side cannot change.
+            // Slots that the left side binds in every row cannot be changed by the right side.
             let sure = on.iter().filter(|k| k.left_bound).map(|k| k.slot);
             (left, right.columns().minus(&sure.collect()))
         }
@@ -52,7 +54,7 @@ fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     (!given.meets(needed)).then(|| left.take())
 }
 
-/// The rows of `op` are only looked at for what is in `needed`, and each once.
+/// Called where only the slots in `needed` of `op`'s rows are read, and duplicates do not matter.
 fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
     let mut changed = false;
     loop {
@@ -81,7 +83,7 @@ fn partners(mut op: &mut Operator, mut needed: SlotSet) -> bool {
                 either,
             }) if on.iter().all(|k| k.left_bound && k.right_bound) => {
                 let mut keys: SlotSet = on.iter().map(|k| k.slot).collect();
-                // The other way round the larger side, which streams now, would be held.
+                // Exchanging the sides would hold the larger one, which streams now.
                 if right.columns().minus(&keys).meets(&needed) {
                     return changed;
                 }

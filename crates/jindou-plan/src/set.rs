@@ -1,5 +1,6 @@
-//! Sets of slots: bits, inline for the first 128 (which is all that most queries have). Of the others only the words between the
-//! smallest and the largest are kept: a part of a query with thousands of variables has some that are near each other.
+//! Sets of slots: bits, inline for the first 128 (which is all that most queries have). Beyond these, only the words
+//! between the smallest and the largest are kept: a part of a query with thousands of variables has some that are close
+//! together.
 
 use crate::Slot;
 
@@ -9,7 +10,7 @@ pub(crate) struct SlotSet {
     low: u128,
     /// Words from `first` on, 128 slots each.
     high: Vec<u128>,
-    /// At least 1 where there are any.
+    /// At least 1 if there are any.
     first: usize,
 }
 
@@ -29,7 +30,7 @@ impl SlotSet {
         }
     }
 
-    /// Makes room for words `from .. to`, which are at least 1.
+    /// Makes room for the words `from .. to`, which are at least 1.
     fn cover(&mut self, from: usize, to: usize) {
         if self.high.is_empty() {
             self.first = from;
@@ -96,7 +97,7 @@ impl SlotSet {
         out
     }
 
-    /// The words above the first with their numbers.
+    /// The words after the first, with their numbers.
     fn words(&self) -> impl Iterator<Item = (usize, u128)> {
         self.high
             .iter()

@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Write};
 
 /// Longest text of one term.
 const MAX_TEXT: usize = 60;
-/// Bytes of a term that is read as a whole.
+/// Longest term, in bytes, that is read as a whole.
 const LONGEST: usize = 4 << 10;
 
 /// Longest text of a condition, an expression or a path, in bytes.
@@ -17,15 +17,15 @@ const MAX_EXPRESSION: usize = 2 << 10;
 const MAX_LISTED: usize = 32;
 
 /// Text of at most `most` bytes.
-struct Bounded {
+struct BoundedText {
     text: String,
     most: usize,
 }
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let Some(room) = self.most.checked_sub(self.text.len()) else {
-            // Cut before.
+            // Already cut.
             return Err(fmt::Error);
         };
         if more.len() <= room {
@@ -34,19 +34,19 @@ impl Write for Bounded {
         }
         self.text.push_str(&more[..floor(more, room)]);
         self.text.push('…');
-        // Ends whatever writes: the rest is not shown.
+        // Ends the writing: the rest is not shown.
         Err(fmt::Error)
     }
 }
 
-/// An expression or a condition, cut after two kilobytes, in as many steps.
+/// An expression or a condition, cut after two kilobytes, at a cost proportional to that.
 pub(crate) fn expression(shown: &dyn Display) -> String {
     bounded(shown, MAX_EXPRESSION)
 }
 
 /// A text cut after `most` bytes, with an ellipsis where there is more.
 pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
-    let mut out = Bounded {
+    let mut out = BoundedText {
         text: String::new(),
         most,
     };
@@ -54,12 +54,12 @@ pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
     out.text
 }
 
-/// The first members of a list, and how many there are beyond them: a plan's text stays as long as the plan.
+/// The first members of a list, and the number of the others: a plan's text stays in proportion to the plan.
 pub(crate) fn list<T>(members: &[T], with: &str, text: impl Fn(&T) -> String) -> String {
     listed(members, text).join(with)
 }
 
-/// The same, not joined yet.
+/// As above, as a list.
 pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
     let mut out: Vec<String> = members.iter().take(MAX_LISTED).map(text).collect();
     if members.len() > MAX_LISTED {
@@ -68,10 +68,10 @@ pub(crate) fn listed<T>(members: &[T], text: impl Fn(&T) -> String) -> Vec<Strin
     out
 }
 
-/// A term's canonical bytes, shortened: of an IRI the part after the last `#` or `/`.
+/// A term's canonical bytes, shortened: for an IRI the part after the last `#` or `/`.
 pub(crate) fn term(bytes: &[u8]) -> String {
     if bytes.len() > LONGEST {
-        // Of a long one no more is looked at than what is shown.
+        // No more of a long term is looked at than is shown.
         let end = |part: &[u8]| String::from_utf8_lossy(part).replace('\0', " ");
         let (head, tail) = (&bytes[..MAX_TEXT / 2], &bytes[bytes.len() - MAX_TEXT / 3..]);
         return format!("{}…{}", end(head), end(tail));
@@ -83,7 +83,7 @@ pub(crate) fn term(bytes: &[u8]) -> String {
                 .rfind(['#', '/'])
                 .map_or(0, |i| i + 1);
             match iri.get(cut..) {
-                // `http://host` alone stays whole, and so does what would say nothing.
+                // `http://host` alone stays whole, and so does an IRI whose last part would be meaningless.
                 Some(local) if !local.is_empty() && cut > "http://".len() => format!("<…{local}>"),
                 _ => format!("<{iri}>"),
             }

@@ -1,4 +1,4 @@
-//! The slots that a step binds, those that it reads, and the columns after it.
+//! Slots that a step binds, slots that it reads, and the columns after it.
 
 use crate::condition::for_each_slot;
 use crate::{EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, Step, StepKind};
@@ -103,11 +103,11 @@ pub(crate) fn reads(kind: &StepKind, f: &mut impl FnMut(Slot)) {
     }
 }
 
-/// Slots from here on are the engine's own: row numbers of the rows that an `Apply` works on. They stay among the columns
+/// First slot reserved for the engine: row numbers of the rows that an `Apply` works on. They stay among the columns
 /// whether a step names them or not.
 pub const FIRST_HIDDEN: Slot = 0xFF00;
 
-/// The columns after a step, in order: what is bound and still needed, by its filters or later.
+/// The columns after a step, in order: slots that are bound and still needed, by its filters or later.
 #[must_use]
 pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
     let mut needed = Cow::Borrowed(&step.live[..]);
@@ -119,7 +119,7 @@ pub fn layout_of(before: &[Slot], step: &Step) -> Vec<Slot> {
         needed.sort_unstable();
     }
     let is_needed = |s: Slot| s >= FIRST_HIDDEN || needed.binary_search(&s).is_ok();
-    // Columns are slots, each once.
+    // Columns are slots, each occurring once.
     let mut out: Vec<Slot> = Vec::with_capacity(before.len() + 3);
     out.extend(before.iter().copied().filter(|&s| is_needed(s)));
     binds(&step.kind, &mut |s| {

@@ -1,23 +1,23 @@
-//! How many subjects have several predicates and classes at once, from characteristic sets (Neumann and
+//! Estimates how many subjects have several predicates and classes at once, from characteristic sets (Neumann and
 //! Moerkotte 2011).
 //!
-//! Each query touches only the sets of its own predicates: the planner's sets are grouped by which of the
-//! star's members they have (a bit mask), and every estimate is a sum over these few groups.
+//! Each query touches only the sets of its own predicates: the planner's sets are grouped by the star's members that
+//! they have (a bit mask), and every estimate is a sum over these few groups.
 
 use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Members that fit a mask; further ones are left out of the estimates.
+/// Members that fit a mask; any more are left out of the estimates.
 pub(crate) const MAX_MEMBERS: usize = 24;
 /// Sets (most frequent first) whose own edge counts are read; the rest use the predicate's mean.
 const EXACT_SETS: u32 = 1_000;
-/// Groups (largest first) that estimates add up; the others count only where these have nothing.
+/// Groups (largest first) that estimates add up; the others count only where none of these matches.
 const MAX_GROUPS: usize = 192;
 
 /// One required predicate or class of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Member {
+pub(crate) enum StarMember {
     /// Dense predicate id of an edge that leaves it.
     Predicate(u32),
     /// Vertex id of a class.
@@ -25,31 +25,31 @@ pub(crate) enum Member {
 }
 
 /// Sets with the same members of the star, added up.
-struct Group {
+struct SetGroup {
     mask: u32,
     subjects: f64,
-    /// Subjects of those of the sets whose counts were not read.
+    /// Subjects of those sets whose counts were not read.
     rest: f64,
-    /// Per member: subjects that have it, and edges, of the sets whose counts were read; empty without any.
+    /// Per member: subjects that have it, and their edges, in the sets whose counts were read; empty if there are none.
     members: Vec<(f64, f64)>,
 }
 
 /// The star of one variable.
 pub(crate) struct Star {
-    members: Vec<Member>,
+    members: Vec<StarMember>,
     /// Mean edges of each member over all subjects that have it.
     means: Vec<f64>,
     /// Largest first.
-    groups: Vec<Group>,
-    /// Subjects of all groups over those of the first [`MAX_GROUPS`].
+    groups: Vec<SetGroup>,
+    /// Ratio of the subjects of all groups to those of the first [`MAX_GROUPS`].
     scale: f64,
     /// By mask: subjects, and mean edges of each member.
     memo: RefCell<FxHashMap<u32, (f64, Vec<f64>)>>,
 }
 
 impl Star {
-    /// O(sets that have a member × members).
-    pub(crate) fn new(statistics: &Statistics, mut members: Vec<Member>) -> Self {
+    /// Builds the groups. O(sets that have a member × members).
+    pub(crate) fn new(statistics: &Statistics, mut members: Vec<StarMember>) -> Self {
         members.truncate(MAX_MEMBERS);
         let mut masks = vec![0u32; statistics.sets.len()];
         let mut touched = vec![];
@@ -66,21 +66,23 @@ impl Star {
         let means: Vec<f64> = members
             .iter()
             .map(|m| match *m {
-                Member::Predicate(p) => statistics.predicates.get(p as usize).map_or(1.0, |s| {
-                    (s.edges + s.named_edges) as f64 / f64::from(s.subjects.max(1))
-                }),
-                Member::Class(_) => 1.0,
+                StarMember::Predicate(p) => {
+                    statistics.predicates.get(p as usize).map_or(1.0, |s| {
+                        (s.edges + s.named_edges) as f64 / f64::from(s.subjects.max(1))
+                    })
+                }
+                StarMember::Class(_) => 1.0,
             })
             .collect();
-        let mut groups: Vec<Group> = vec![];
+        let mut groups: Vec<SetGroup> = vec![];
         let mut group_of: FxHashMap<u32, u32> = FxHashMap::default();
-        // Sets are most frequent first: consecutive ones that matter come with their own counts.
+        // Sets are most frequent first: the sets that matter come first, with their own counts.
         let mut exact = vec![];
         for set in touched {
             let mask = masks[set as usize];
             let s = &statistics.sets[set as usize];
             let at = *group_of.entry(mask).or_insert_with(|| {
-                groups.push(Group {
+                groups.push(SetGroup {
                     mask,
                     subjects: 0.0,
                     rest: 0.0,
@@ -113,7 +115,7 @@ impl Star {
                 .total_cmp(&a.subjects)
                 .then_with(|| a.mask.cmp(&b.mask))
         });
-        let sum = |g: &[Group]| g.iter().map(|g| g.subjects).sum::<f64>();
+        let sum = |g: &[SetGroup]| g.iter().map(|g| g.subjects).sum::<f64>();
         let head = sum(&groups[..groups.len().min(MAX_GROUPS)]);
         let scale = if head > 0.0 { sum(&groups) / head } else { 1.0 };
         Self {
@@ -130,12 +132,12 @@ impl Star {
         ((1u64 << self.members.len()) - 1) as u32
     }
 
-    /// False if no subject of the base can have all members of `mask`.
+    /// Returns false if no subject of the base can have all members of `mask`.
     pub(crate) fn possible(&self, mask: u32) -> bool {
         mask == 0 || self.groups.iter().any(|g| g.mask & mask == mask)
     }
 
-    /// Subjects that have all members of `mask`.
+    /// Estimated number of subjects that have all members of `mask`.
     pub(crate) fn subjects(&self, mask: u32) -> f64 {
         self.with(mask, |n, _| n)
     }
@@ -161,7 +163,7 @@ impl Star {
         }
     }
 
-    fn add(&self, mask: u32, groups: &[Group]) -> (f64, Vec<f64>) {
+    fn add(&self, mask: u32, groups: &[SetGroup]) -> (f64, Vec<f64>) {
         let mut total = 0.0;
         let mut sums = vec![(0.0, 0.0); self.members.len()];
         for g in groups.iter().filter(|g| g.mask & mask == mask) {
@@ -170,7 +172,7 @@ impl Star {
                 if mask >> bit & 1 == 1 {
                     let (having, edges) = g.members.get(bit).copied().unwrap_or_default();
                     let (having, edges) = (having + g.rest, edges + g.rest * mean);
-                    // Inside a merged group members are taken as independent.
+                    // Members are taken as independent within a merged group.
                     n *= (having / g.subjects.max(1.0)).min(1.0);
                     sums[bit].0 += having;
                     sums[bit].1 += edges;
@@ -187,24 +189,24 @@ impl Star {
     }
 }
 
-fn sets_of(statistics: &Statistics, member: Member) -> &[u32] {
+fn sets_of(statistics: &Statistics, member: StarMember) -> &[u32] {
     match member {
-        Member::Predicate(p) => statistics
+        StarMember::Predicate(p) => statistics
             .sets_of_predicate
             .get(p as usize)
             .map_or(&[], Vec::as_slice),
-        Member::Class(c) => statistics.sets_of_class.get(&c).map_or(&[], Vec::as_slice),
+        StarMember::Class(c) => statistics.sets_of_class.get(&c).map_or(&[], Vec::as_slice),
     }
 }
 
 /// Subjects of the set that have the member, and their edges.
-fn counts(set: &PlannerSet, member: Member) -> (f64, f64) {
+fn counts(set: &PlannerSet, member: StarMember) -> (f64, f64) {
     match member {
-        Member::Predicate(p) => match set.predicates.binary_search_by_key(&p, |x| x.0) {
+        StarMember::Predicate(p) => match set.predicates.binary_search_by_key(&p, |x| x.0) {
             Ok(i) => (set.predicates[i].1 as f64, set.predicates[i].2 as f64),
             Err(_) => (0.0, 0.0),
         },
-        Member::Class(c) => match set.classes.binary_search_by_key(&c, |x| x.0) {
+        StarMember::Class(c) => match set.classes.binary_search_by_key(&c, |x| x.0) {
             Ok(i) => (set.classes[i].1 as f64, set.classes[i].1 as f64),
             Err(_) => (0.0, 0.0),
         },
@@ -247,7 +249,11 @@ mod tests {
         let s = statistics();
         let star = Star::new(
             &s,
-            vec![Member::Predicate(0), Member::Predicate(1), Member::Class(8)],
+            vec![
+                StarMember::Predicate(0),
+                StarMember::Predicate(1),
+                StarMember::Class(8),
+            ],
         );
         assert_eq!(star.subjects(0b001), 140.0);
         assert_eq!(star.subjects(0b011), 100.0);
@@ -255,7 +261,7 @@ mod tests {
         assert_eq!(star.edges(0, 0b101), 1.0);
         assert_eq!(star.subjects(0b110), 5.0);
         assert!(!star.possible(star.all()) && star.possible(0b110));
-        let none = Star::new(&s, vec![Member::Predicate(99), Member::Class(1)]);
+        let none = Star::new(&s, vec![StarMember::Predicate(99), StarMember::Class(1)]);
         assert!(!none.possible(1) && none.subjects(3) == 0.0);
     }
 }

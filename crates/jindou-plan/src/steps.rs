@@ -1,9 +1,9 @@
 //! One group of patterns → exploration steps, from nothing or from rows that have some of its slots.
 //!
-//! The search works on masks, so a group's slots are numbered from 0 inside and renumbered at the end.
+//! The search works on bit masks, so the slots of a group are numbered from 0 inside it and renumbered at the end.
 
 use crate::emit::Emitter;
-use crate::logical::{Bgp, End, Pattern, Place};
+use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
 use crate::model::Model;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
@@ -15,22 +15,22 @@ use crate::{
 use jindou_model::scope;
 use std::sync::Arc;
 
-/// Most slots of one group; the rest of a mask is for hidden ones.
+/// Largest number of slots in one group; the rest of a mask is for hidden slots.
 pub(crate) const MAX_LOCAL: usize = 100;
 
 /// Steps with their estimates.
 pub(crate) struct Planned {
-    /// Empty only when the group asks nothing more of the rows that it goes on from.
+    /// Empty only when the group requires nothing more of the rows that it goes on from.
     pub steps: Vec<Step>,
-    /// Conditions on the given slots alone that no step tests; only without steps.
+    /// Conditions on the given slots alone that no step tests; only if there are no steps.
     pub conditions: Vec<Condition>,
     pub rows: f64,
-    /// With the cost of making rows, without that of the rows gone on from.
+    /// Includes the cost of making rows, but not that of the rows gone on from.
     pub cost: f64,
 }
 
-/// Plans a group. `given`: slots bound in every row to go on from, and how many rows these are about.
-/// `Err` says why nothing can match.
+/// Plans a group. `given`: slots bound in every row to go on from, and the estimated number of these rows. `Err` is the
+/// reason why nothing can match.
 pub(crate) fn plan(
     group: &Bgp,
     slots: &mut Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) fn plan(
     if scope::is_over() {
         return given_up();
     }
-    let mut local = Local::default();
+    let mut local = LocalSlots::default();
     let inside = local.group(group);
     let mut names: Vec<String> = local
         .globals
@@ -106,13 +106,13 @@ pub(crate) fn plan(
     })
 }
 
-/// Slots of a group by their number in it.
+/// Numbers of a group's slots within the group.
 #[derive(Default)]
-struct Local {
+struct LocalSlots {
     globals: Vec<Slot>,
 }
 
-impl Local {
+impl LocalSlots {
     fn slot(&mut self, s: Slot) -> Slot {
         let at = self.globals.iter().position(|g| *g == s);
         at.unwrap_or_else(|| {
@@ -121,10 +121,10 @@ impl Local {
         }) as Slot
     }
 
-    fn end(&mut self, e: &End) -> End {
+    fn end(&mut self, e: &PatternTerm) -> PatternTerm {
         match e {
-            End::Slot(s) => End::Slot(self.slot(*s)),
-            End::Term(t) => End::Term(t.clone()),
+            PatternTerm::Slot(s) => PatternTerm::Slot(self.slot(*s)),
+            PatternTerm::Term(t) => PatternTerm::Term(t.clone()),
         }
     }
 
@@ -137,7 +137,7 @@ impl Local {
                 predicate: self.end(&p.predicate),
                 object: self.end(&p.object),
                 place: match &p.place {
-                    Place::Slot(g) => Place::Slot(self.slot(*g)),
+                    PatternGraphTerm::Slot(g) => PatternGraphTerm::Slot(self.slot(*g)),
                     other => other.clone(),
                 },
             })

@@ -11,12 +11,12 @@ use jindou_syntax::algebra::{BaseIri, GraphUpdateOperation};
 pub struct Operation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
-    /// Line and column of its first word in the text, from 1; columns count characters.
+    /// Line and column of the operation's first word in the text, from 1; columns count characters.
     pub at: (usize, usize),
-    /// True for a part of what ADD, COPY and MOVE stand for (SPARQL 1.1 Update §3.2): it reads the store's own graphs,
-    /// whatever dataset the request chooses.
+    /// True for a part of the expansion of ADD, COPY and MOVE (SPARQL 1.1 Update §3.2): it reads the store's own
+    /// graphs, whatever dataset the request chooses.
     pub whole_graph: bool,
-    /// Of the first of these parts: the named graph that they read, which must be there unless the request says SILENT.
+    /// For the first of these parts: the named graph that they read, which must exist unless the request says SILENT.
     pub copied_from: Option<CopiedFrom>,
 }
 
@@ -25,11 +25,12 @@ pub struct Operation {
 pub struct Request {
     /// The operations in their order.
     pub operations: Vec<Operation>,
-    /// Base that relative IRIs stand under, for `IRI()`.
+    /// Base that relative IRIs are resolved against, for `IRI()`.
     pub base: Option<BaseIri>,
 }
 
-/// Parses an update request; relative IRIs stand under `base` where the text has no BASE. Limits are the scope's that the thread is inside.
+/// Parses an update request; `base` resolves relative IRIs where the text has no BASE. Limits are those of the scope
+/// that the thread is inside.
 ///
 /// # Errors
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is not an update,
@@ -45,7 +46,7 @@ pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
 /// As [`parse_update`].
 pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request> {
     let parsed = jindou_syntax::parse_update(text, options).map_err(failed)?;
-    let mut places = Places {
+    let mut lines = LineCounter {
         text,
         seen: 0,
         at: (1, 1),
@@ -55,7 +56,7 @@ pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request>
         .into_iter()
         .map(|o| Operation {
             operation: o.operation,
-            at: places.of(o.at),
+            at: lines.line_and_column(o.at),
             whole_graph: o.whole_graph,
             copied_from: o.copied_from,
         })
@@ -66,15 +67,15 @@ pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request>
     })
 }
 
-/// Lines and columns of ascending offsets, in one walk.
-struct Places<'t> {
+/// Lines and columns of ascending offsets, in one pass.
+struct LineCounter<'t> {
     text: &'t str,
     seen: usize,
     at: (usize, usize),
 }
 
-impl Places<'_> {
-    fn of(&mut self, offset: usize) -> (usize, usize) {
+impl LineCounter<'_> {
+    fn line_and_column(&mut self, offset: usize) -> (usize, usize) {
         let (line, column) = place(&self.text[self.seen..], offset - self.seen);
         let (line, column) = (line as usize, column as usize);
         self.at = if line == 1 {

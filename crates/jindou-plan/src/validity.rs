@@ -1,4 +1,4 @@
-//! How long a plan may be used: what it took from the data, and what has changed since.
+//! Validity of a plan: the data that it depends on, and what may have changed since.
 
 use crate::parameters::placeholder_of;
 use jindou_graph::Graph;
@@ -8,23 +8,23 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
-/// The snapshots that a plan is good for. Ids stay the same in an epoch, so a plan outlives transactions until they
-/// change the graph's *shape* ([`Identity::shape`](jindou_graph::Identity::shape)); one that took a term for absent or rows from the data is good for
-/// one version of it only.
+/// The snapshots that a plan is valid for. Ids stay the same within an epoch, so a plan outlives transactions until
+/// they change the graph's *shape* ([`Identity::shape`](jindou_graph::Identity::shape)). A plan that relied on the
+/// absence of a term, or on rows of the data, is valid for one version only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Validity {
     /// Id epoch of the base.
     pub epoch: u64,
-    /// The snapshots' shape.
+    /// Shape of the snapshots.
     pub shape: u64,
-    /// The only version, if data was looked at.
+    /// The only valid version, if the plan depends on data.
     pub version: Option<u64>,
 }
 
 impl Validity {
-    /// For this very version.
+    /// Validity for this very version.
     #[must_use]
-    pub fn of(snapshot: &dyn Graph) -> Self {
+    pub fn for_snapshot(snapshot: &dyn Graph) -> Self {
         let identity = snapshot.identity();
         Self {
             epoch: identity.epoch,
@@ -33,7 +33,7 @@ impl Validity {
         }
     }
 
-    /// True if the plan may run on the snapshot.
+    /// Returns true if the plan may run on the snapshot.
     #[must_use]
     pub fn holds(&self, snapshot: &dyn Graph) -> bool {
         let identity = snapshot.identity();
@@ -45,7 +45,7 @@ impl Validity {
     }
 }
 
-/// A snapshot that is planned for, and whether the plan depends on what it holds now.
+/// A snapshot that is planned for; records whether the plan depends on its current data.
 pub(crate) struct Watched<'a> {
     snapshot: &'a dyn Graph,
     bound: Cell<bool>,
@@ -65,7 +65,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// For a query whose parameters are placeholders.
+    /// Watches a snapshot for a query whose parameters are placeholders.
     pub fn with_parameters(snapshot: &'a dyn Graph) -> Self {
         Self {
             parameters: true,
@@ -77,12 +77,12 @@ impl<'a> Watched<'a> {
         self.snapshot
     }
 
-    /// The plan depends on data that any transaction may change.
+    /// Records that the plan depends on data that any transaction may change.
     pub fn bind(&self) {
         self.bound.set(true);
     }
 
-    /// As [`Graph::lookup`]; an absent term may come with any transaction.
+    /// As [`Graph::lookup`]; any transaction may add an absent term.
     pub fn lookup(&self, canonical: &Canonical) -> Option<VertexId> {
         if self.parameters
             && let Some(id) = placeholder_of(canonical)
@@ -101,7 +101,7 @@ impl<'a> Watched<'a> {
     }
 
     pub fn validity(&self) -> Validity {
-        let all = Validity::of(self.snapshot);
+        let all = Validity::for_snapshot(self.snapshot);
         Validity {
             version: all.version.filter(|_| self.bound.get()),
             ..all

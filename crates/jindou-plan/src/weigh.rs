@@ -1,4 +1,4 @@
-//! Bytes of a plan on the heap, its depth, and its end, all without recursion.
+//! Heap bytes of a plan, its depth, and its destruction, all without recursion.
 
 use crate::algebra::expression_bytes;
 use crate::operator::Walk;
@@ -10,20 +10,20 @@ use jindou_syntax::algebra::Canonical;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Bytes that the allocator adds to a piece, on average.
+/// Mean overhead of the allocator for a piece, in bytes.
 pub(crate) const PIECE: u64 = 16;
 
-/// Texts of this length and more are counted once, however many parts of a query hold them.
+/// Length from which texts are counted once, however many parts of a query share them.
 const LONG: usize = 128;
 
-/// Texts that were counted already.
+/// Texts that are already counted.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct CountedTexts {
     seen: FxHashSet<usize>,
 }
 
-impl Held {
-    /// Bytes of a shared text, none if it was counted before.
+impl CountedTexts {
+    /// Bytes of a shared text; 0 if it is already counted.
     pub(crate) fn bytes(&mut self, text: &[u8]) -> u64 {
         if text.len() >= LONG && !self.seen.insert(text.as_ptr() as usize) {
             return 0;
@@ -31,7 +31,7 @@ impl Held {
         text.len() as u64 + 2 * PIECE
     }
 
-    /// True for a part of a plan that is shared and was not counted before.
+    /// Returns true for a shared part of a plan that is not counted yet.
     pub(crate) fn is_new<T>(&mut self, part: &Arc<T>) -> bool {
         self.seen.insert(Arc::as_ptr(part) as usize)
     }
@@ -42,10 +42,10 @@ impl Held {
 }
 
 impl Plan {
-    /// Bytes on the heap, about: what a cache or a prepared query keeps. O(plan).
+    /// Approximate bytes on the heap: what a cache or a prepared query keeps. O(plan).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
-        let mut held = Held::default();
+        let mut held = CountedTexts::default();
         let mut bytes = size_of::<Self>() as u64;
         for name in self.slots.iter().chain(&self.columns) {
             bytes += name.capacity() as u64 + PIECE + size_of::<String>() as u64;
@@ -104,11 +104,11 @@ pub(crate) fn list<T>(n: usize) -> u64 {
     (n * size_of::<T>()) as u64 + PIECE
 }
 
-pub(crate) fn steps(all: &[Step], held: &mut Held) -> u64 {
+pub(crate) fn steps(all: &[Step], held: &mut CountedTexts) -> u64 {
     all.iter().map(|s| step(s, held)).sum()
 }
 
-fn step(step: &Step, held: &mut Held) -> u64 {
+fn step(step: &Step, held: &mut CountedTexts) -> u64 {
     let lists = |lists: &[EdgeList]| list::<EdgeList>(lists.len());
     let (kind, within) = match &step.kind {
         StepKind::Start { within, source, .. } | StepKind::Cross { within, source, .. } => {
@@ -145,7 +145,7 @@ fn intervals(w: &IdFilter) -> u64 {
             .sum::<u64>()
 }
 
-pub(crate) fn general(g: &GeneralExpression, held: &mut Held) -> u64 {
+pub(crate) fn general(g: &GeneralExpression, held: &mut CountedTexts) -> u64 {
     let mut bytes = size_of::<GeneralExpression>() as u64;
     for (variable, _) in g.variables.iter() {
         bytes += held.bytes(variable.as_str().as_bytes()) + 32;
@@ -159,7 +159,7 @@ pub(crate) fn general(g: &GeneralExpression, held: &mut Held) -> u64 {
     bytes + g.asked.as_ref().map_or(0, |a| a.call.heap_bytes() + 64)
 }
 
-pub(crate) fn condition(c: &Condition, held: &mut Held) -> u64 {
+pub(crate) fn condition(c: &Condition, held: &mut CountedTexts) -> u64 {
     let mut bytes = 0;
     let mut open = vec![c];
     while let Some(c) = open.pop() {

@@ -87,17 +87,17 @@ pub fn open(
     let db = interruptible(py, &Default::default(), || {
         Database::open_with(&path, &options)
     })?;
-    Ok(PyDatabase::of(db, Some(path)))
+    Ok(PyDatabase::new(db, Some(path)))
 }
 
 /// An empty database in memory, which ends with the object. For many millions of quads load a store.
 #[pyfunction]
 pub fn memory() -> PyDatabase {
-    PyDatabase::of(Database::in_memory(), None)
+    PyDatabase::new(Database::in_memory(), None)
 }
 
 impl PyDatabase {
-    fn of(db: Database, path: Option<PathBuf>) -> Self {
+    fn new(db: Database, path: Option<PathBuf>) -> Self {
         Self {
             db: Mutex::new(Some(db)),
             kept: Kept::default(),
@@ -208,7 +208,7 @@ impl PyDatabase {
         files: &Bound<'_, PyTuple>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Report> {
-        let mut keywords = Keywords::of(keywords)?;
+        let mut keywords = Keywords::new(keywords)?;
         let db = self.writable(py)?;
         let reading = Reading::new(files, &mut keywords, true)?;
         let mut options = of_update(keywords.rest())?;
@@ -456,7 +456,7 @@ pub fn run_query<'py>(
     bindings: Option<&Bound<'py, PyDict>>,
     keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut keywords = Keywords::of(keywords)?;
+    let mut keywords = Keywords::new(keywords)?;
     let keep = match keywords.take("keep")? {
         Some(keep) => keep.extract()?,
         None => true,

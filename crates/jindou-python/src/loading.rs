@@ -214,7 +214,7 @@ pub struct Keywords<'py>(Option<Bound<'py, PyDict>>);
 
 impl<'py> Keywords<'py> {
     /// Takes the keyword arguments of a call.
-    pub fn of(keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+    pub fn new(keywords: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
         Ok(Self(keywords.map(|k| k.copy()).transpose()?))
     }
 
@@ -347,7 +347,7 @@ pub fn load(
     files: &Bound<'_, PyTuple>,
     keywords: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Loaded> {
-    let mut keywords = Keywords::of(keywords)?;
+    let mut keywords = Keywords::new(keywords)?;
     let mut runtime = Runtime::builder();
     if let Some(threads) = keywords.take("threads")? {
         runtime = runtime.threads(threads.extract()?);

@@ -169,7 +169,7 @@ impl Transaction {
         files: &Bound<'_, PyTuple>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Report> {
-        let mut keywords = Keywords::of(keywords)?;
+        let mut keywords = Keywords::new(keywords)?;
         let reading = Reading::new(files, &mut keywords, true)?;
         let mut options = options::of_update(keywords.rest())?;
         options.cancel = reading.cancel.clone();

@@ -143,7 +143,7 @@ impl<'r> Credentials<'r> {
     ///
     /// # Errors
     /// A message that says what is wrong with the header.
-    pub(crate) fn of(headers: &'r HeaderMap) -> Result<Option<Self>, &'static str> {
+    pub(crate) fn from_headers(headers: &'r HeaderMap) -> Result<Option<Self>, &'static str> {
         let mut lines = headers.get_all(AUTHORIZATION).iter();
         let Some(line) = lines.next() else {
             return Ok(None);
@@ -282,7 +282,7 @@ mod tests {
         let of = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-            Credentials::of(&headers)
+            Credentials::from_headers(&headers)
                 .map(|c| c.map(|c| (String::from_utf8_lossy(&c.token).into_owned(), c.ambient)))
         };
         let basic = |pair: &str| of(&format!("Basic {}", BASE64_STANDARD.encode(pair)));
@@ -293,6 +293,6 @@ mod tests {
         assert!(basic("no colon").is_err());
         assert!(of("Basic %%%").is_err());
         assert!(of("Digest abc").is_err());
-        assert_eq!(Credentials::of(&HeaderMap::new()), Ok(None));
+        assert_eq!(Credentials::from_headers(&HeaderMap::new()), Ok(None));
     }
 }

@@ -4,7 +4,7 @@
 //! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
 
 use crate::admission::limits::Class;
-use crate::admission::{Admitted, Asked};
+use crate::admission::{AdmissionRequest, Admitted};
 use crate::live::{LiveQuery, QueryState};
 use crate::piece;
 use crate::problem::Problem;
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
     tag: Option<String>,
     connection: &Connection,
 ) -> Result<Response<Body>, Problem> {
-    let asked = Asked::new("(a batch of prepared queries)", timeout);
+    let asked = AdmissionRequest::new("(a batch of prepared queries)", timeout);
     let lines = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         run_all(shared, admitted, &text)
     });
@@ -202,13 +202,13 @@ impl Runner<'_> {
                 .ok_or_else(|| {
                     Problem::bad_request(format!("no value for the parameter ${name}"))
                 })?;
-            terms.push(Given::of(text).map_err(|e| {
+            terms.push(GivenTerm::parse(text).map_err(|e| {
                 Problem::bad_request(format!(
                     "${name}: '{text}' is not a term as in N-Triples: {e}"
                 ))
             })?);
         }
-        let values: Vec<Value<'_>> = terms.iter().map(Given::value).collect();
+        let values: Vec<Value<'_>> = terms.iter().map(GivenTerm::value).collect();
         let from = out.len();
         let left = self.query.left();
         self.options.timeout = Some(if self.heavy {
@@ -216,31 +216,31 @@ impl Runner<'_> {
         } else {
             LIGHT_TIME.min(left)
         });
-        let room = Room::of(self.shared, self.query, &mut self.charged, out);
+        let room = Room::for_row(self.shared, self.query, &mut self.charged, out);
         let ran = run(session, &values, &self.options, room);
         let ran = match ran {
             Err(Error::Timeout(_)) if !self.heavy => {
                 // It is not a light one: it begins again, at the expense of the heavy ones.
                 out.truncate(from);
-                self.swap(true).map_err(|e| Problem::of(&e))?;
+                self.swap(true).map_err(|e| Problem::from_error(&e))?;
                 self.options.timeout = Some(self.query.left());
                 self.options.threads = Some(self.shared.options.threads);
                 let Some(session) = self.sessions.get_mut(&number) else {
                     return Err(unknown(id));
                 };
-                let room = Room::of(self.shared, self.query, &mut self.charged, out);
+                let room = Room::for_row(self.shared, self.query, &mut self.charged, out);
                 let again = run(session, &values, &self.options, room);
                 self.options.threads = Some(1);
-                self.swap(false).map_err(|e| Problem::of(&e))?;
+                self.swap(false).map_err(|e| Problem::from_error(&e))?;
                 again
             }
             other => other,
         };
-        let rows = ran.map_err(|e| Problem::of(&e))?;
+        let rows = ran.map_err(|e| Problem::from_error(&e))?;
         let before = self.query.rows.fetch_add(rows, Ordering::Relaxed);
         let most = self.shared.options.max_result_rows.unwrap_or(u64::MAX);
         if before.saturating_add(rows) > most {
-            return Err(Problem::of(&Error::limit(
+            return Err(Problem::from_error(&Error::limit(
                 Resource::Answer,
                 format!("the batch's answers have more rows than the server's limit of {most}"),
             )));
@@ -249,7 +249,7 @@ impl Runner<'_> {
     }
 
     fn room<'o>(&'o mut self, out: &'o mut Vec<u8>) -> Room<'o> {
-        Room::of(self.shared, self.query, &mut self.charged, out)
+        Room::for_row(self.shared, self.query, &mut self.charged, out)
     }
 
     /// Goes to a slot of the other class.
@@ -266,13 +266,13 @@ impl Runner<'_> {
 }
 
 /// A value; an IRI needs no parsing.
-enum Given<'t> {
+enum GivenTerm<'t> {
     Iri(&'t str),
     Term(Term),
 }
 
-impl<'t> Given<'t> {
-    fn of(text: &'t str) -> Result<Self, String> {
+impl<'t> GivenTerm<'t> {
+    fn parse(text: &'t str) -> Result<Self, String> {
         if let Some(iri) = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'))
             && !iri.contains(['\\', '<', '>'])
         {
@@ -301,7 +301,7 @@ struct Room<'o> {
 }
 
 impl<'o> Room<'o> {
-    fn of(
+    fn for_row(
         shared: &AppState,
         query: &LiveQuery,
         charged: &'o mut u64,

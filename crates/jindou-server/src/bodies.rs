@@ -20,9 +20,9 @@ const DISCARDED: u64 = 64 << 20;
 
 /// Memory that a request's body holds until its answer is out.
 #[derive(Clone)]
-pub(crate) struct Hold(Arc<Mutex<Held>>);
+pub(crate) struct Hold(Arc<Mutex<HeldBody>>);
 
-struct Held {
+struct HeldBody {
     charge: Charge,
     /// Why there was no room.
     refused: Option<String>,
@@ -31,13 +31,13 @@ struct Held {
 impl Hold {
     /// Of nothing yet.
     pub(crate) fn new(memory: &MemoryBudget) -> Self {
-        Self(Arc::new(Mutex::new(Held {
+        Self(Arc::new(Mutex::new(HeldBody {
             charge: Charge::new(Holder::Rest, memory),
             refused: None,
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldBody> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,7 +52,7 @@ impl Hold {
             return response;
         }
         drop(held);
-        response.map(|body| Body::new(Kept { body, _hold: self }))
+        response.map(|body| Body::new(KeptAnswer { body, _hold: self }))
     }
 }
 
@@ -134,12 +134,12 @@ where
 }
 
 /// An answer, and what its request holds.
-struct Kept {
+struct KeptAnswer {
     body: Body,
     _hold: Hold,
 }
 
-impl HttpBody for Kept {
+impl HttpBody for KeptAnswer {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -41,7 +41,7 @@ pub(crate) async fn guard(
             Ok(routes::methods(path).map(|methods| preflight(methods, origin.is_some())))
         }
         Ok(()) => permitted(&shared, &mut request)
-            .and_then(|()| codings::of(&headers))
+            .and_then(|()| codings::from_headers(&headers))
             .map(|_| None),
     };
     let mut response = match answer {
@@ -254,7 +254,7 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
         failed(shared, request, reason, sentence);
         Err(Problem::unauthorized(sentence))
     };
-    let credentials = match Credentials::of(headers) {
+    let credentials = match Credentials::from_headers(headers) {
         Ok(Some(credentials)) => credentials,
         Ok(None) => {
             return refuse(

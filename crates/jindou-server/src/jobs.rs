@@ -34,17 +34,17 @@ impl Job {
 /// The work that runs, and how the last one of each name ended.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    inner: Mutex<Inner>,
+    inner: Mutex<JobTable>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct JobTable {
     running: Option<Arc<Job>>,
     ended: BTreeMap<&'static str, Value>,
 }
 
 impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, JobTable> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

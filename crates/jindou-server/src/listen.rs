@@ -407,7 +407,7 @@ async fn converse<S>(
                 }
                 let held = hold.clone();
                 // Those that are not known are refused by the guard.
-                let coded = codings::of(request.headers()).unwrap_or_default();
+                let coded = codings::from_headers(request.headers()).unwrap_or_default();
                 if !coded.is_empty() {
                     // No one undoes them again.
                     request.headers_mut().remove(CONTENT_ENCODING);

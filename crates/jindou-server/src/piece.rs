@@ -2,7 +2,7 @@
 //! cancelled as queries are; only their answer does not stream.
 
 use crate::admission::limits::Class;
-use crate::admission::{self, Admitted, Asked, Watch};
+use crate::admission::{self, AdmissionRequest, Admitted, Watch};
 use crate::live::{LiveQuery, QueryState};
 use crate::problem::Problem;
 use crate::run::{self, Connection, Failure, client_of};
@@ -22,7 +22,7 @@ const QUICK: Duration = Duration::from_millis(10);
 pub(crate) async fn run<T: Send + 'static>(
     shared: &Arc<AppState>,
     connection: &Connection,
-    asked: &Asked<'_>,
+    asked: &AdmissionRequest<'_>,
     tag: Option<String>,
     work: impl FnOnce(&AppState, &Admitted) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -37,7 +37,7 @@ pub(crate) async fn run<T: Send + 'static>(
         let query = &admitted.query;
         let done = query.check().map_err(Failure::running);
         let done = done.and_then(|()| work(&shared, &admitted));
-        let done = done.map_err(|failure| failure.of(query));
+        let done = done.map_err(|failure| failure.during(query));
         run::record(&shared, query, done.as_ref().map(drop), false);
         done
     });
@@ -47,7 +47,7 @@ pub(crate) async fn run<T: Send + 'static>(
         Ok(Ok(made)) => Ok(made),
         Ok(Err(failure)) => Err(failure.problem(&query)),
         // Panics end here; their message is on standard error.
-        Err(_) => Err(Problem::of(&Error::Internal(
+        Err(_) => Err(Problem::from_error(&Error::Internal(
             "the request ended without an answer".into(),
         ))),
     }

@@ -112,7 +112,7 @@ impl Problem {
     }
 
     /// An error of the database, before the response began.
-    pub(crate) fn of(error: &Error) -> Self {
+    pub(crate) fn from_error(error: &Error) -> Self {
         let mut detail = paths::told(error);
         if let Some(advice) = advice::for_clients(error) {
             detail = Cow::Owned(format!("{detail}; {advice}"));
@@ -296,11 +296,11 @@ mod tests {
                 500,
             ),
         ] {
-            let p = Problem::of(&error);
+            let p = Problem::from_error(&error);
             assert_eq!((p.status.as_u16(), p.kind), (status, "disk"), "{error}");
             assert!(p.detail.contains("0001.log"), "{}", p.detail);
         }
-        let p = Problem::of(&Error::Internal("a bug".into()));
+        let p = Problem::from_error(&Error::Internal("a bug".into()));
         assert_eq!((p.status.as_u16(), p.kind), (500, "internal"));
     }
 
@@ -312,18 +312,18 @@ mod tests {
         let (one, other) = (all.part(8 << 20), all.part(8 << 20));
         other.charge(7 << 20).unwrap();
         // Alone it would fit: the client may come back.
-        let p = Problem::of(&one.charge(6 << 20).unwrap_err());
+        let p = Problem::from_error(&one.charge(6 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
         assert!(p.headers.iter().any(|(name, _)| *name == RETRY_AFTER));
         assert!(p.detail.contains("together"), "{}", p.detail);
         // It would not fit alone, whether it was planned or run.
-        let p = Problem::of(&one.charge_for(Holder::Text, 9 << 20).unwrap_err());
+        let p = Problem::from_error(&one.charge_for(Holder::Text, 9 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (507, "limit"));
         assert!(p.detail.ends_with("; narrow the query"), "{}", p.detail);
         let nested = "ASK ".to_owned() + &"{".repeat(5000);
-        let p = Problem::of(&jindou::parse_query(&nested).unwrap_err());
+        let p = Problem::from_error(&jindou::parse_query(&nested).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (400, "query-limit"));
-        let p = Problem::of(&Error::limit(Resource::Threads, "no thread"));
+        let p = Problem::from_error(&Error::limit(Resource::Threads, "no thread"));
         assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
     }
 

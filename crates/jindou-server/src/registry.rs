@@ -57,11 +57,11 @@ impl Prepared {
 /// Prepared queries by the hash of text and parameters; the least recently used go when there is no room.
 #[derive(Default)]
 pub(crate) struct Registry {
-    inner: Mutex<Inner>,
+    inner: Mutex<RegistryState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct RegistryState {
     by_id: FxHashMap<u64, (Prepared, u64, u64)>,
     by_use: BTreeMap<u64, u64>,
     clock: u64,
@@ -69,7 +69,7 @@ struct Inner {
 }
 
 impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 //! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
 
 use crate::admission::limits::{Class, Refused};
-use crate::admission::{self, Admitted, Asked};
+use crate::admission::{self, AdmissionRequest, Admitted};
 use crate::auth::Caller;
 use crate::base;
 use crate::inline::{self, Attempt};
@@ -143,7 +143,7 @@ impl Failure {
     }
 
     /// The same, with the query's own time limit, whichever part of it passed.
-    pub(crate) fn of(mut self, query: &LiveQuery) -> Self {
+    pub(crate) fn during(mut self, query: &LiveQuery) -> Self {
         if let Error::Timeout(_) = self.error {
             self.error = Error::Timeout(query.limit);
         }
@@ -157,7 +157,7 @@ impl Failure {
         if let Some(offers) = self.unacceptable {
             return Problem::no_format(offers);
         }
-        let mut problem = Problem::of(&self.error);
+        let mut problem = Problem::from_error(&self.error);
         match (&self.error, query.cause()) {
             (Error::Cancelled, Some(Cause::Admin)) => {
                 problem.detail = "the query was cancelled at /admin/queries".into();
@@ -192,7 +192,7 @@ pub(crate) async fn answer(
     shared: &Arc<AppState>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let asked = Asked::new(request.work.text(), request.timeout);
+    let asked = AdmissionRequest::new(request.work.text(), request.timeout);
     let admitted = admission::admit(shared, &request.connection, &asked)?;
     let query = Arc::clone(&admitted.query);
     if let Some(tag) = &request.tag {
@@ -219,7 +219,7 @@ pub(crate) async fn answer(
             Ok(Err(failure)) => failure.problem(&query),
             // Panics end here; their message is on standard error.
             Ok(Ok(())) | Err(_) => {
-                Problem::of(&Error::Internal("the query ended without an answer".into()))
+                Problem::from_error(&Error::Internal("the query ended without an answer".into()))
             }
         });
     };
@@ -265,7 +265,7 @@ fn work(
             Err(failure)
         }
     };
-    let done = done.map_err(|failure| failure.of(query));
+    let done = done.map_err(|failure| failure.during(query));
     record(shared, query, done.as_ref().map(drop), started);
     if done.is_err() && started {
         let connection = Arc::clone(&request.connection);

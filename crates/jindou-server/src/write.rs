@@ -1,7 +1,7 @@
 //! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log; queries
 //! go on meanwhile.
 
-use crate::admission::{self, Admitted, Asked, Watch};
+use crate::admission::{self, AdmissionRequest, Admitted, Watch};
 use crate::codings::{self, Content};
 use crate::live::{Cause, LiveQuery, QueryState, shown};
 use crate::paths;
@@ -36,7 +36,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     }
     // Damage is not a setting of the server: it is answered as it is to queries.
     if let Err(damage) = shared.upkeep.check_trust() {
-        return Some(Problem::of(&damage));
+        return Some(Problem::from_error(&damage));
     }
     match shared.upkeep.is_writable() {
         Ok(()) => None,
@@ -55,7 +55,8 @@ impl Update {
         if let Some(problem) = refusal(shared) {
             return Err(problem);
         }
-        let admitted = admission::admit(shared, connection, &Asked::new(shown, timeout))?;
+        let admitted =
+            admission::admit(shared, connection, &AdmissionRequest::new(shown, timeout))?;
         Ok(Self {
             shared: Arc::clone(shared),
             admitted,
@@ -71,7 +72,7 @@ impl Update {
     /// The whole body without its content codings, charged to the update's memory.
     pub(crate) async fn body(&self, body: Body, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
         let memory = &self.admitted.query.memory;
-        let coded = codings::of(headers)?;
+        let coded = codings::from_headers(headers)?;
         self.whole(codings::undone(body, &coded, memory)).await
     }
 
@@ -82,7 +83,7 @@ impl Update {
         body: Body,
         headers: &HeaderMap,
     ) -> Result<Vec<u8>, Problem> {
-        let magic: &[u8] = match *codings::of(headers)? {
+        let magic: &[u8] = match *codings::from_headers(headers)? {
             [Content::Gzip] => &[0x1f, 0x8b],
             [Content::Zstd] => &[0x28, 0xb5, 0x2f, 0xfd],
             _ => return self.body(body, headers).await,
@@ -99,8 +100,11 @@ impl Update {
     /// Charges what the update holds besides its body, as long as it is there.
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), Problem> {
         let held = self.admitted.query.memory.charge(bytes);
-        held.map_err(|e| Problem::of(&e))?;
-        self.admitted.query.check().map_err(|e| Problem::of(&e))
+        held.map_err(|e| Problem::from_error(&e))?;
+        self.admitted
+            .query
+            .check()
+            .map_err(|e| Problem::from_error(&e))
     }
 
     async fn whole(&self, mut body: Body) -> Result<Vec<u8>, Problem> {
@@ -121,7 +125,7 @@ impl Update {
                     ));
                 }
             };
-            query.check().map_err(|e| Problem::of(&e))?;
+            query.check().map_err(|e| Problem::from_error(&e))?;
             let data: Bytes = frame.into_data().unwrap_or_default();
             seen = seen.saturating_add(data.len());
             // Some more is read and thrown away: clients send all before they look at the answer.
@@ -133,7 +137,7 @@ impl Update {
                 query
                     .memory
                     .charge(data.len() as u64 * 3)
-                    .map_err(|e| Problem::of(&e))?;
+                    .map_err(|e| Problem::from_error(&e))?;
                 kept.extend_from_slice(&data);
             }
         }
@@ -185,7 +189,7 @@ impl Update {
         match done {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(e)) => {
-                let mut problem = Problem::of(&e);
+                let mut problem = Problem::from_error(&e);
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(Cause::Admin)) => {
                         problem.detail = "the update was cancelled at /admin/queries".into();
@@ -198,7 +202,7 @@ impl Update {
                 Err(problem)
             }
             // Its message is on standard error.
-            Err(_) => Err(Problem::of(&Error::Internal(
+            Err(_) => Err(Problem::from_error(&Error::Internal(
                 "the update ended without an answer".into(),
             ))),
         }

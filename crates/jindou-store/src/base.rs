@@ -1,7 +1,7 @@
-//! The base under all patches: the files of a load, and those of the merges since.
+//! The base below all patches: the files of a load, and those of the merges since.
 
 use crate::directory::{IndexParts, Manifest, SegmentFile};
-use crate::shard::Shard;
+use crate::shard::ShardInfo;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
 use jindou_graph::ObjectTerms;
@@ -18,15 +18,15 @@ use std::sync::{Arc, Mutex};
 /// Four files of segments that were written together.
 #[derive(Debug)]
 pub(crate) struct SegmentSet {
-    /// 0 for a load's; merges count from 1, and no two in an id epoch have the same.
+    /// 0 for a load's files; merges count from 1, and the number is unique within an id epoch.
     pub generation: u32,
     /// `[named][direction]`
     pub files: [[SegmentFile; 2]; 2],
-    /// The classes' intervals, if `rdf:type` is held.
+    /// The classes' intervals, if the group has `rdf:type`.
     pub classes: Option<IndexParts>,
 }
 
-/// Data of merged changes that is kept outside the segments.
+/// Data of merged changes that is stored outside the segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Merged {
     /// The last snapshot that is in the segments.
@@ -40,11 +40,11 @@ pub struct Base {
     pub(crate) epoch: u64,
     pub(crate) union_default: bool,
     pub(crate) dictionary: Arc<Dictionary>,
-    /// Of the dictionary's terms.
+    /// Indexes of the dictionary's terms.
     pub(crate) indexes: Arc<OpenIndexes>,
-    /// The load's, then one for each generation, oldest first.
+    /// The load's set, then one for each generation, oldest first.
     pub(crate) sets: Vec<Arc<SegmentSet>>,
-    /// By dense predicate id: which of `sets` has it. Those beyond the end are the load's.
+    /// By dense predicate id: the number of its set in `sets`. Predicates beyond the end are in the load's.
     pub(crate) place: Vec<u8>,
     pub(crate) statistics: Statistics,
     /// Dense predicate id by vertex id.
@@ -53,12 +53,12 @@ pub struct Base {
     pub(crate) merged: Merged,
     /// The manifest of the base's files.
     pub(crate) manifest: Manifest,
-    /// Versions given to snapshots of this base and of those that merges make of it.
+    /// Versions given to snapshots of this base and of bases that merges make of it.
     pub(crate) versions: Arc<AtomicU64>,
-    /// Answers of [`Self::object_terms`] so far, by dense predicate id.
+    /// Cached answers of [`Self::object_terms`], by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
-    /// Knowledge of the others, where it is one of several.
-    pub(crate) shard: Option<Box<Shard>>,
+    /// Knowledge of the other shards, if it is one of several.
+    pub(crate) shard: Option<Box<ShardInfo>>,
 }
 
 impl std::fmt::Debug for Base {
@@ -77,12 +77,12 @@ impl Watch for Base {
     }
 }
 
-/// Keys that are looked at between two looks at the answer so far.
+/// Number of keys between two checks of the result so far.
 const CHUNK: u32 = 4096;
 
 impl Base {
-    /// Kind of terms that the objects of the predicate in all graphs belong to; `Any` also where one of them came with an
-    /// update, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
+    /// Kind of terms that includes the objects of the predicate in all graphs; `Any` also where an update added one of
+    /// them, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         let p = p.0;
         let known = || sync::lock(&self.objects);
@@ -122,7 +122,7 @@ impl Base {
         all
     }
 
-    /// Finds each predicate in the newest file that holds it.
+    /// Finds each predicate in the newest file that has it.
     pub(crate) fn places(sets: &[Arc<SegmentSet>], predicates: usize) -> Vec<u8> {
         if sets.len() < 2 {
             return Vec::new();
@@ -141,7 +141,7 @@ impl Base {
     #[inline]
     pub(crate) fn set_of(&self, p: u32) -> &SegmentSet {
         let at = self.place.get(p as usize).copied().unwrap_or(0);
-        // There is always the load's.
+        // The load's set always exists.
         &self.sets[usize::from(at).min(self.sets.len() - 1)]
     }
 
@@ -163,12 +163,13 @@ impl Base {
         }
     }
 
-    /// Ok if everything that was read so far from the base's mapped files is what they had when they were opened. To be
-    /// called before an answer is complete, and before anything that was made of what was read is written: a
-    /// file that shrinks or fails meanwhile reads as zeros. O(files), about a nanosecond each.
+    /// Checks that the base's mapped files still had their original content whenever they were read. To be called
+    /// before an answer is complete, and before anything computed from the data is written: a file that shrinks or
+    /// fails meanwhile reads as zeros. O(files), about a nanosecond each.
     ///
     /// # Errors
-    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, what became of it, and what to do: for good, once one has failed.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, the cause, and what to do: permanently, once one
+    /// has failed.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         if self.are_files_whole() {
@@ -177,8 +178,9 @@ impl Base {
         self.failed_file()
     }
 
-    /// As [`Self::check_files`], but for files that were cut inside their last page: those raise no fault. One load while no file of
-    /// this process has failed. To be called between batches of what [`Self::check_files`] is asked about at the end.
+    /// As [`Self::check_files`], except for files that were cut inside their last page: those raise no fault. One load
+    /// while no file of this process has failed. To be called between batches, in addition to [`Self::check_files`] at
+    /// the end.
     ///
     /// # Errors
     /// As [`Self::check_files`].
@@ -191,7 +193,7 @@ impl Base {
         }
     }
 
-    /// True if [`Self::check_files`] has nothing to say.
+    /// Returns true if [`Self::check_files`] succeeds.
     pub(crate) fn are_files_whole(&self) -> bool {
         let is_set_whole = |set: &SegmentSet| {
             set.files.as_flattened().iter().all(SegmentFile::is_whole)
@@ -235,13 +237,13 @@ impl Base {
         self.epoch
     }
 
-    /// Vertices of the load; what updates brought has ids of its own, merged or not.
+    /// Number of the load's vertices; terms that updates added have ids of their own, merged or not.
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.statistics.vertices
     }
 
-    /// True if the store was loaded to answer queries over the union of all graphs.
+    /// Returns true if the store was loaded to answer queries over the union of all graphs.
     #[must_use]
     pub fn union_default(&self) -> bool {
         self.union_default
@@ -259,32 +261,32 @@ impl Base {
         &self.indexes
     }
 
-    /// The statistics of the base, patches not counted.
+    /// The statistics of the base, without patches.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Number of the last snapshot that the base holds; 0 for what a load made.
+    /// Number of the last snapshot that the base contains; 0 for the base of a load.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.manifest.snapshot.max(self.merged.number)
     }
 
-    /// Number of the last snapshot that was merged into the segments; 0 without a merge since the base was made.
+    /// Number of the last snapshot that was merged into the segments; 0 if there was no merge since the base was made.
     #[must_use]
     pub fn merged(&self) -> u32 {
         self.merged.number
     }
 
-    /// The generation of the files that a predicate's segments are in: 0 for the load's. Together with epoch, predicate and
-    /// direction it names a segment's content for good.
+    /// The generation of the files that a predicate's segments are in: 0 for the load's. Together with epoch, predicate
+    /// and direction it identifies a segment's content permanently.
     #[must_use]
     pub fn generation_of(&self, p: PredicateId) -> u32 {
         self.set_of(p.0).generation
     }
 
-    /// Generations that have a predicate's segments, the load's not counted.
+    /// Number of generations that have a predicate's segments, without the load's.
     #[must_use]
     pub fn generations(&self) -> usize {
         self.sets.len() - 1

@@ -1,4 +1,4 @@
-//! All quads that a snapshot sees, as a source that can be loaded again: the way to renumber a store.
+//! All quads of a snapshot, as a source that can be loaded again: the way to renumber a store.
 
 use crate::Snapshot;
 use jindou_dictionary::STRINGS_FILE;
@@ -19,27 +19,27 @@ use std::sync::Mutex;
 pub struct SnapshotQuads {
     snapshot: Snapshot,
     size: u64,
-    cursor: Mutex<Cursor>,
+    cursor: Mutex<QuadCursor>,
 }
 
-/// Where the workers are.
+/// Progress of the workers.
 #[derive(Default)]
-struct Cursor {
+struct QuadCursor {
     /// The next predicate.
     next: u32,
-    /// The one that is being read.
+    /// The predicate that is being read.
     predicate: u32,
     /// Its subjects.
     subjects: Vec<u32>,
     taken: usize,
 }
 
-/// Subjects that a worker takes at a time.
+/// Number of subjects that a worker takes at a time.
 const PART: usize = 2048;
-/// A batch is handed on when it has this many bytes or quads.
+/// Bytes or quads from which a batch is passed on.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 15;
-/// A vertex with more edges than this in one predicate is handed on in several batches; its edges are in memory once.
+/// A vertex with more edges than this in one predicate is passed on in several batches; its edges are in memory once.
 const SPAN_LIMIT: usize = 1 << 30;
 
 impl SnapshotQuads {
@@ -57,7 +57,7 @@ impl SnapshotQuads {
         }
     }
 
-    /// Copies the next part into `subjects` and says whose; `None` when all is taken.
+    /// Copies the next part into `subjects` and returns its predicate; `None` when everything is taken.
     fn take(&self, subjects: &mut Vec<u32>) -> Option<PredicateId> {
         let mut c = sync::lock(&self.cursor);
         while c.taken == c.subjects.len() {
@@ -89,7 +89,7 @@ impl QuadSource for SnapshotQuads {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut out = Out {
+        let mut out = WorkerBatch {
             snapshot: &self.snapshot,
             batch: QuadBatch::default(),
             graph: None,
@@ -129,8 +129,8 @@ fn read(view: &Edges<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>)
     view.read_with_graphs(s, Scope::Union, objects, graphs);
 }
 
-/// One worker's batch on its way.
-struct Out<'a> {
+/// One worker's batch in progress.
+struct WorkerBatch<'a> {
     snapshot: &'a Snapshot,
     batch: QuadBatch,
     /// The last named graph of this batch.
@@ -139,7 +139,7 @@ struct Out<'a> {
     progress: &'a Progress,
 }
 
-impl Out<'_> {
+impl WorkerBatch<'_> {
     fn is_full(&self) -> bool {
         self.batch.bytes.len() >= BATCH_BYTES || self.batch.quads.len() >= BATCH_QUADS
     }
@@ -168,7 +168,7 @@ impl Out<'_> {
         })
     }
 
-    /// Appends edges of one subject, one at least, until the batch is full; `rest` are those that are left.
+    /// Appends edges of one subject, at least one, until the batch is full; `rest` are the remaining ones.
     fn edges(
         &mut self,
         [subject, predicate]: [Span; 2],
@@ -179,7 +179,7 @@ impl Out<'_> {
         let mut last: Option<(u32, Span)> = None;
         for at in rest.by_ref() {
             let (o, g) = (objects[at], graphs[at]);
-            // The same object in several graphs comes in a row.
+            // The same object in several graphs: consecutive entries.
             let object = match last {
                 Some((v, span)) if v == o => span,
                 _ => self.term(o)?,

@@ -217,7 +217,7 @@ pub fn reseal(dir: &Path) -> Result<()> {
             .map_err(|e| Error::io(path, e))?
             .len();
     }
-    let sums = Checksums::of(dir, &manifest.files, 1)?.to_bytes();
+    let sums = Checksums::compute(dir, &manifest.files, 1)?.to_bytes();
     manifest.checksums = xxh3_64(&sums);
     let write = |name: &str, bytes: &[u8]| {
         let path = dir.join(name);

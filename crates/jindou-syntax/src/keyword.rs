@@ -98,13 +98,13 @@ impl Keyword {
     /// The longest keyword that a word begins with, and its length.
     pub(crate) fn longest(word: &[u8]) -> Option<(Self, usize)> {
         (1..=word.len().min(LONGEST)).rev().find_map(|long| {
-            let keyword = Self::of(word.get(..long)?);
+            let keyword = Self::from_word(word.get(..long)?);
             (keyword != Self::Unknown).then_some((keyword, long))
         })
     }
 
     /// The keyword that is written so. `a` is none of them: it has no upper case and stands for an IRI.
-    pub(crate) fn of(word: &[u8]) -> Self {
+    pub(crate) fn from_word(word: &[u8]) -> Self {
         if word.len() > LONGEST {
             return Self::Unknown;
         }
@@ -128,11 +128,14 @@ mod tests {
     fn keywords_are_found_in_any_case() {
         for (keyword, text) in Keyword::ALL {
             assert!(text.len() <= LONGEST);
-            assert_eq!(Keyword::of(text.as_bytes()), *keyword);
-            assert_eq!(Keyword::of(text.to_ascii_lowercase().as_bytes()), *keyword);
+            assert_eq!(Keyword::from_word(text.as_bytes()), *keyword);
+            assert_eq!(
+                Keyword::from_word(text.to_ascii_lowercase().as_bytes()),
+                *keyword
+            );
         }
         for no in ["", "x", "SELEC", "SELECTS", "A_VERY_LONG_WORD_INDEED"] {
-            assert_eq!(Keyword::of(no.as_bytes()), Keyword::Unknown);
+            assert_eq!(Keyword::from_word(no.as_bytes()), Keyword::Unknown);
         }
     }
 }

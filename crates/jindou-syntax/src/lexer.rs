@@ -4,7 +4,7 @@ use crate::keyword::Keyword;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     End,
     /// `<…>`
     Iri,
@@ -78,7 +78,7 @@ pub(crate) enum Bad {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub start: usize,
     pub end: usize,
 }
@@ -250,7 +250,7 @@ impl<'t> Lexer<'t> {
         let start = self.at;
         let Some(&b) = bytes.get(start) else {
             return Token {
-                kind: Kind::End,
+                kind: TokenKind::End,
                 start,
                 end: start,
             };
@@ -270,53 +270,53 @@ impl<'t> Lexer<'t> {
         Token { kind, start, end }
     }
 
-    fn sign(&self, start: usize, b: u8) -> (Kind, usize) {
-        let two = |second: u8, long: Kind, short: Kind| {
+    fn sign(&self, start: usize, b: u8) -> (TokenKind, usize) {
+        let two = |second: u8, long: TokenKind, short: TokenKind| {
             if self.byte(start + 1) == second {
                 (long, start + 2)
             } else {
                 (short, start + 1)
             }
         };
-        let bad = Kind::Bad(Bad::Character);
+        let bad = TokenKind::Bad(Bad::Character);
         let kind = match b {
-            b'{' => return two(b'|', Kind::OpenAnnotation, Kind::OpenBrace),
-            b'|' if self.byte(start + 1) == b'}' => return (Kind::CloseAnnotation, start + 2),
-            b'|' => return two(b'|', Kind::Or, Kind::Pipe),
-            b'>' if self.byte(start + 1) == b'=' => return (Kind::GreaterOrEqual, start + 2),
-            b'>' => return two(b'>', Kind::CloseReified, Kind::Greater),
-            b'^' => return two(b'^', Kind::DoubleCaret, Kind::Caret),
-            b'!' => return two(b'=', Kind::NotEqual, Kind::Bang),
-            b'&' => return two(b'&', Kind::And, bad),
+            b'{' => return two(b'|', TokenKind::OpenAnnotation, TokenKind::OpenBrace),
+            b'|' if self.byte(start + 1) == b'}' => return (TokenKind::CloseAnnotation, start + 2),
+            b'|' => return two(b'|', TokenKind::Or, TokenKind::Pipe),
+            b'>' if self.byte(start + 1) == b'=' => return (TokenKind::GreaterOrEqual, start + 2),
+            b'>' => return two(b'>', TokenKind::CloseReified, TokenKind::Greater),
+            b'^' => return two(b'^', TokenKind::DoubleCaret, TokenKind::Caret),
+            b'!' => return two(b'=', TokenKind::NotEqual, TokenKind::Bang),
+            b'&' => return two(b'&', TokenKind::And, bad),
             b'\\' if matches!(self.byte(start + 1), b'u' | b'U') => {
-                return (Kind::Bad(Bad::Escape), start + 2);
+                return (TokenKind::Bad(Bad::Escape), start + 2);
             }
-            b'}' => Kind::CloseBrace,
-            b'(' => Kind::OpenParen,
-            b')' => Kind::CloseParen,
-            b'[' => Kind::OpenBracket,
-            b']' => Kind::CloseBracket,
-            b'.' => Kind::Dot,
-            b',' => Kind::Comma,
-            b';' => Kind::Semicolon,
-            b'~' => Kind::Tilde,
-            b'+' => Kind::Plus,
-            b'-' => Kind::Minus,
-            b'*' => Kind::Star,
-            b'/' => Kind::Slash,
-            b'=' => Kind::Equal,
+            b'}' => TokenKind::CloseBrace,
+            b'(' => TokenKind::OpenParen,
+            b')' => TokenKind::CloseParen,
+            b'[' => TokenKind::OpenBracket,
+            b']' => TokenKind::CloseBracket,
+            b'.' => TokenKind::Dot,
+            b',' => TokenKind::Comma,
+            b';' => TokenKind::Semicolon,
+            b'~' => TokenKind::Tilde,
+            b'+' => TokenKind::Plus,
+            b'-' => TokenKind::Minus,
+            b'*' => TokenKind::Star,
+            b'/' => TokenKind::Slash,
+            b'=' => TokenKind::Equal,
             _ => bad,
         };
         (kind, start + 1)
     }
 
-    fn less(&self, start: usize) -> (Kind, usize) {
+    fn less(&self, start: usize) -> (TokenKind, usize) {
         let bytes = self.text.as_bytes();
         let mut at = start + 1;
         loop {
             match bytes.get(at) {
                 Some(&b) if is(b, IRI) => at += 1,
-                Some(b'>') => return (Kind::Iri, at + 1),
+                Some(b'>') => return (TokenKind::Iri, at + 1),
                 Some(b'\\') => match self.escape(at) {
                     Some(end) => at = end,
                     None => break,
@@ -325,10 +325,10 @@ impl<'t> Lexer<'t> {
             }
         }
         match (self.byte(start + 1), self.byte(start + 2)) {
-            (b'<', b'(') => (Kind::OpenTriple, start + 3),
-            (b'<', _) => (Kind::OpenReified, start + 2),
-            (b'=', _) => (Kind::LessOrEqual, start + 2),
-            _ => (Kind::Less, start + 1),
+            (b'<', b'(') => (TokenKind::OpenTriple, start + 3),
+            (b'<', _) => (TokenKind::OpenReified, start + 2),
+            (b'=', _) => (TokenKind::LessOrEqual, start + 2),
+            _ => (TokenKind::Less, start + 1),
         }
     }
 
@@ -343,14 +343,14 @@ impl<'t> Lexer<'t> {
         hex.then_some(at + 2 + digits)
     }
 
-    fn word(&mut self, start: usize) -> (Kind, usize) {
+    fn word(&mut self, start: usize) -> (TokenKind, usize) {
         let bytes = self.text.as_bytes();
         if bytes[start] == b'_' && self.byte(start + 1) == b':' {
             return match self.char(start + 2) {
                 Some(c) if c.is_ascii_digit() || is_name_start(c) => {
-                    (Kind::Blank, self.dotted(start + 2))
+                    (TokenKind::Blank, self.dotted(start + 2))
                 }
-                _ => (Kind::Bad(Bad::Label), start + 2),
+                _ => (TokenKind::Bad(Bad::Label), start + 2),
             };
         }
         let mut end = start;
@@ -364,7 +364,7 @@ impl<'t> Lexer<'t> {
         if behind >= 0x80 || matches!(behind, b'-' | b'.') {
             let first = self.char(start).unwrap_or('_');
             if !is_name_start(first) {
-                return (Kind::Bad(Bad::Character), start + first.len_utf8());
+                return (TokenKind::Bad(Bad::Character), start + first.len_utf8());
             }
             if start >= self.no_colon {
                 let to = self.dotted(start);
@@ -378,15 +378,15 @@ impl<'t> Lexer<'t> {
             }
         }
         let kind = match &bytes[start..end] {
-            b"a" => Kind::A,
-            word => match Keyword::of(word) {
+            b"a" => TokenKind::A,
+            word => match Keyword::from_word(word) {
                 Keyword::Unknown => {
                     if let Some((keyword, long)) = self.first_of_glued(start, end) {
-                        return (Kind::Word(keyword), start + long);
+                        return (TokenKind::Word(keyword), start + long);
                     }
-                    Kind::Word(Keyword::Unknown)
+                    TokenKind::Word(Keyword::Unknown)
                 }
-                keyword => Kind::Word(keyword),
+                keyword => TokenKind::Word(keyword),
             },
         };
         (kind, end)
@@ -414,16 +414,16 @@ impl<'t> Lexer<'t> {
         Some(first)
     }
 
-    fn prefixed(&self, _start: usize, colon: usize) -> (Kind, usize) {
+    fn prefixed(&self, _start: usize, colon: usize) -> (TokenKind, usize) {
         let end = self.local(colon + 1);
         if end == colon + 1 {
-            (Kind::Namespace, end)
+            (TokenKind::Namespace, end)
         } else {
-            (Kind::Prefixed, end)
+            (TokenKind::Prefixed, end)
         }
     }
 
-    fn variable(&self, start: usize) -> (Kind, usize) {
+    fn variable(&self, start: usize) -> (TokenKind, usize) {
         let mut at = start + 1;
         loop {
             match self.byte(at) {
@@ -438,13 +438,13 @@ impl<'t> Lexer<'t> {
             }
         }
         match self.byte(start) {
-            _ if at > start + 1 => (Kind::Variable, at),
-            b'?' => (Kind::Question, at),
-            _ => (Kind::Bad(Bad::Character), at),
+            _ if at > start + 1 => (TokenKind::Variable, at),
+            b'?' => (TokenKind::Question, at),
+            _ => (TokenKind::Bad(Bad::Character), at),
         }
     }
 
-    fn string(&mut self, start: usize) -> (Kind, usize) {
+    fn string(&mut self, start: usize) -> (TokenKind, usize) {
         let bytes = self.text.as_bytes();
         let quote = bytes[start];
         let which = usize::from(quote == b'\'');
@@ -455,7 +455,7 @@ impl<'t> Lexer<'t> {
                 if bytes[at] == b'\\' {
                     at += 2;
                 } else if bytes[at..].starts_with(&[quote; 3]) {
-                    return (Kind::String, at + 3);
+                    return (TokenKind::String, at + 3);
                 } else {
                     at += 1;
                 }
@@ -470,11 +470,11 @@ impl<'t> Lexer<'t> {
             at += n;
             match bytes[at] {
                 b'\\' if !matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => at += 2,
-                b if b == quote => return (Kind::String, at + 1),
-                _ => return (Kind::Bad(Bad::String), at),
+                b if b == quote => return (TokenKind::String, at + 1),
+                _ => return (TokenKind::Bad(Bad::String), at),
             }
         }
-        (Kind::Bad(Bad::String), bytes.len())
+        (TokenKind::Bad(Bad::String), bytes.len())
     }
 
     fn digits(&self, mut at: usize) -> usize {
@@ -484,7 +484,7 @@ impl<'t> Lexer<'t> {
         at
     }
 
-    fn number(&self, start: usize) -> (Kind, usize) {
+    fn number(&self, start: usize) -> (TokenKind, usize) {
         let whole = self.digits(start);
         let exponent = |at: usize| {
             if !matches!(self.byte(at), b'e' | b'E') {
@@ -499,19 +499,19 @@ impl<'t> Lexer<'t> {
             if (fraction > whole + 1 || whole > start)
                 && let Some(end) = exponent(fraction)
             {
-                return (Kind::Double, end);
+                return (TokenKind::Double, end);
             }
             if fraction > whole + 1 {
-                return (Kind::Decimal, fraction);
+                return (TokenKind::Decimal, fraction);
             }
         }
         match exponent(whole) {
-            Some(end) => (Kind::Double, end),
-            None => (Kind::Integer, whole),
+            Some(end) => (TokenKind::Double, end),
+            None => (TokenKind::Integer, whole),
         }
     }
 
-    fn language(&self, start: usize) -> (Kind, usize) {
+    fn language(&self, start: usize) -> (TokenKind, usize) {
         let run = |mut at: usize, of: fn(&u8) -> bool| {
             while of(&self.byte(at)) {
                 at += 1;
@@ -520,7 +520,7 @@ impl<'t> Lexer<'t> {
         };
         let mut end = run(start + 1, u8::is_ascii_alphabetic);
         if end == start + 1 {
-            return (Kind::Bad(Bad::Character), end);
+            return (TokenKind::Bad(Bad::Character), end);
         }
         while self.byte(end) == b'-' {
             let more = run(end + 1, u8::is_ascii_alphanumeric);
@@ -535,6 +535,6 @@ impl<'t> Lexer<'t> {
                 end = more;
             }
         }
-        (Kind::Language, end)
+        (TokenKind::Language, end)
     }
 }

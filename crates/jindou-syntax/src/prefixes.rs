@@ -1,7 +1,7 @@
 //! Common prefixes, and the prefixes of a text.
 
 use crate::keyword::Keyword;
-use crate::lexer::{Kind, Lexer};
+use crate::lexer::{Lexer, TokenKind};
 
 /// Common prefixes with their IRIs, by prefix.
 #[rustfmt::skip]
@@ -96,20 +96,22 @@ pub fn prefixes_of(text: &str) -> TextPrefixes {
     let mut all = TextPrefixes::default();
     let mut seen = std::collections::HashSet::new();
     // The last two tokens: PREFIX, or PREFIX and a name.
-    let mut before = [Kind::End; 2];
+    let mut before = [TokenKind::End; 2];
     let mut name = "";
     loop {
         let token = lexer.next();
         let part = &text[token.range()];
         match token.kind {
-            Kind::End => return all,
-            Kind::Prefixed | Kind::Namespace => {
+            TokenKind::End => return all,
+            TokenKind::Prefixed | TokenKind::Namespace => {
                 name = part.split_once(':').map_or(part, |p| p.0);
-                if before[1] != Kind::Word(Keyword::Prefix) && seen.insert(name) {
+                if before[1] != TokenKind::Word(Keyword::Prefix) && seen.insert(name) {
                     all.used.push(name.to_owned());
                 }
             }
-            Kind::Iri if before == [Kind::Word(Keyword::Prefix), Kind::Namespace] => {
+            TokenKind::Iri
+                if before == [TokenKind::Word(Keyword::Prefix), TokenKind::Namespace] =>
+            {
                 let iri = part.trim_start_matches('<').trim_end_matches('>');
                 all.declared.push((name.to_owned(), iri.to_owned()));
             }

@@ -1,7 +1,7 @@
 //! A text with the codepoint escapes outside of its strings and IRIs decoded, as SPARQL 1.1 §19.2 has it, and the way back to its own
 //! places.
 
-use crate::lexer::{Bad, Kind, Lexer};
+use crate::lexer::{Bad, Lexer, TokenKind};
 use std::ops::Range;
 
 /// Text to parse, and where its bytes come from.
@@ -60,8 +60,8 @@ fn decode(text: &str) -> Option<Decoded> {
     loop {
         let token = lexer.next();
         match token.kind {
-            Kind::End => break,
-            Kind::Bad(Bad::Escape) => {
+            TokenKind::End => break,
+            TokenKind::Bad(Bad::Escape) => {
                 let digits = if bytes[token.start + 1] == b'u' { 4 } else { 8 };
                 let end = token.end + digits;
                 let Some(c) = text

@@ -222,7 +222,7 @@ impl Maker<'_> {
     }
 
     /// An expression over the parts with the number.
-    fn of(&mut self, n: usize) -> String {
+    fn pick(&mut self, n: usize) -> String {
         let v = self.variable(n);
         if self.rng.chance(45) {
             return v;
@@ -259,7 +259,7 @@ impl Maker<'_> {
                 let (l, r) = (self.variable(a), self.variable(b));
                 (e.replace("?v", &l), e.replace("?v", &r))
             }
-            None => (self.of(a), self.of(b)),
+            None => (self.pick(a), self.pick(b)),
         };
         match self.rng.below(18) {
             0..=5 => format!("{l} = {r}"),
@@ -269,7 +269,7 @@ impl Maker<'_> {
             10 => format!("{l} IN ({r}, 1)"),
             11 => format!("{l} != {r}"),
             12 => {
-                let other = self.of(b);
+                let other = self.pick(b);
                 format!("{l} IN ({r}, {other})")
             }
             _ => format!("{l} {} {r}", self.rng.one(&["<", "<=", ">", ">="])),
@@ -356,7 +356,7 @@ impl Maker<'_> {
                 } else {
                     self.value(&v)
                 };
-                let other = self.of(outer);
+                let other = self.pick(outer);
                 let more = match self.rng.chance(30) {
                     true => format!(" || {c}"),
                     false => String::new(),
@@ -429,7 +429,7 @@ impl Maker<'_> {
                 } else {
                     self.value(&v)
                 };
-                let other = self.of(0);
+                let other = self.pick(0);
                 let _ = write!(out, "BIND({e} AS ?m{made}) FILTER({other} = ?m{made}) ");
             } else {
                 let c = self.condition(0, 1);

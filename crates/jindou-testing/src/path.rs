@@ -50,12 +50,12 @@ impl fmt::Display for Path {
 
 /// An end of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum PatternEnd {
     Var(usize),
     Node(usize),
 }
 
-impl fmt::Display for End {
+impl fmt::Display for PatternEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Var(v) => write!(f, "?x{v}"),
@@ -65,25 +65,25 @@ impl fmt::Display for End {
 }
 
 #[derive(Clone, Debug)]
-enum Part {
-    Path(End, Path, End),
+enum PatternPart {
+    Path(PatternEnd, Path, PatternEnd),
     Values(Vec<usize>, Vec<Vec<Option<usize>>>),
-    Optional(Vec<Part>),
-    Minus(Vec<Part>),
-    Union(Vec<Part>, Vec<Part>),
-    Exists(bool, Vec<Part>),
-    Group(Vec<Part>),
+    Optional(Vec<PatternPart>),
+    Minus(Vec<PatternPart>),
+    Union(Vec<PatternPart>, Vec<PatternPart>),
+    Exists(bool, Vec<PatternPart>),
+    Group(Vec<PatternPart>),
     /// A sub-query that gives each solution once.
-    Distinct(Vec<Part>),
-    In(usize, Vec<Part>),
+    Distinct(Vec<PatternPart>),
+    In(usize, Vec<PatternPart>),
     /// The variable stands nowhere else.
-    Each(usize, Vec<Part>),
+    Each(usize, Vec<PatternPart>),
     Equal(usize, Vec<usize>),
 }
 
-struct Parts<'a>(&'a [Part]);
+struct PatternParts<'a>(&'a [PatternPart]);
 
-impl fmt::Display for Parts<'_> {
+impl fmt::Display for PatternParts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{ ")?;
         for p in self.0 {
@@ -93,7 +93,7 @@ impl fmt::Display for Parts<'_> {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for PatternPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(s, p, o) => write!(f, "{s} {p} {o} ."),
@@ -115,15 +115,15 @@ impl fmt::Display for Part {
                 }
                 f.write_str("}")
             }
-            Self::Optional(p) => write!(f, "OPTIONAL {}", Parts(p)),
-            Self::Minus(p) => write!(f, "MINUS {}", Parts(p)),
-            Self::Union(a, b) => write!(f, "{} UNION {}", Parts(a), Parts(b)),
-            Self::Exists(true, p) => write!(f, "FILTER EXISTS {}", Parts(p)),
-            Self::Exists(false, p) => write!(f, "FILTER NOT EXISTS {}", Parts(p)),
-            Self::Group(p) => write!(f, "{}", Parts(p)),
-            Self::Distinct(p) => write!(f, "{{ SELECT DISTINCT * {} }}", Parts(p)),
-            Self::In(g, p) => write!(f, "GRAPH {} {}", graph(*g), Parts(p)),
-            Self::Each(v, p) => write!(f, "GRAPH ?g{v} {}", Parts(p)),
+            Self::Optional(p) => write!(f, "OPTIONAL {}", PatternParts(p)),
+            Self::Minus(p) => write!(f, "MINUS {}", PatternParts(p)),
+            Self::Union(a, b) => write!(f, "{} UNION {}", PatternParts(a), PatternParts(b)),
+            Self::Exists(true, p) => write!(f, "FILTER EXISTS {}", PatternParts(p)),
+            Self::Exists(false, p) => write!(f, "FILTER NOT EXISTS {}", PatternParts(p)),
+            Self::Group(p) => write!(f, "{}", PatternParts(p)),
+            Self::Distinct(p) => write!(f, "{{ SELECT DISTINCT * {} }}", PatternParts(p)),
+            Self::In(g, p) => write!(f, "GRAPH {} {}", graph(*g), PatternParts(p)),
+            Self::Each(v, p) => write!(f, "GRAPH ?g{v} {}", PatternParts(p)),
             Self::Equal(v, list) => {
                 let names: Vec<String> = list.iter().map(|n| vertex(*n).to_string()).collect();
                 match names.as_slice() {
@@ -136,36 +136,38 @@ impl fmt::Display for Part {
 }
 
 /// Variables that all rows bind, and that some may.
-fn bound(parts: &[Part]) -> (BTreeSet<usize>, BTreeSet<usize>) {
+fn bound(parts: &[PatternPart]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut sure, mut some) = (BTreeSet::new(), BTreeSet::new());
     for p in parts {
         let (a, b) = match p {
-            Part::Path(s, _, o) => {
-                let of = |e: &End| match e {
-                    End::Var(v) => Some(*v),
-                    End::Node(_) => None,
+            PatternPart::Path(s, _, o) => {
+                let of = |e: &PatternEnd| match e {
+                    PatternEnd::Var(v) => Some(*v),
+                    PatternEnd::Node(_) => None,
                 };
                 let all: BTreeSet<usize> = [s, o].into_iter().filter_map(of).collect();
                 (all.clone(), all)
             }
-            Part::Values(vs, rows) => {
+            PatternPart::Values(vs, rows) => {
                 let all: BTreeSet<usize> = vs.iter().copied().collect();
                 let full = rows.iter().all(|r| r.iter().all(Option::is_some));
                 (if full { all.clone() } else { BTreeSet::new() }, all)
             }
-            Part::Union(a, b) => {
+            PatternPart::Union(a, b) => {
                 let (a, b) = (bound(a), bound(b));
                 (&a.0 & &b.0, &a.1 | &b.1)
             }
-            Part::Optional(inner) => (BTreeSet::new(), bound(inner).1),
-            Part::Group(inner) | Part::Distinct(inner) | Part::In(_, inner) => bound(inner),
-            Part::Each(v, inner) => {
+            PatternPart::Optional(inner) => (BTreeSet::new(), bound(inner).1),
+            PatternPart::Group(inner)
+            | PatternPart::Distinct(inner)
+            | PatternPart::In(_, inner) => bound(inner),
+            PatternPart::Each(v, inner) => {
                 let mut both = bound(inner);
                 both.0.insert(VARIABLES + v);
                 both.1.insert(VARIABLES + v);
                 both
             }
-            Part::Minus(_) | Part::Exists(..) | Part::Equal(..) => continue,
+            PatternPart::Minus(_) | PatternPart::Exists(..) | PatternPart::Equal(..) => continue,
         };
         sure.extend(a);
         some.extend(b);
@@ -187,15 +189,15 @@ impl Maker<'_> {
         }
     }
 
-    fn end(&mut self) -> End {
+    fn end(&mut self) -> PatternEnd {
         if self.rng.chance(25) {
-            End::Node(self.node())
+            PatternEnd::Node(self.node())
         } else {
-            End::Var(self.rng.below(VARIABLES))
+            PatternEnd::Var(self.rng.below(VARIABLES))
         }
     }
 
-    fn group(&mut self, depth: usize) -> Vec<Part> {
+    fn group(&mut self, depth: usize) -> Vec<PatternPart> {
         let n = 1 + self.rng.below(3);
         let mut parts = vec![];
         for _ in 0..n {
@@ -209,8 +211,8 @@ impl Maker<'_> {
         // A variable that only some rows bind is a constant in only some bodies of EXISTS: a path of length zero from a term that
         // is nowhere is then not found.
         let (sure, some) = bound(&parts);
-        let told = |p: &Part| match p {
-            Part::Exists(_, body) => (&bound(body).1 & &some).is_subset(&sure),
+        let told = |p: &PatternPart| match p {
+            PatternPart::Exists(_, body) => (&bound(body).1 & &some).is_subset(&sure),
             _ => true,
         };
         parts.retain(told);
@@ -218,21 +220,21 @@ impl Maker<'_> {
     }
 
     /// The body of EXISTS: patterns only, because the effect of substitution on more is disputed.
-    fn patterns(&mut self) -> Vec<Part> {
+    fn patterns(&mut self) -> Vec<PatternPart> {
         (0..1 + self.rng.below(2)).map(|_| self.pattern()).collect()
     }
 
-    fn pattern(&mut self) -> Part {
+    fn pattern(&mut self) -> PatternPart {
         let (s, o) = (self.end(), self.end());
         let path = if self.rng.chance(25) {
             Path::One(self.rng.below(LABELS))
         } else {
             random_path(self.rng, 0)
         };
-        Part::Path(s, path, o)
+        PatternPart::Path(s, path, o)
     }
 
-    fn part(&mut self, depth: usize) -> Part {
+    fn part(&mut self, depth: usize) -> PatternPart {
         let d = depth + 1;
         match self.rng.below(if depth > 2 { 16 } else { 26 }) {
             0..=11 => self.pattern(),
@@ -249,27 +251,27 @@ impl Maker<'_> {
                             .collect()
                     })
                     .collect();
-                Part::Values(vs, rows)
+                PatternPart::Values(vs, rows)
             }
             15 => {
                 let list = (0..1 + self.rng.below(2)).map(|_| self.node()).collect();
-                Part::Equal(self.rng.below(VARIABLES), list)
+                PatternPart::Equal(self.rng.below(VARIABLES), list)
             }
             16..=18 => {
                 // A filter of its group sees the rows before it, which the definitions here do not follow.
                 let mut body = self.group(d);
-                body.retain(|p| !matches!(p, Part::Equal(..) | Part::Exists(..)));
-                Part::Optional(body)
+                body.retain(|p| !matches!(p, PatternPart::Equal(..) | PatternPart::Exists(..)));
+                PatternPart::Optional(body)
             }
-            19 => Part::Union(self.group(d), self.group(d)),
-            20 => Part::Minus(self.group(d)),
-            21 => Part::Exists(self.rng.chance(60), self.patterns()),
-            22 => Part::Group(self.group(d)),
-            23 => Part::Distinct(self.group(d)),
-            24 if self.graphs > 0 => Part::In(self.rng.below(NAMED), self.group(d)),
+            19 => PatternPart::Union(self.group(d), self.group(d)),
+            20 => PatternPart::Minus(self.group(d)),
+            21 => PatternPart::Exists(self.rng.chance(60), self.patterns()),
+            22 => PatternPart::Group(self.group(d)),
+            23 => PatternPart::Distinct(self.group(d)),
+            24 if self.graphs > 0 => PatternPart::In(self.rng.below(NAMED), self.group(d)),
             25 if self.graphs > 0 => {
                 self.graphs -= 1;
-                Part::Each(self.graphs, self.group(d))
+                PatternPart::Each(self.graphs, self.group(d))
             }
             _ => self.pattern(),
         }
@@ -372,7 +374,7 @@ pub fn path_query(rng: &mut Rng, data: &[Quad]) -> PathQuery {
             })
             .collect();
         answer.sort();
-        let body = Parts(&parts);
+        let body = PatternParts(&parts);
         let text = match rng.below(6) {
             _ if columns.is_empty() => {
                 answer = vec![(!rows.is_empty()).to_string()];

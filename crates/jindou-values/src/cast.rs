@@ -4,7 +4,7 @@ use crate::decimal::Decimal;
 use crate::duration::Duration;
 use crate::exact::Exact;
 use crate::number::{Num, Number, NumericKind};
-use crate::temporal::{Kind, Temporal};
+use crate::temporal::{Temporal, TemporalKind};
 use crate::value::{Value, boolean};
 use jindou_model::term;
 
@@ -20,7 +20,7 @@ pub fn cast(to: u8, v: &Value<'_>) -> Option<Value<'static>> {
         Value::Number(n) => number(to, n).map(Value::Number),
         Value::Boolean(b) if to == term::BOOLEAN_TAG => Some(Value::Boolean(*b)),
         Value::Boolean(b) => number(to, &Num::Int((*b).into()).into()).map(Value::Number),
-        Value::Temporal(t) => t.cast(Kind::of_tag(to)?).map(Value::Temporal),
+        Value::Temporal(t) => t.cast(TemporalKind::of_tag(to)?).map(Value::Temporal),
         Value::Duration(d) => d.cast(to).map(Value::Duration),
         _ => None,
     }
@@ -36,7 +36,7 @@ pub fn cast_text(to: u8, text: &str) -> Option<Value<'static>> {
     if to == term::BOOLEAN_TAG {
         return boolean(text).map(Value::Boolean);
     }
-    match Kind::of_tag(to) {
+    match TemporalKind::of_tag(to) {
         Some(kind) => Temporal::parse(kind, text).map(Value::Temporal),
         None => Duration::parse(to, text).map(Value::Duration),
     }

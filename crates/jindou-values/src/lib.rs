@@ -34,5 +34,5 @@ pub use decimal::Decimal;
 pub use duration::{Duration, DurationKey};
 pub use exact::Exact;
 pub use number::{Arithmetic, Num, Number, NumericKind};
-pub use temporal::{Kind, Temporal};
+pub use temporal::{Temporal, TemporalKind};
 pub use value::{Value, boolean, equal, equal_values, order, truth, value};

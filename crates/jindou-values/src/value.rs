@@ -2,7 +2,7 @@
 
 use crate::duration::Duration;
 use crate::number::{Num, Number};
-use crate::temporal::{Kind, Temporal};
+use crate::temporal::{Temporal, TemporalKind};
 use jindou_model::term::{self, Parts};
 use std::cmp::Ordering;
 
@@ -61,7 +61,7 @@ pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
                 Number::parse(tag, s).map(Value::Number)
             } else if tag == term::BOOLEAN_TAG {
                 boolean(s).map(Value::Boolean)
-            } else if let Some(kind) = Kind::of_tag(tag) {
+            } else if let Some(kind) = TemporalKind::of_tag(tag) {
                 Temporal::parse(kind, s).map(Value::Temporal)
             } else {
                 Duration::parse(tag, s).map(Value::Duration)

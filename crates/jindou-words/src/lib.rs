@@ -20,7 +20,7 @@ mod probe;
 
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{
-    Call, Index, IndexFile, IndexWriter, OpenIndex, Part, Probe, Question, Terms,
+    Call, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, QuestionPart, Terms,
 };
 use jindou_model::term::{self, LANG, Parts, STRING};
 use jindou_model::{Error, Result};
@@ -156,7 +156,7 @@ impl OpenWords {
 
 /// The word of which a call's truth depends, and whether having it is all that is asked.
 fn asked(call: &Call) -> Option<(String, bool)> {
-    let [Part::Variable, Part::Constant(constant)] = &call.arguments[..] else {
+    let [QuestionPart::Variable, QuestionPart::Constant(constant)] = &call.arguments[..] else {
         return None;
     };
     let text = match (call.name.as_str(), term::parts(constant)?) {

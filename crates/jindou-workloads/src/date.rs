@@ -13,7 +13,7 @@ const EPOCH: i32 = 719_468;
 impl Day {
     /// The day of a calendar date; `None` when there is no such day in the years 0 to 9999.
     #[must_use]
-    pub fn of(year: i32, month: i32, day: i32) -> Option<Self> {
+    pub fn from_date(year: i32, month: i32, day: i32) -> Option<Self> {
         if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return None;
         }
@@ -42,7 +42,10 @@ impl Day {
                 .then(|| part.parse().ok())?
         };
         let (year, month, day) = (next(4)?, next(2)?, next(2)?);
-        parts.next().is_none().then(|| Self::of(year, month, day))?
+        parts
+            .next()
+            .is_none()
+            .then(|| Self::from_date(year, month, day))?
     }
 
     /// Year, month and day.
@@ -112,11 +115,11 @@ mod tests {
         {
             let last = by_counting::length(year, month);
             for day in [1, last] {
-                let found = Day::of(year, month, day).unwrap();
+                let found = Day::from_date(year, month, day).unwrap();
                 assert_eq!(found.0, days(year, month, day), "{year}-{month}-{day}");
                 assert_eq!(found.date(), (year, month, day));
             }
-            assert_eq!(Day::of(year, month, last + 1), None);
+            assert_eq!(Day::from_date(year, month, last + 1), None);
         }
     }
 

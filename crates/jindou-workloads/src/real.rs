@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn two_deviations_bound_the_normal() {
-        let mut random = Random::of(1, 2, 3);
+        let mut random = Random::stream(1, 2, 3);
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| within_two(&mut random)).collect();
         assert!(draws.iter().all(|z| z.abs() < 2.0));

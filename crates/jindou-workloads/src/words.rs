@@ -53,7 +53,7 @@ impl Words {
 
     fn make(count: usize, stream: u64, one: impl Fn(&mut Random, &mut String)) -> Self {
         // The same words in every graph: the seed of the data has no part in them.
-        let mut random = Random::of(0, stream, 0);
+        let mut random = Random::stream(0, stream, 0);
         let mut words = BTreeSet::new();
         while words.len() < count {
             let mut word = String::new();

@@ -97,7 +97,7 @@ impl Decoder {
     }
 
     /// The decoder of a family's documents that declare an encoding, or none.
-    pub(crate) fn of(family: Family, declared: Option<&str>) -> Result<Self, Unfit> {
+    pub(crate) fn new(family: Family, declared: Option<&str>) -> Result<Self, Unfit> {
         let label = declared.map(str::to_ascii_lowercase);
         let label = label.as_deref();
         match family {
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     fn decoded(label: &str, raw: &[u8]) -> Option<String> {
-        let mut decoder = Decoder::of(Family::Ascii, Some(label)).ok()?;
+        let mut decoder = Decoder::new(Family::Ascii, Some(label)).ok()?;
         let mut out = String::new();
         let end = decoder.decode(raw, true, &mut out);
         (!end.malformed && end.taken == raw.len()).then_some(out)
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(decoded("UTF-8", b"\xED\xA0\x80"), None);
         for unknown in ["utf-7", "x-none", "utf-16", "iso-2022-kr", "hz-gb-2312"] {
             assert!(
-                Decoder::of(Family::Ascii, Some(unknown)).is_err(),
+                Decoder::new(Family::Ascii, Some(unknown)).is_err(),
                 "{unknown}"
             );
         }

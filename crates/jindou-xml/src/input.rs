@@ -14,7 +14,7 @@ const LONGEST_DECLARATION: usize = 4 << 10;
 const SHOWN: usize = 400;
 
 /// Where the bytes come from.
-struct Source<'r> {
+struct ByteSource<'r> {
     reader: Box<dyn Read + 'r>,
     /// Bytes that were read and are not decoded yet.
     raw: Vec<u8>,
@@ -37,23 +37,23 @@ pub(crate) struct Input<'r> {
     pub(crate) start: usize,
     /// True once a carriage return came: line ends must be looked at.
     pub(crate) has_returns: bool,
-    source: Option<Source<'r>>,
+    source: Option<ByteSource<'r>>,
     /// The fault right after the text, if there is one.
     fault: Option<String>,
     /// The place of the text's first byte.
-    place: Place,
+    place: TextPosition,
 }
 
 /// A place, from 0, that is moved over text.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct TextPosition {
     line: u64,
     column: u64,
     offset: u64,
     after_return: bool,
 }
 
-impl Place {
+impl TextPosition {
     fn pass(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let Some(&last) = bytes.last() else { return };
@@ -89,7 +89,7 @@ impl<'r> Input<'r> {
 
     /// Begins a document: finds its encoding, which may have come with it. What follows its byte order mark is read next.
     pub(crate) fn open(reader: Box<dyn Read + 'r>, told: Option<&str>) -> Result<Self> {
-        let mut source = Source {
+        let mut source = ByteSource {
             reader,
             raw: Vec::new(),
             decoder: Decoder::Utf8,
@@ -122,7 +122,7 @@ impl<'r> Input<'r> {
             Family::Ascii | Family::Utf8Marked => source.declared_encoding()?,
             Family::Utf16Le | Family::Utf16Be => None,
         };
-        source.decoder = match Decoder::of(family, declared.as_deref()) {
+        source.decoder = match Decoder::new(family, declared.as_deref()) {
             Ok(decoder) => decoder,
             Err(why) => return Err(input.unfit(&declared.unwrap_or_default(), &why)),
         };
@@ -138,7 +138,7 @@ impl<'r> Input<'r> {
             Some(Decoder::Utf16 { little: false }) => Family::Utf16Be,
             _ => return Ok(()),
         };
-        match Decoder::of(family, Some(declared)) {
+        match Decoder::new(family, Some(declared)) {
             Ok(_) => Ok(()),
             Err(why) => Err(self.unfit(declared, &why)),
         }
@@ -302,7 +302,7 @@ impl<'r> Input<'r> {
     }
 }
 
-impl Source<'_> {
+impl ByteSource<'_> {
     /// Reads a chunk after what is not decoded yet; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         if self.ended {
@@ -363,7 +363,7 @@ mod tests {
     fn places_do_not_depend_on_pieces() {
         let text = "aé\r\nb\rc\n\r\nü𝄞d";
         for cut in (0..=text.len()).filter(|&c| text.is_char_boundary(c)) {
-            let mut place = Place::default();
+            let mut place = TextPosition::default();
             place.pass(&text[..cut]);
             place.pass(&text[cut..]);
             assert_eq!((place.line, place.column), (4, 3), "{cut}");

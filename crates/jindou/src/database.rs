@@ -482,7 +482,7 @@ impl Database {
     /// Counts for a description of the data. O(predicates + classes + characteristic sets).
     #[must_use]
     pub fn summary(&self) -> Summary {
-        Summary::of(&self.snapshot())
+        Summary::from_snapshot(&self.snapshot())
     }
 
     /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
@@ -565,7 +565,7 @@ impl Database {
         let described = match &plan.form {
             Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);
-                DefaultGraph::of(snapshot, dataset.as_ref(), union)
+                DefaultGraph::for_query(snapshot, dataset.as_ref(), union)
             }
             _ => DefaultGraph::Own,
         };

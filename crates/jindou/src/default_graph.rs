@@ -19,7 +19,11 @@ pub(crate) enum DefaultGraph {
 impl DefaultGraph {
     /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph, which an empty IRI stands for as well. Graphs that the store does not know are
     /// empty.
-    pub fn of(snapshot: &dyn Graph, from: Option<&QueryDataset>, union_default: bool) -> Self {
+    pub fn for_query(
+        snapshot: &dyn Graph,
+        from: Option<&QueryDataset>,
+        union_default: bool,
+    ) -> Self {
         let named = from.filter(|d| !d.default.iter().any(|n| n.as_str().is_empty()));
         match named {
             Some(d) => {

@@ -13,8 +13,8 @@ use crate::results::{AnswerSink, RowText, Rows};
 use crate::runtime::{Computing, Settled};
 use crate::watch::QueryWatch;
 use jindou_engine::{
-    Choice, CountSink, DEFAULT_BATCH_ROWS, ExecOptions, Execution, ParallelSink, QueryTerms, Ran,
-    Sink, TermDecoder,
+    CountSink, DEFAULT_BATCH_ROWS, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice,
+    ParallelSink, QueryTerms, Sink, TermDecoder,
 };
 use jindou_graph::Graph;
 use jindou_model::sync;
@@ -116,8 +116,8 @@ pub(crate) fn run(
             (1, ran)
         }
         Form::Construct(template) => {
-            if !matches!(executor, Choice::Shards(_)) {
-                execution.executor = &Choice::Here;
+            if !matches!(executor, ExecutorChoice::Shards(_)) {
+                execution.executor = &ExecutorChoice::Here;
             }
             sink.graph()?;
             let mut rows =
@@ -127,8 +127,8 @@ pub(crate) fn run(
             (rows.triples, ran)
         }
         Form::Describe(_) => {
-            if !matches!(executor, Choice::Shards(_)) {
-                execution.executor = &Choice::Here;
+            if !matches!(executor, ExecutorChoice::Shards(_)) {
+                execution.executor = &ExecutorChoice::Here;
             }
             sink.graph()?;
             let mut rows = Resources::new(&options.memory);
@@ -155,7 +155,7 @@ pub(crate) fn run(
 }
 
 /// Runs a SELECT's plan into a sink, as text where that may come in any order.
-fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Ran> {
+fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<ExecutionOutcome> {
     let (snapshot, terms) = (execution.snapshot, execution.terms);
     let text = sink
         .row_text()
@@ -188,11 +188,16 @@ pub(crate) struct Measured {
     pub tree: Option<ProfileNode>,
 }
 
-fn measured(plan: &Plan, snapshot: &dyn Graph, options: &Options<'_>, ran: Ran) -> Measured {
+fn measured(
+    plan: &Plan,
+    snapshot: &dyn Graph,
+    options: &Options<'_>,
+    ran: ExecutionOutcome,
+) -> Measured {
     if !options.profile {
         return Measured::default();
     }
-    let tree = ProfileNode::of(plan, &ran.profile);
+    let tree = ProfileNode::from_profile(plan, &ran.profile);
     let why = ran.why_here;
     let traffic = snapshot.as_sharded().map_or(String::new(), |s| {
         let t = s.traffic();

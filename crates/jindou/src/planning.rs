@@ -36,7 +36,7 @@ pub struct PlannedQuery {
 }
 
 impl PlannedQuery {
-    pub(crate) fn of(plan: Arc<Plan>, snapshot: Snapshot, cached: bool) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>, snapshot: Snapshot, cached: bool) -> Self {
         Self {
             plan,
             snapshot,
@@ -179,13 +179,13 @@ impl Database {
             options: Self::plan_options(&snapshot, options),
         };
         if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
-            return Ok(PlannedQuery::of(plan, snapshot, true));
+            return Ok(PlannedQuery::new(plan, snapshot, true));
         }
         let (options, cancel) = (self.settle(options), options.token());
         let scope = Scope::for_text(keyed.len(), &options.memory, &cancel)?;
         let (plan, charge) = scope.make(|| {
             let query = jindou_plan::with_stack(depth, || query.with(&terms))??;
-            let query = Parsed::of(query)?;
+            let query = Parsed::from_query(query)?;
             Self::plan_in_scope(&query, &snapshot, &key.options)
         })?;
         self.inner.plans.insert(&key, Arc::clone(&plan));

@@ -168,7 +168,7 @@ impl PreparedShared {
         // Without a plan another version of the data may have one.
         let validity = match &plan {
             Some(p) => p.plan().validity,
-            None => Validity::of(snapshot),
+            None => Validity::for_snapshot(snapshot),
         };
         let fresh = Arc::new(Planned {
             validity,
@@ -239,7 +239,7 @@ impl PreparedQuery {
         self.session()
             .with_plan(values, options, &cancel, |plan, snapshot, cached| {
                 let plan = Arc::new(plan.clone());
-                Ok(PlannedQuery::of(plan, snapshot.clone(), cached))
+                Ok(PlannedQuery::new(plan, snapshot.clone(), cached))
             })
     }
 
@@ -300,7 +300,7 @@ impl Session {
                         let union = shared
                             .union_default
                             .unwrap_or(snapshot.base().union_default());
-                        DefaultGraph::of(snapshot, dataset.as_ref(), union)
+                        DefaultGraph::for_query(snapshot, dataset.as_ref(), union)
                     }
                     _ => DefaultGraph::Own,
                 };

@@ -52,7 +52,7 @@ impl ProfileNode {
     }
 
     /// A plan and what running it took.
-    pub(crate) fn of(plan: &Plan, profile: &Profile) -> Self {
+    pub(crate) fn from_profile(plan: &Plan, profile: &Profile) -> Self {
         let place = match profile.offloaded() {
             Some((place, _)) => place,
             None => "cpu",

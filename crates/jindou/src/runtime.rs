@@ -3,7 +3,7 @@
 use crate::device::Devices;
 use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
-use jindou_engine::{Choice, Hub, WorkerPool, Workers};
+use jindou_engine::{ExecutorChoice, Hub, WorkerPool, Workers};
 use jindou_graph::Graph;
 use jindou_model::{Machine, MemoryBudget, Result};
 use jindou_plan::Plan;
@@ -205,14 +205,14 @@ impl Settled<'_, QueryOptions> {
     ///
     /// # Errors
     /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU was demanded and there is none.
-    pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Choice> {
+    pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<ExecutorChoice> {
         let choice = self
             .runtime
             .devices()
             .choose(plan, snapshot, self.gpu, self.threads)?;
         Ok(match (choice, self.hub) {
-            (Choice::Here, Some(hub)) if snapshot.is_sharded() => {
-                Choice::Shards(Arc::new(hub.executor(self.shard_mode)))
+            (ExecutorChoice::Here, Some(hub)) if snapshot.is_sharded() => {
+                ExecutorChoice::Shards(Arc::new(hub.executor(self.shard_mode)))
             }
             (choice, _) => choice,
         })

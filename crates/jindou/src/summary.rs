@@ -31,7 +31,7 @@ pub struct Summary {
 
 impl Summary {
     /// O(predicates + classes + characteristic sets).
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    pub(crate) fn from_snapshot(snapshot: &Snapshot) -> Self {
         let base = snapshot.base();
         let s = base.statistics();
         let iri = |v: u32| {

@@ -38,7 +38,10 @@ impl QueryWatch {
     pub fn tree(&self) -> Option<ProfileNode> {
         let (plan, _) = self.shared.plan.get()?;
         let profile = self.shared.live.profile()?;
-        jindou_plan::with_stack(plan.depth(), || ProfileNode::of(plan, &profile).so_far()).ok()
+        jindou_plan::with_stack(plan.depth(), || {
+            ProfileNode::from_profile(plan, &profile).so_far()
+        })
+        .ok()
     }
 
     /// The plan in lines, as [`Database::explain`](crate::Database::explain) gives it; `None` until the query runs.

@@ -5,7 +5,7 @@
 
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{
-    Dictionary, Interner, Residence, Run, StringsWriter, merge_runs, write_dictionary,
+    Dictionary, Interner, Residence, StringsWriter, TermRun, merge_runs, write_dictionary,
 };
 use jindou_model::{QuadBatch, Span, VertexId};
 use std::time::Instant;
@@ -146,7 +146,7 @@ fn intern(
     batches: &Batches,
     interner: &mut Interner,
     spill: &SpillDir,
-) -> jindou_model::Result<Vec<Run>> {
+) -> jindou_model::Result<Vec<TermRun>> {
     let mut runs = vec![];
     // Written once before, so that no page fault is counted.
     let mut out = vec![[1; 4]; batches.quads()];
@@ -197,7 +197,7 @@ fn intern(
     println!(
         "  {} runs, {:.1} bytes a term",
         runs.len(),
-        runs.iter().map(Run::bytes).sum::<u64>() as f64 / closed_terms as f64
+        runs.iter().map(TermRun::bytes).sum::<u64>() as f64 / closed_terms as f64
     );
     Ok(runs)
 }

@@ -230,7 +230,7 @@ fn run() -> jindou_model::Result<()> {
             } else {
                 Weight::Light
             },
-            validity: jindou_plan::Validity::of(&snapshot),
+            validity: jindou_plan::Validity::for_snapshot(&snapshot),
             bytes: 0,
         };
         let options = ExecOptions {

@@ -59,23 +59,23 @@ fn main() -> Result<()> {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok());
     let rounds = rounds.unwrap_or(0);
     let texts: Vec<String> = lubm::QUERIES.iter().map(|q| q.text.to_owned()).collect();
-    of("LUBM", &Lubm::new(1, 0), &texts, rounds)?;
+    measure_set("LUBM", &Lubm::new(1, 0), &texts, rounds)?;
     let texts: Vec<String> = watdiv::instances(1, 0, 1)?
         .into_iter()
         .map(|i| i.text)
         .collect();
     let data = Watdiv::new(&Model::standard(), 1, 0)?;
-    of("WatDiv", &data, &texts, rounds)?;
+    measure_set("WatDiv", &data, &texts, rounds)?;
     let data = Bsbm::new(100, 0);
     let all = bsbm::EXPLORE.iter().chain(&bsbm::BUSINESS);
     let texts: Vec<String> = all
         .flat_map(|t| t.instances(&data, 1))
         .map(|i| i.text)
         .collect();
-    of("BSBM", &data, &texts, rounds)
+    measure_set("BSBM", &data, &texts, rounds)
 }
 
-fn of(name: &str, data: &dyn QuadSource, texts: &[String], rounds: usize) -> Result<()> {
+fn measure_set(name: &str, data: &dyn QuadSource, texts: &[String], rounds: usize) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("plan-allocations-{}", std::process::id()));
     let options = LoadOptions::default().with_threads(2);
     load(&folder, data, &options, &Progress::default())?;

@@ -76,7 +76,7 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
             "{acknowledged} transactions of two quads were acknowledged, and {there} quads came"
         )));
     }
-    let times = Times::of(times);
+    let times = Times::new(times);
     println!(
         "{acknowledged} transactions of two quads from {} clients over HTTP in {seconds:.1} s, a sync takes {:.1} ms: {:.0} a second; median {:.2} ms, 99 % {:.2} ms; {:.1} for each sync",
         a.clients,

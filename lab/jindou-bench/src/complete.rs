@@ -6,7 +6,7 @@ use crate::lookup::Random;
 use jindou::complete::{Completer, Item, Request, Slot};
 use jindou::{Database, Error, Result};
 use jindou_syntax::COMMON_PREFIXES;
-use jindou_syntax::place::{Place, place};
+use jindou_syntax::place::{CursorPlace, place};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::queries::{bsbm, lubm, lubm_official, ted, watdiv};
 use serde_json::json;
@@ -56,7 +56,7 @@ pub fn run(a: &BenchComplete) -> Result<ExitCode> {
             let begin = Instant::now();
             let found = completer.complete(&Request::new(before, ""))?;
             times.push(begin.elapsed());
-            let wanted = Wanted::of(&p.token, &place(before, ""));
+            let wanted = Wanted::parse(&p.token, &place(before, ""));
             let hit = found.items.iter().take(FIRST).any(|i| wanted.is(i));
             for tallies in [&mut tallies, &mut all] {
                 let tally = tallies.entry(p.kind).or_default();
@@ -184,7 +184,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(token: &str, place: &Place) -> Self {
+    fn parse(token: &str, place: &CursorPlace) -> Self {
         let iri = if token == "a" {
             Some("http://www.w3.org/1999/02/22-rdf-syntax-ns#type".to_owned())
         } else if let Some(iri) = token.strip_prefix('<') {

@@ -1,6 +1,6 @@
 //! `jindou bench files`: any data, any queries.
 
-use super::peers::{Work, Workload, run as run_peers};
+use super::peers::{PeerWork, Workload, run as run_peers};
 use crate::args::peers::BenchFiles;
 use crate::measure::threads_or_all;
 use jindou::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub fn run(a: &BenchFiles) -> Result<ExitCode> {
     let queries = queries(&a.queries)?;
-    let work = Work::new(&a.peers)?;
+    let work = PeerWork::new(&a.peers)?;
     let (data, statements) = data(a, &work)?;
     let mut names: Vec<_> = a
         .data
@@ -88,7 +88,7 @@ fn natural(name: &str) -> String {
 
 /// One file of N-Triples in the canonical layout, since not every engine reads every syntax and compression, and all
 /// must load the same statements, spelt alike. Blank nodes of different files stay different; graphs are merged.
-fn data(a: &BenchFiles, work: &Work) -> Result<(PathBuf, u64)> {
+fn data(a: &BenchFiles, work: &PeerWork) -> Result<(PathBuf, u64)> {
     let mut sources = Sources::builder().lenient(a.lenient);
     for path in &a.data {
         sources = sources.path(path);

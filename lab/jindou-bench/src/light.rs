@@ -71,10 +71,10 @@ pub fn run_all(db: &Database, universities: u32, n: usize) -> Result<Vec<Light>>
             name: template.name,
             constants: plans.len(),
             rows,
-            hot: Times::of(hot),
-            first: Times::of(first),
-            cold: Times::of(cold),
-            all_cold: Times::of(all_cold),
+            hot: Times::new(hot),
+            first: Times::new(first),
+            cold: Times::new(cold),
+            all_cold: Times::new(all_cold),
         });
     }
     Ok(out)

@@ -174,7 +174,7 @@ fn pass(
             name: queries[at / counts.len()].name,
             threads: counts[at % counts.len()],
             runs: times.len(),
-            times: Times::of(times),
+            times: Times::new(times),
             rows: rows[at],
         });
     }
@@ -210,7 +210,7 @@ fn feed(a: &BenchLive, db: &Database, batches: &[QuadBatch]) -> Result<Streamed>
         triples,
         seconds: start.elapsed().as_secs_f64(),
         late,
-        times: Times::of(times),
+        times: Times::new(times),
     })
 }
 

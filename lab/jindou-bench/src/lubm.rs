@@ -1,7 +1,7 @@
 //! `jindou bench lubm`: the papers' queries on data that this process generates, answers checked.
 
 use super::measure::{Measured, measure, peak_memory, resident_memory};
-use super::peers::{Work, Workload, run as run_peers};
+use super::peers::{PeerWork, Workload, run as run_peers};
 use super::{light, lookup};
 use crate::args::BenchLubm;
 use crate::measure::threads_or_all;
@@ -125,7 +125,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
 /// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`,
 /// `--light` and `--gpu` do not apply.
 fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<ExitCode> {
-    let work = Work::new(&a.peers)?;
+    let work = PeerWork::new(&a.peers)?;
     let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
         let file = File::create(part).map_err(|e| Error::io(part, e))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Times(Vec<f64>);
 
 impl Times {
-    pub fn of(durations: impl IntoIterator<Item = Duration>) -> Self {
+    pub fn new(durations: impl IntoIterator<Item = Duration>) -> Self {
         let mut v: Vec<f64> = durations
             .into_iter()
             .map(|d| d.as_secs_f64() * 1e3)
@@ -83,9 +83,9 @@ pub fn measure(
     }
     Ok(Measured {
         seen,
-        plan: Times::of(plan),
-        exec: Times::of(exec),
-        total: Times::of(total),
+        plan: Times::new(plan),
+        exec: Times::new(exec),
+        total: Times::new(total),
     })
 }
 
@@ -191,9 +191,9 @@ mod tests {
 
     #[test]
     fn quantiles_of_few_times() {
-        let t = Times::of([3, 1, 2].map(Duration::from_millis));
+        let t = Times::new([3, 1, 2].map(Duration::from_millis));
         assert_eq!((t.min(), t.median(), t.max()), (1.0, 2.0, 3.0));
-        assert_eq!(Times::of([1, 2].map(Duration::from_millis)).median(), 1.5);
-        assert!(Times::of([]).median().is_nan());
+        assert_eq!(Times::new([1, 2].map(Duration::from_millis)).median(), 1.5);
+        assert!(Times::new([]).median().is_nan());
     }
 }

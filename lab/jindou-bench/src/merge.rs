@@ -171,7 +171,7 @@ fn ask(a: &BenchMerge, db: &Database) -> Result<Vec<(&'static str, u64, f64)>> {
             rows = run_query(db, &plan, &options)?.rows;
             times.push(cpu_time().saturating_sub(begun));
         }
-        out.push((query.name, rows, Times::of(times).median()));
+        out.push((query.name, rows, Times::new(times).median()));
     }
     Ok(out)
 }

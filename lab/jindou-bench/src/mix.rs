@@ -2,7 +2,7 @@
 //! alongside other engines.
 
 use super::measure::measure;
-use super::peers::{Work, Workload, run as run_peers};
+use super::peers::{PeerWork, Workload, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::{BenchBsbm, BenchLubm, BenchMix, BenchSp2b, BsbmMix};
 use crate::measure::threads_or_all;
@@ -160,7 +160,7 @@ fn run(mut mix: Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
 /// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`
 /// does not apply, and the store is made from the file that all load, so `--store` does not either.
 fn beside_peers(mix: &Mix<'_>, a: &BenchMix) -> Result<ExitCode> {
-    let work = Work::new(&a.peers)?;
+    let work = PeerWork::new(&a.peers)?;
     let data = work.file(&mix.file, |part| {
         let file = File::create(part).map_err(|e| Error::io(part, e))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);

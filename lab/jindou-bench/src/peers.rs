@@ -20,12 +20,12 @@ pub fn wrong(e: jindou_peers::Error) -> Error {
 }
 
 /// The folder for data and stores; a temporary one goes when this does.
-pub struct Work {
+pub struct PeerWork {
     pub dir: PathBuf,
     temporary: bool,
 }
 
-impl Work {
+impl PeerWork {
     pub fn new(a: &PeersArgs) -> Result<Self> {
         let (dir, temporary) = match &a.work {
             Some(dir) => (dir.clone(), false),
@@ -53,7 +53,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for PeerWork {
     fn drop(&mut self) {
         if self.temporary {
             let _ = std::fs::remove_dir_all(&self.dir);
@@ -72,7 +72,12 @@ pub struct Workload<'a> {
 }
 
 /// Compares, prints the table, writes what was asked for. Status 3 when Jindou's own answer is wrong.
-pub fn run(w: &Workload<'_>, a: &PeersArgs, work: &Work, json: Option<&Path>) -> Result<ExitCode> {
+pub fn run(
+    w: &Workload<'_>,
+    a: &PeersArgs,
+    work: &PeerWork,
+    json: Option<&Path>,
+) -> Result<ExitCode> {
     let engines = engines(a, &work.dir, w.threads)?;
     let options = Options {
         rounds: a.rounds,

@@ -42,7 +42,7 @@ impl Row {
     /// Over the instances: medians of what `time` takes from each.
     fn times(&self, time: impl Fn(&Measured) -> f64) -> Times {
         let each = self.measured.iter().map(time);
-        Times::of(each.map(|ms| Duration::from_secs_f64(ms / 1e3)))
+        Times::new(each.map(|ms| Duration::from_secs_f64(ms / 1e3)))
     }
 }
 

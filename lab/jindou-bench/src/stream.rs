@@ -111,7 +111,7 @@ fn print(s: &Stream) {
 
 fn document(s: &Stream) -> serde_json::Value {
     let (early, late, most) = s.growth();
-    let own = Times::of(s.memory.iter().map(|m| Duration::from_micros(m.own)));
+    let own = Times::new(s.memory.iter().map(|m| Duration::from_micros(m.own)));
     json!({
         "format": s.format, "rows": s.rows, "bytes": s.bytes, "seconds": s.seconds,
         "mb_per_second": mb(s.bytes) / s.seconds, "rows_per_second": s.rows as f64 / s.seconds,

@@ -25,7 +25,7 @@ pub struct Colour(pub usize);
 
 impl Colour {
     /// The colour of a name, by its place in the legend.
-    pub fn of(legend: &[&str], name: &str) -> Self {
+    pub fn for_name(legend: &[&str], name: &str) -> Self {
         Self(legend.iter().position(|n| *n == name).unwrap_or(0))
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let legend: Vec<&str> = legend.iter().map(String::as_str).collect();
         let mut seen: Vec<usize> = legend
             .iter()
-            .map(|n| Colour::of(&legend, n).class())
+            .map(|n| Colour::for_name(&legend, n).class())
             .collect();
         seen.dedup();
         assert_eq!(seen.len(), 10);

@@ -93,7 +93,7 @@ fn plans(db: &Database, graph: &Ugly, count: usize, threads: usize) -> Result<()
             Err(e) => return Err(e),
         }
     }
-    let t = Times::of(times);
+    let t = Times::new(times);
     println!(
         "plans of {count} random queries of up to 12 patterns: median {:.3} ms, 99th {:.3} ms, worst {:.3} ms",
         t.median(),
@@ -127,7 +127,7 @@ fn lookups(db: &Database, graph: &Ugly, count: usize) -> Result<()> {
             rows += db.checksum(&plan, &options)?.rows;
             times.push(start.elapsed() * 1000);
         }
-        let t = Times::of(times);
+        let t = Times::new(times);
         println!(
             "{name}: median {:.2} us, 99th {:.2} us, {rows} rows in {count} queries",
             t.median(),

@@ -280,7 +280,7 @@ fn edit(
         times.push(start.elapsed());
         now = next;
     }
-    let times = Times::of(times);
+    let times = Times::new(times);
     println!(
         "{edits} random changes in transactions of {BATCH}: {:.0} k/s; {count} edits, {bytes:.1} bytes each; one more quad: median {:.1} µs, 99 % {:.1} µs",
         edits as f64 / seconds / 1e3,
@@ -359,8 +359,8 @@ fn compare(
                 rows[1], rows[0]
             )));
         }
-        let [m, e, b] = times.map(|t| Times::of(t).median());
-        let planning = Times::of(planning).median();
+        let [m, e, b] = times.map(|t| Times::new(t).median());
+        let planning = Times::new(planning).median();
         println!(
             "{name:<8} {:>8} {m:>12.3} {e:>12.3} {:>7.2} {planning:>10.3}   (before the edits {b:.3})",
             rows[0],

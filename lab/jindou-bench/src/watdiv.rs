@@ -1,7 +1,7 @@
 //! `jindou bench watdiv`: the 20 basic templates on data that this process generates.
 
 use super::measure::measure;
-use super::peers::{Work, Workload as Compared, run as run_peers};
+use super::peers::{PeerWork, Workload as Compared, run as run_peers};
 use super::set::{Rows, load};
 use crate::args::BenchWatdiv;
 use crate::measure::threads_or_all;
@@ -69,7 +69,7 @@ pub fn run(a: &BenchWatdiv) -> Result<ExitCode> {
 /// The same data and instances given to other engines too. Their times hold what a client waits for, so `--repeat`
 /// does not apply, and the store is made from the file that all load, so `--store` does not either.
 fn beside_peers(a: &BenchWatdiv, is_wanted: &dyn Fn(&str) -> bool) -> Result<ExitCode> {
-    let work = Work::new(&a.peers)?;
+    let work = PeerWork::new(&a.peers)?;
     let name = format!("watdiv-{}-{}.nt", a.scale, a.seed);
     let data = a.data.clone().unwrap_or_else(|| work.dir.join(name));
     let drawn = workload(&data, a.scale, a.seed, a.instances)?;

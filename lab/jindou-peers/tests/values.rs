@@ -343,7 +343,9 @@ fn other_engines_against_the_specifications() {
 
 /// Language tags compare without case.
 fn lower(t: &Term) -> Term {
-    jindou_testing::reference::Value::of(t).term().clone()
+    jindou_testing::reference::Value::from_term(t)
+        .term()
+        .clone()
 }
 
 fn lowered(values: Vec<Term>) -> Vec<Term> {

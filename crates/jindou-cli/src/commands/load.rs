@@ -48,9 +48,9 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             let update = UpdateOptions::default()
                 .with_cancel(cancel.clone())
                 .with_memory(MemoryBudget::new(options.memory));
-            To::Into(db, Box::new(update))
+            LoadTarget::Into(db, Box::new(update))
         }
-        (None, Some(dir)) => To::New(dir, &options),
+        (None, Some(dir)) => LoadTarget::New(dir, &options),
         (None, None) => {
             return Err(Error::Usage(
                 "no destination: pass --store DIR (new) or --into DIR (existing)".into(),
@@ -74,7 +74,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
                 cancel: cancel.clone(),
                 memory: MemoryBudget::new(options.memory),
             });
-        if let To::Into(..) = to {
+        if let LoadTarget::Into(..) = to {
             // Blank nodes of a document are its own: none of those that are there already.
             builder = builder.documents_from(Database::document_number());
         }
@@ -113,7 +113,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         Done::New(report) => print(&a.store, &report, a.memory),
         Done::Into(report) => {
             super::update::print(&report);
-            if let To::Into(db, update) = &to {
+            if let LoadTarget::Into(db, update) = &to {
                 fold_in(db, &report, quads_before, update)?;
             }
         }
@@ -222,7 +222,7 @@ pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
 }
 
 /// Where the quads go.
-enum To<'a> {
+enum LoadTarget<'a> {
     New(&'a Path, &'a LoadOptions),
     Into(Database, Box<UpdateOptions>),
 }
@@ -232,7 +232,7 @@ enum Done {
     Into(UpdateReport),
 }
 
-impl To<'_> {
+impl LoadTarget<'_> {
     /// Quads that are there before the load.
     fn quads(&self) -> u64 {
         match self {

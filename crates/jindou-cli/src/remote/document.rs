@@ -1,7 +1,7 @@
 //! Documents from the web, loaded while they arrive.
 
 use super::{
-    HOPS, Pieces, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+    BodyPieces, HOPS, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
 };
 use jindou::{CancelToken, Result};
 use jindou_parse::Format;
@@ -78,7 +78,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
             return Err(failed(too_long()));
         }
         let reader = Limited {
-            inner: Pieces::of(answer.into_body(), &limits.cancel)?,
+            inner: BodyPieces::read(answer.into_body(), &limits.cancel)?,
             left: limits.bytes,
             too_long: too_long(),
         };
@@ -109,7 +109,7 @@ fn by_name(path: &str) -> Option<Format> {
 
 /// A body of limited length.
 struct Limited {
-    inner: Pieces,
+    inner: BodyPieces,
     left: u64,
     too_long: String,
 }

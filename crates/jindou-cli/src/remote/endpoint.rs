@@ -1,7 +1,7 @@
 //! Queries and updates to a SPARQL endpoint (SPARQL 1.1 Protocol).
 
 use super::{
-    HOPS, Pieces, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+    BodyPieces, HOPS, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
 };
 use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
@@ -152,7 +152,7 @@ impl Endpoint {
         body: String,
         accept: &'static str,
         cancel: &CancelToken,
-    ) -> Result<(String, BufReader<Pieces>)> {
+    ) -> Result<(String, BufReader<BodyPieces>)> {
         let mut url = self.url.clone();
         let mut method = Method::POST;
         for _ in 0..=HOPS {
@@ -202,7 +202,7 @@ impl Endpoint {
             }
             let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or("no media type");
             let media = media.to_owned();
-            let pieces = Pieces::of(answer.into_body(), cancel)?;
+            let pieces = BodyPieces::read(answer.into_body(), cancel)?;
             return Ok((media, BufReader::with_capacity(1 << 16, pieces)));
         }
         Err(failed(format!(
@@ -229,7 +229,7 @@ impl Endpoint {
 
     fn table(
         &self,
-        body: BufReader<Pieces>,
+        body: BufReader<BodyPieces>,
         media: &str,
         format: QueryResultsFormat,
         sink: &mut dyn AnswerSink,
@@ -281,7 +281,7 @@ impl Endpoint {
 
     fn xml_table(
         &self,
-        body: BufReader<Pieces>,
+        body: BufReader<BodyPieces>,
         charset: Option<String>,
         sink: &mut dyn AnswerSink,
     ) -> Result<u64> {
@@ -321,7 +321,7 @@ impl Endpoint {
 
     fn graph(
         &self,
-        body: BufReader<Pieces>,
+        body: BufReader<BodyPieces>,
         media: &str,
         format: Format,
         cancel: &CancelToken,

@@ -134,7 +134,7 @@ fn visible(text: &str) -> String {
 }
 
 /// The body of an answer as it comes, read by a thread of its own, so that the user's interrupt and time limit are seen meanwhile.
-struct Pieces {
+struct BodyPieces {
     parts: Receiver<io::Result<Vec<u8>>>,
     cancel: CancelToken,
     piece: Vec<u8>,
@@ -142,8 +142,8 @@ struct Pieces {
     ended: bool,
 }
 
-impl Pieces {
-    fn of(body: Body, cancel: &CancelToken) -> Result<Self, Error> {
+impl BodyPieces {
+    fn read(body: Body, cancel: &CancelToken) -> Result<Self, Error> {
         let (send, parts) = sync_channel(PIECES);
         spawn(move || hand_on(body, &send))?;
         Ok(Self {
@@ -171,7 +171,7 @@ fn hand_on(body: Body, send: &SyncSender<io::Result<Vec<u8>>>) {
     }
 }
 
-impl Read for Pieces {
+impl Read for BodyPieces {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() && !self.ended {
             self.piece = wait(&self.parts, &self.cancel).map_err(io::Error::other)??;

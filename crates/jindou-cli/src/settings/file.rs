@@ -13,11 +13,11 @@ use toml::de::{DeTable, DeValue};
 /// The settings of a file, all of them known.
 pub struct SettingsFile {
     pub path: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<FileSetting>,
 }
 
 /// A setting that the file has.
-pub struct Entry {
+pub struct FileSetting {
     /// The command that it is for; `None`: all that have the option.
     command: Option<String>,
     option: String,
@@ -25,7 +25,7 @@ pub struct Entry {
     pub line: usize,
 }
 
-impl Entry {
+impl FileSetting {
     /// Whether it is for every command that has the option.
     pub fn is_common(&self) -> bool {
         self.command.is_none()
@@ -49,7 +49,7 @@ impl SettingsFile {
             }
             .read()?,
         };
-        let secret = |e: &&Entry| SECRET.contains(&e.option.as_str());
+        let secret = |e: &&FileSetting| SECRET.contains(&e.option.as_str());
         if let Some(secret) = file.entries.iter().find(secret) {
             let mode = path
                 .metadata()
@@ -70,7 +70,7 @@ impl SettingsFile {
     }
 
     /// The file's entry for an option of a command.
-    pub fn get(&self, command: &str, option: &str) -> Option<&Entry> {
+    pub fn get(&self, command: &str, option: &str) -> Option<&FileSetting> {
         let of = |name: Option<&str>| {
             let mut all = self.entries.iter();
             all.find(|e| e.option == option && e.command.as_deref() == name)
@@ -103,7 +103,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self) -> Result<Vec<Entry>> {
+    fn read(&self) -> Result<Vec<FileSetting>> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map_or(0, |s| s.start);
             self.wrong(at, e.message())
@@ -213,7 +213,7 @@ impl Reader<'_> {
         arg: &Arg,
         key: &Spanned<std::borrow::Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<Entry> {
+    ) -> Result<FileSetting> {
         let option = arg.get_long().unwrap_or_default();
         let at = value.span().start;
         let many = matches!(arg.get_action(), ArgAction::Append);
@@ -248,7 +248,7 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(Entry {
+        Ok(FileSetting {
             command: command.map(str::to_owned),
             option: option.to_owned(),
             values,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// One line of the list.
-struct Line {
+struct SettingLine {
     option: String,
     value: Option<String>,
     from: String,
@@ -22,7 +22,7 @@ pub fn show(a: &Settings, command: &Command, file: Option<&SettingsFile>) -> Res
         let subs = command.get_subcommands();
         subs.filter(|c| !WITHOUT.contains(&c.get_name()))
     };
-    let mut sections: Vec<(&str, Vec<Line>)> = vec![];
+    let mut sections: Vec<(&str, Vec<SettingLine>)> = vec![];
     let mut seen = BTreeSet::new();
     let mut top = vec![];
     for sub in commands() {
@@ -73,13 +73,13 @@ pub fn show(a: &Settings, command: &Command, file: Option<&SettingsFile>) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> Line {
+fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> SettingLine {
     let secret = SECRET.contains(&option);
     let shown = |v: String| if secret { "(not shown)".into() } else { v };
     if let Some(name) = variable(command, option)
         && let Some(value) = std::env::var_os(&name)
     {
-        return Line {
+        return SettingLine {
             option: option.into(),
             value: Some(shown(value.to_string_lossy().into_owned())),
             from: format!("environment {name}"),
@@ -90,7 +90,7 @@ fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> 
     if let Some(file) = file
         && let Some(entry) = file.get(command, option)
     {
-        return Line {
+        return SettingLine {
             option: option.into(),
             value: Some(shown(entry.values.join(", "))),
             from: format!("{}:{}", file.path.display(), entry.line),
@@ -107,7 +107,7 @@ fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> 
         _ if defaults.is_empty() => None,
         _ => Some(defaults.join(", ")),
     };
-    Line {
+    SettingLine {
         option: option.into(),
         value,
         from: "default".into(),
@@ -115,7 +115,7 @@ fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> 
     }
 }
 
-fn print_json(file: Option<&SettingsFile>, sections: &[(&str, Vec<Line>)]) {
+fn print_json(file: Option<&SettingsFile>, sections: &[(&str, Vec<SettingLine>)]) {
     let settings = sections.iter().flat_map(|(name, lines)| {
         lines.iter().map(move |l| {
             serde_json::json!({

@@ -1,6 +1,6 @@
 //! The shell's own commands.
 
-use super::session::{How, Next, Session};
+use super::session::{Next, RunMode, Session};
 use super::{Outcome, read, statement};
 use crate::args::parse_prefix;
 use crate::say::say;
@@ -50,9 +50,9 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
         ".quit" | ".exit" => return Ok(Next::Quit),
         ".explain" | ".profile" => {
             let how = if name == ".explain" {
-                How::Explain
+                RunMode::Explain
             } else {
-                How::Profile
+                RunMode::Profile
             };
             let query = statement::argument(text).filter(|q| !q.is_empty());
             let query = query.ok_or_else(|| wrong(format!("{name} needs a query")))?;

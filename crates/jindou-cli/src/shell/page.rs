@@ -14,10 +14,10 @@ pub struct Pages {
     /// The text so far, while it fits.
     held: Vec<u8>,
     seen: usize,
-    to: To,
+    to: PageOutput,
 }
 
-enum To {
+enum PageOutput {
     Held,
     Out,
     Pager(Child),
@@ -26,7 +26,11 @@ enum To {
 impl Pages {
     /// Output for a screen of this many lines.
     pub fn new(command: Option<String>, lines: usize) -> Self {
-        let to = if command.is_some() { To::Held } else { To::Out };
+        let to = if command.is_some() {
+            PageOutput::Held
+        } else {
+            PageOutput::Out
+        };
         Self {
             command,
             lines,
@@ -43,13 +47,13 @@ impl Pages {
 
     fn end(&mut self) -> io::Result<()> {
         let mut out = io::stdout();
-        match std::mem::replace(&mut self.to, To::Out) {
-            To::Held => {
+        match std::mem::replace(&mut self.to, PageOutput::Out) {
+            PageOutput::Held => {
                 let held = std::mem::take(&mut self.held);
                 out.write_all(&held).and_then(|()| out.flush())
             }
-            To::Out => out.flush(),
-            To::Pager(mut child) => {
+            PageOutput::Out => out.flush(),
+            PageOutput::Pager(mut child) => {
                 drop(child.stdin.take());
                 child.wait().map(drop)
             }
@@ -70,8 +74,8 @@ impl Pages {
             .spawn();
         let held = std::mem::take(&mut self.held);
         match started {
-            Ok(child) => self.to = To::Pager(child),
-            Err(_) => self.to = To::Out,
+            Ok(child) => self.to = PageOutput::Pager(child),
+            Err(_) => self.to = PageOutput::Out,
         }
         self.write_all(&held)
     }
@@ -80,14 +84,14 @@ impl Pages {
 impl Write for Pages {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
-            To::Out => return io::stdout().write(bytes),
-            To::Pager(child) => {
+            PageOutput::Out => return io::stdout().write(bytes),
+            PageOutput::Pager(child) => {
                 return match &mut child.stdin {
                     Some(pipe) => pipe.write(bytes),
                     None => Err(io::ErrorKind::BrokenPipe.into()),
                 };
             }
-            To::Held => {}
+            PageOutput::Held => {}
         }
         self.held.extend_from_slice(bytes);
         self.seen += bytes.iter().filter(|b| **b == b'\n').count();
@@ -99,7 +103,7 @@ impl Write for Pages {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
-            To::Out => io::stdout().flush(),
+            PageOutput::Out => io::stdout().flush(),
             _ => Ok(()),
         }
     }

@@ -31,7 +31,7 @@ pub enum Next {
 
 /// The way in which a query is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum RunMode {
     Answer,
     Explain,
     Profile,
@@ -176,13 +176,13 @@ impl Session {
         if statement::is_update(text) {
             self.update(text)?;
         } else {
-            self.query(text.strip_suffix(';').unwrap_or(text), How::Answer)?;
+            self.query(text.strip_suffix(';').unwrap_or(text), RunMode::Answer)?;
         }
         Ok(Next::GoOn)
     }
 
     /// Answers a query, or shows its plan.
-    pub fn query(&mut self, text: &str, how: How) -> Result<()> {
+    pub fn query(&mut self, text: &str, how: RunMode) -> Result<()> {
         let mut names = self.names();
         names.declare_of(text);
         let format = self.format.unwrap_or(ResultFormat::Table);
@@ -190,7 +190,7 @@ impl Session {
         let begun = Instant::now();
         let interrupt = self.interrupt.clone();
         let done = interrupt.during(|cancel| {
-            if how == How::Explain {
+            if how == RunMode::Explain {
                 use std::io::Write;
                 let plan = self
                     .store()?
@@ -230,7 +230,7 @@ impl Session {
         if let Some(profile) = profile {
             eprint!("{profile}");
         }
-        if how == How::Explain {
+        if how == RunMode::Explain {
             return Ok(());
         }
         if rows.is_none()
@@ -252,16 +252,19 @@ impl Session {
         &self,
         text: &str,
         cancel: &CancelToken,
-        how: How,
+        how: RunMode,
         sink: &mut dyn AnswerSink,
     ) -> Result<(u64, Option<String>)> {
         match &self.target {
             Target::Store(db) => {
-                let options = self.query_options(cancel, how == How::Profile);
+                let options = self.query_options(cancel, how == RunMode::Profile);
                 let report = db.run(text, &options, sink)?;
-                Ok((report.rows, (how == How::Profile).then_some(report.profile)))
+                Ok((
+                    report.rows,
+                    (how == RunMode::Profile).then_some(report.profile),
+                ))
             }
-            Target::Endpoint(..) if how == How::Profile => {
+            Target::Endpoint(..) if how == RunMode::Profile => {
                 Err(self.store().err().unwrap_or_else(no_store))
             }
             Target::Endpoint(endpoint, _) => {
@@ -340,7 +343,7 @@ impl Session {
             Error::Cancelled => eprintln!("cancelled"),
             Error::Sparql(faults) if faults.first().kind == DiagnosticKind::Empty && self.typed => {
             }
-            e => match crate::advice::of(e) {
+            e => match crate::advice::advice_for(e) {
                 Some(advice) => eprintln!("{e}; {advice}"),
                 None => eprintln!("{e}"),
             },

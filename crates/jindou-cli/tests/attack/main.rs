@@ -71,7 +71,7 @@ fn random_texts() {
             Ok("update") => Language::Update,
             Ok(media) => Language::Document(String::leak(media.to_owned())),
         };
-        campaign.one(&Attack::of(language, recipe));
+        campaign.one(&Attack::new(language, recipe));
     } else {
         campaign.texts(
             number("JINDOU_SEED", 1),
@@ -94,7 +94,7 @@ fn found() -> impl Iterator<Item = Attack> {
             media if media.contains('/') => Language::Document(media),
             other => panic!("{other} is not a language"),
         };
-        Attack::of(language, recipe.parse().expect(recipe))
+        Attack::new(language, recipe.parse().expect(recipe))
     })
 }
 

@@ -37,7 +37,7 @@ impl Exposed {
     #[must_use]
     pub fn new(files: Arc<StoreFiles>, named_edges: &[u64]) -> Self {
         let summaries = [Direction::Out, Direction::In]
-            .map(|d| Arc::new(Summaries::of(&files, named_edges, d)));
+            .map(|d| Arc::new(Summaries::summarise(&files, named_edges, d)));
         Self { files, summaries }
     }
 

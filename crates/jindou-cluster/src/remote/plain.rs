@@ -5,7 +5,7 @@ use crate::transport::{ByteRange, Moment, Result};
 use jindou_model::{Direction, PredicateId};
 
 /// Where a list lies in its file, in bytes, and how many neighbours it has; `None` for a key without one.
-type Place = Option<(u64, u32)>;
+type KeyPlace = Option<(u64, u32)>;
 
 impl RemoteStore {
     /// Appends the default graph's lists of `keys` to `values`, and where each ends to `ends`; false, with nothing appended, if a message has
@@ -71,7 +71,7 @@ impl RemoteStore {
             return Ok(None);
         }
         let located = self.places((predicate, direction), keys, deadline)?;
-        let degree = |place: Place| place.map_or(0, |(_, n)| u64::from(n));
+        let degree = |place: KeyPlace| place.map_or(0, |(_, n)| u64::from(n));
         Ok(located.map(|all| all.into_iter().map(degree).collect()))
     }
 
@@ -81,7 +81,7 @@ impl RemoteStore {
         (predicate, direction): (PredicateId, Direction),
         keys: &[u32],
         deadline: Moment,
-    ) -> Result<Option<Vec<Place>>> {
+    ) -> Result<Option<Vec<KeyPlace>>> {
         let Some(entry) = self.entry(predicate, direction) else {
             return Ok(None);
         };

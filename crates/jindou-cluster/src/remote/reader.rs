@@ -26,14 +26,14 @@ pub(super) struct Served {
     pub(super) file: RemoteRegion,
     summaries: RemoteRegion,
     entries: Vec<SegmentEntry>,
-    kept: Vec<Slot>,
+    kept: Vec<SummarySlot>,
 }
 
 /// Room for one summary, a cache line: what a lookup of a segment met for the first time misses first.
 /// `Some(None)`: over the memory limit, so ask.
 #[derive(Default)]
 #[repr(align(64))]
-struct Slot(OnceLock<Option<Summary>>);
+struct SummarySlot(OnceLock<Option<Summary>>);
 
 pub(super) fn damaged(what: &str) -> TransportError {
     TransportError::Refused(format!("the peer sent a damaged {what}"))
@@ -70,7 +70,7 @@ impl RemoteStore {
                 bytemuck::cast_slice_mut(&mut entries),
                 deadline,
             )?;
-            let kept = entries.iter().map(|_| Slot::default()).collect();
+            let kept = entries.iter().map(|_| SummarySlot::default()).collect();
             Ok(Served {
                 file,
                 summaries,

@@ -80,7 +80,7 @@ impl Summaries {
     /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment alongside the
     /// result. `named_edges` has the number of edges in named graphs, by dense predicate id.
     #[must_use]
-    pub fn of(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
+    pub fn summarise(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
         let file = files.file(direction);
         let mut all = Self::default();
         for (p, &named) in (0..).zip(named_edges) {
@@ -253,7 +253,7 @@ struct Half {
 impl Half {
     /// The half that an entry gives for a key of its block.
     #[inline]
-    fn of(entry: u64, key: u32) -> Self {
+    fn from_entry(entry: u64, key: u32) -> Self {
         Self {
             base: entry & 0xFFFF_FFFF,
             block: (entry >> 32) as u32,
@@ -367,7 +367,7 @@ impl Summary {
                     });
                 }
                 let at = 1 + 2 * n as usize + (k / GROUP) as usize;
-                Some(Half::of(*self.words.get(at)?, k % GROUP))
+                Some(Half::from_entry(*self.words.get(at)?, k % GROUP))
             }
             Finder::Bitmap(first, n) => {
                 let d = v.checked_sub(first)?;
@@ -376,7 +376,7 @@ impl Summary {
                 let &[bits, here] = self.words.get(at..)?.first_chunk()?;
                 let bit = 1u64 << (d % 64);
                 let before = (bits & (bit - 1)).count_ones();
-                (i < n && bits & bit != 0).then(|| Half::of(here, before))
+                (i < n && bits & bit != 0).then(|| Half::from_entry(here, before))
             }
             Finder::Buckets(first, shift, n) => {
                 let d = v.checked_sub(first)?;
@@ -384,7 +384,7 @@ impl Summary {
                 let here = *self.words.get(2 + i as usize)?;
                 let key = d & ((1 << shift) - 1);
                 let empty = (here >> 32) as u32 == NONE;
-                (i < n && !empty).then(|| Half::of(here, key))
+                (i < n && !empty).then(|| Half::from_entry(here, key))
             }
         }
     }

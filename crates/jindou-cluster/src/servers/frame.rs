@@ -30,7 +30,7 @@ const HEADER: usize = 32;
 
 /// The meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A dialling server's introduction.
     Hello = 1,
     /// Answer to a greeting that is let in: a [`ServerState`].
@@ -49,9 +49,9 @@ pub enum Kind {
     Lane,
 }
 
-impl Kind {
+impl FrameKind {
     /// The kind of a byte.
-    pub fn of(byte: u8) -> Option<Self> {
+    pub fn from_byte(byte: u8) -> Option<Self> {
         [
             Self::Hello,
             Self::Welcome,
@@ -70,15 +70,15 @@ impl Kind {
 /// A frame that came.
 #[derive(Debug)]
 pub struct Frame {
-    pub kind: Kind,
+    pub kind: FrameKind,
     pub last: bool,
     pub number: u64,
     pub body: Vec<u8>,
 }
 
 /// A part of a message that goes out.
-pub struct Part {
-    pub kind: Kind,
+pub struct FramePart {
+    pub kind: FrameKind,
     pub number: u64,
     pub last: bool,
     pub message: Arc<Vec<u8>>,
@@ -86,11 +86,11 @@ pub struct Part {
 }
 
 /// The frames of a message; one without a body for an empty one.
-pub fn parts(kind: Kind, number: u64, message: Vec<u8>) -> impl Iterator<Item = Part> {
+pub fn parts(kind: FrameKind, number: u64, message: Vec<u8>) -> impl Iterator<Item = FramePart> {
     let (message, length) = (Arc::new(message), 0);
     let total = message.len();
     let count = total.div_ceil(CHUNK).max(1);
-    (length..count).map(move |i| Part {
+    (length..count).map(move |i| FramePart {
         kind,
         number,
         last: i + 1 == count,
@@ -104,7 +104,7 @@ fn bad(what: impl Into<String>) -> io::Error {
 }
 
 /// Writes a frame, without flushing it.
-pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &Part) -> io::Result<()> {
+pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &FramePart) -> io::Result<()> {
     let body = part
         .message
         .get(part.range.clone())
@@ -124,7 +124,7 @@ pub async fn write(to: &mut (impl AsyncWrite + Unpin), part: &Part) -> io::Resul
 /// Writes a whole message at once, for a handshake.
 pub async fn send(
     to: &mut (impl AsyncWrite + Unpin),
-    kind: Kind,
+    kind: FrameKind,
     message: Vec<u8>,
 ) -> io::Result<()> {
     for part in parts(kind, 0, message) {
@@ -170,7 +170,7 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
             "it speaks version {version} of the protocol, this server version {VERSION}"
         )));
     }
-    let kind = Kind::of(header[6]).ok_or_else(|| bad("a frame of an unknown kind"))?;
+    let kind = FrameKind::from_byte(header[6]).ok_or_else(|| bad("a frame of an unknown kind"))?;
     let [a, b, c, d] = [16, 17, 18, 19].map(|i| header[i]);
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     if length > most.min(CHUNK) || header[7] > 1 || header[20..24] != [0; 4] {
@@ -200,12 +200,12 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
 /// When the other side takes nothing for too long.
 pub async fn write_all(
     to: &mut (impl AsyncWrite + Unpin),
-    mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<Part>>,
+    mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<FramePart>>,
 ) -> io::Result<()> {
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let beating = Part {
-        kind: Kind::Beat,
+    let beating = FramePart {
+        kind: FrameKind::Beat,
         number: 0,
         last: true,
         message: Arc::default(),
@@ -217,7 +217,7 @@ pub async fn write_all(
                 Some(part) => part,
                 None => return Ok(()),
             },
-            _ = beat.tick() => Part { message: Arc::clone(&beating.message), range: 0..0, ..beating },
+            _ = beat.tick() => FramePart { message: Arc::clone(&beating.message), range: 0..0, ..beating },
         };
         let written = async {
             write(to, &part).await?;
@@ -341,7 +341,7 @@ mod tests {
     fn bytes_of(message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         block_on(async {
-            for part in parts(Kind::Replies, 7, message.to_vec()) {
+            for part in parts(FrameKind::Replies, 7, message.to_vec()) {
                 write(&mut out, &part).await.unwrap();
             }
         });
@@ -356,7 +356,7 @@ mod tests {
             let (mut from, mut got) = (&bytes[..], Vec::new());
             loop {
                 let frame = block_on(read(&mut from, CHUNK)).unwrap();
-                assert_eq!((frame.kind, frame.number), (Kind::Replies, 7));
+                assert_eq!((frame.kind, frame.number), (FrameKind::Replies, 7));
                 got.extend(frame.body);
                 if frame.last {
                     break;

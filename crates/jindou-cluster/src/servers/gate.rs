@@ -22,19 +22,19 @@ const LOOK: Duration = Duration::from_secs(30);
 /// The connections that are not let in yet.
 #[derive(Default)]
 pub struct Gate {
-    inner: Mutex<Inner>,
+    inner: Mutex<GateState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct GateState {
     /// By number, in the order of their coming.
-    all: BTreeMap<u64, Waiting>,
+    all: BTreeMap<u64, GateWaiter>,
     last: u64,
     /// Addresses of the cluster's servers.
     known: HashSet<IpAddr>,
 }
 
-struct Waiting {
+struct GateWaiter {
     from: IpAddr,
     /// Whether its first byte has come.
     greeting: bool,
@@ -63,7 +63,7 @@ impl Newcomer {
         };
         waiting.greeting = true;
         let from = waiting.from;
-        let own = |w: &Waiting| w.greeting && w.from == from;
+        let own = |w: &GateWaiter| w.greeting && w.from == from;
         if !inner.known.contains(&from) && inner.count(own) > FROM_ONE {
             inner.send_away(self.number, own);
         }
@@ -79,15 +79,15 @@ impl Drop for Newcomer {
     }
 }
 
-impl Inner {
-    fn count(&self, which: impl Fn(&Waiting) -> bool) -> usize {
+impl GateState {
+    fn count(&self, which: impl Fn(&GateWaiter) -> bool) -> usize {
         self.all.values().filter(|w| which(w)).count()
     }
 
     /// Sends one of these away, but not the one that has just come.
-    fn send_away(&mut self, but: u64, which: impl Fn(&Waiting) -> bool) {
+    fn send_away(&mut self, but: u64, which: impl Fn(&GateWaiter) -> bool) {
         let rank =
-            |(number, w): (&u64, &Waiting)| (self.known.contains(&w.from), w.greeting, *number);
+            |(number, w): (&u64, &GateWaiter)| (self.known.contains(&w.from), w.greeting, *number);
         let those = self.all.iter().filter(|(n, w)| **n != but && which(w));
         let Some((_, _, number)) = those.map(rank).min() else {
             return;
@@ -99,7 +99,7 @@ impl Inner {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,13 +112,13 @@ impl Gate {
         let number = inner.last;
         inner.all.insert(
             number,
-            Waiting {
+            GateWaiter {
                 from,
                 greeting: false,
                 away: Arc::clone(&away),
             },
         );
-        let own = |w: &Waiting| w.from == from;
+        let own = |w: &GateWaiter| w.from == from;
         if !inner.known.contains(&from) && inner.count(own) > FROM_ONE {
             inner.send_away(number, own);
         }

@@ -1,6 +1,6 @@
 //! The answering side: connections of peers, let in after a handshake, whose requests are answered on threads of their own.
 
-use super::frame::{self, Hello, Kind, Part};
+use super::frame::{self, FrameKind, FramePart, Hello};
 use super::gate::{Gate, Newcomer};
 use super::lane::{self, Answering};
 use super::tls::Both;
@@ -83,7 +83,7 @@ impl Own {
 #[derive(Clone)]
 pub struct Inside {
     pub own: Own,
-    pub lanes: Option<Arc<lane::End>>,
+    pub lanes: Option<Arc<lane::LaneEnd>>,
     /// Holds the requests that come.
     pub memory: MemoryBudget,
 }
@@ -201,11 +201,11 @@ async fn meet(
     let mut stream = acceptor.accept(tcp).await?;
     let found = frame::read(&mut stream, MAX_HELLO).await;
     let why = match &found {
-        Ok(f) if f.kind == Kind::Hello && f.last => {
+        Ok(f) if f.kind == FrameKind::Hello && f.last => {
             let hello = Hello::parse(&f.body);
             match refusal(hello.as_ref(), expected) {
                 None => {
-                    frame::send(&mut stream, Kind::Welcome, state.to_bytes()).await?;
+                    frame::send(&mut stream, FrameKind::Welcome, state.to_bytes()).await?;
                     return Ok(hello.filter(|h| h.identity != 0).map(|_| stream));
                 }
                 Some(why) => why,
@@ -214,7 +214,7 @@ async fn meet(
         Ok(_) => "a server must introduce itself first".into(),
         Err(e) => format!("the introduction cannot be read: {e}"),
     };
-    frame::send(&mut stream, Kind::Refusal, why.into_bytes()).await?;
+    frame::send(&mut stream, FrameKind::Refusal, why.into_bytes()).await?;
     Ok(None)
 }
 
@@ -226,19 +226,19 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
         BufReader::with_capacity(CHUNK, from),
         BufWriter::with_capacity(CHUNK, to),
     );
-    let (out, mut parts) = channel::<Part>(4);
+    let (out, mut parts) = channel::<FramePart>(4);
     let in_work = Arc::new(Semaphore::new(IN_WORK));
     let reading = async {
         let mut message: Option<Message> = None;
-        let mut open: Option<lane::Open> = None;
+        let mut open: Option<lane::AnsweringLane> = None;
         loop {
             let frame = frame::read(&mut from, CHUNK).await?;
             let current = match (frame.kind, message.take()) {
-                (Kind::Beat, before) => {
+                (FrameKind::Beat, before) => {
                     message = before;
                     continue;
                 }
-                (Kind::Lane, before) => {
+                (FrameKind::Lane, before) => {
                     message = before;
                     // One at a time; 0 asks for none.
                     drop(open.take());
@@ -248,16 +248,16 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                         .and_then(|end| Answering::open(end, &own, &out, frame.number, &memory));
                     if frame.number != 0 {
                         let number = open.as_ref().map_or(0, |o| o.number);
-                        let _ = reply(&out, Kind::Lane, number, Vec::new()).await;
+                        let _ = reply(&out, FrameKind::Lane, number, Vec::new()).await;
                     }
                     continue;
                 }
-                (Kind::Requests, None) => {
+                (FrameKind::Requests, None) => {
                     let mut begun = Message::new(frame.number, &memory);
                     begun.add(&frame.body);
                     begun
                 }
-                (Kind::Requests, Some(mut begun))
+                (FrameKind::Requests, Some(mut begun))
                     if begun.number == frame.number
                         && begun.length + frame.body.len() <= MAX_REQUEST =>
                 {
@@ -281,7 +281,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                 ..
             } = current;
             if let Some(why) = refused {
-                let _ = reply(&out, Kind::Failure, number, failure(0, &why)).await;
+                let _ = reply(&out, FrameKind::Failure, number, failure(0, &why)).await;
                 continue;
             }
             // Nothing more is read while much is in work; who asks reads all the time, so this ends.
@@ -355,7 +355,7 @@ pub fn failure(shard: u32, why: &str) -> Vec<u8> {
 }
 
 /// Sends a message part by part, so that long ones let short ones pass.
-async fn reply(out: &Sender<Part>, kind: Kind, number: u64, body: Vec<u8>) -> Option<()> {
+async fn reply(out: &Sender<FramePart>, kind: FrameKind, number: u64, body: Vec<u8>) -> Option<()> {
     for part in frame::parts(kind, number, body) {
         out.send(part).await.ok()?;
     }
@@ -363,19 +363,19 @@ async fn reply(out: &Sender<Part>, kind: Kind, number: u64, body: Vec<u8>) -> Op
 }
 
 /// The message that answers one of requests.
-pub fn message_for(own: &Own, bytes: &[u8]) -> (Kind, Vec<u8>) {
+pub fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
     let mut out = Vec::new();
     match replies(own, bytes) {
         Ok(replies) => {
             wire::put_replies(&replies, &mut out);
-            (Kind::Replies, out)
+            (FrameKind::Replies, out)
         }
         Err(e) => {
             let (shard, why) = match e {
                 Error::Shard { shard, message } => (shard, message),
                 e => (0, e.to_string()),
             };
-            (Kind::Failure, failure(shard, &why))
+            (FrameKind::Failure, failure(shard, &why))
         }
     }
 }

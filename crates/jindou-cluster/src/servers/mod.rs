@@ -34,7 +34,7 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, shard_folder};
 use listen::{Inside, Listener, Own};
-use peer::{Peer, Waiting};
+use peer::{Peer, PendingReply};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -57,7 +57,7 @@ pub struct Servers {
     /// By shard: the peer that holds it.
     holder: Vec<Option<usize>>,
     address: SocketAddr,
-    lanes: Option<Arc<lane::End>>,
+    lanes: Option<Arc<lane::LaneEnd>>,
     runtime: Option<tokio::runtime::Runtime>,
     /// Ends the task that listens for peers; the channel is closed once it has ended.
     listener: (tokio::task::AbortHandle, Mutex<Receiver<()>>),
@@ -130,7 +130,7 @@ impl Servers {
                     format!("cannot start the threads for the cluster's network: {e}"),
                 )
             })?;
-        let tls = tls::Both::of(entry)?;
+        let tls = tls::Both::for_server(entry)?;
         let hello = Hello {
             token: file.token.clone(),
             identity: cluster.identity(),
@@ -143,7 +143,7 @@ impl Servers {
             .all()
             .next()
             .map_or(0, |(_, base)| base.statistics().predicates.len());
-        let lanes = lane::End::of(file, name, address.ip(), predicates as u32)?;
+        let lanes = lane::LaneEnd::open(file, name, address.ip(), predicates as u32)?;
         let state = ServerState {
             name: name.to_owned(),
             identity: cluster.identity(),
@@ -274,7 +274,7 @@ impl Servers {
         file: &ClusterFile,
         name: &str,
     ) -> Result<Vec<(String, Result<ServerState, String>)>> {
-        let tls = tls::Both::of(file.server(name)?)?;
+        let tls = tls::Both::for_server(file.server(name)?)?;
         let hello = Hello {
             token: file.token.clone(),
             identity: 0,
@@ -331,7 +331,7 @@ struct Sent<'a> {
     shard: u32,
     /// Places of the requests in the round.
     places: Vec<usize>,
-    waiting: Waiting<'a>,
+    waiting: PendingReply<'a>,
 }
 
 impl Far for Servers {

@@ -1,6 +1,6 @@
 //! The asking side: one connection to a peer, dialled again whenever it ends, and the requests that wait on it.
 
-use super::frame::{self, Hello, Kind, Part};
+use super::frame::{self, FrameKind, FramePart, Hello};
 use super::lane::{self, LOST, Lane};
 use super::{CHUNK, SILENCE, ServerEntry, ServerState};
 use jindou_model::sync::lock;
@@ -29,11 +29,11 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(
 /// A peer as one that asks it knows it.
 pub struct Peer {
     entry: ServerEntry,
-    state: Mutex<State>,
+    state: Mutex<PeerState>,
     next: AtomicU64,
 }
 
-enum State {
+enum PeerState {
     /// The first dial has not ended.
     First,
     /// Why there is no connection.
@@ -42,15 +42,15 @@ enum State {
         /// Its number among the connections to this peer.
         link: u64,
         /// The way out. Its length is bounded by those who wait: each thread has one round under way.
-        out: UnboundedSender<Part>,
-        waiting: FxHashMap<u64, Arc<Slot>>,
+        out: UnboundedSender<FramePart>,
+        waiting: FxHashMap<u64, Arc<ReplySlot>>,
         /// Takes requests before TLS does, once the peer has accepted it.
         lane: Option<Arc<Lane>>,
     },
 }
 
 /// A place for one reply, and the thread that sleeps until it is there.
-struct Slot {
+struct ReplySlot {
     thread: Thread,
     state: Mutex<SlotState>,
 }
@@ -64,7 +64,7 @@ enum SlotState {
     Lost(String),
 }
 
-impl Slot {
+impl ReplySlot {
     fn is_done(&self) -> bool {
         !matches!(&*lock(&self.state), SlotState::Coming(_))
     }
@@ -81,13 +81,13 @@ impl Slot {
 }
 
 /// A request under way. Dropped, its reply is thrown away.
-pub struct Waiting<'a> {
+pub struct PendingReply<'a> {
     peer: &'a Peer,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<ReplySlot>,
 }
 
-impl Waiting<'_> {
+impl PendingReply<'_> {
     /// Sleeps until the reply is there, and takes it.
     ///
     /// # Errors
@@ -107,9 +107,9 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingReply<'_> {
     fn drop(&mut self) {
-        if let State::Up { waiting, .. } = &mut *lock(&self.peer.state) {
+        if let PeerState::Up { waiting, .. } = &mut *lock(&self.peer.state) {
             waiting.remove(&self.number);
         }
     }
@@ -120,7 +120,7 @@ impl Peer {
     pub fn new(entry: &ServerEntry) -> Self {
         Self {
             entry: entry.clone(),
-            state: Mutex::new(State::First),
+            state: Mutex::new(PeerState::First),
             next: AtomicU64::new(1),
         }
     }
@@ -140,15 +140,20 @@ impl Peer {
     ///
     /// # Errors
     /// [`Error::Shard`] while the peer is away; the token's error.
-    pub fn send(&self, shard: u32, body: Vec<u8>, cancel: &CancelToken) -> Result<Waiting<'_>> {
+    pub fn send(
+        &self,
+        shard: u32,
+        body: Vec<u8>,
+        cancel: &CancelToken,
+    ) -> Result<PendingReply<'_>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(ReplySlot {
             thread: std::thread::current(),
             state: Mutex::new(SlotState::Coming(Vec::new())),
         });
         let lane = loop {
             match &mut *lock(&self.state) {
-                State::Up {
+                PeerState::Up {
                     out, waiting, lane, ..
                 } => {
                     waiting.insert(number, Arc::clone(&slot));
@@ -156,25 +161,25 @@ impl Peer {
                         Some(lane) => break Arc::clone(lane),
                         None => put(out, number, body),
                     }
-                    return Ok(Waiting {
+                    return Ok(PendingReply {
                         peer: self,
                         number,
                         slot,
                     });
                 }
-                State::Down(why) => return Err(self.error(shard, why)),
-                State::First => {}
+                PeerState::Down(why) => return Err(self.error(shard, why)),
+                PeerState::First => {}
             }
             cancel.check()?;
             std::thread::sleep(Duration::from_millis(5));
         };
-        let sent = Waiting {
+        let sent = PendingReply {
             peer: self,
             number,
             slot,
         };
         if !lane.send(number, &body, cancel)?
-            && let State::Up { out, waiting, .. } = &mut *lock(&self.state)
+            && let PeerState::Up { out, waiting, .. } = &mut *lock(&self.state)
             && waiting.contains_key(&number)
         {
             put(out, number, body);
@@ -189,7 +194,7 @@ impl Peer {
 
     /// Offers a lane to the peer, that reads replies behind a number.
     pub fn offer(&self, offered: &Arc<Lane>, number: u64) {
-        if let State::Up { out, lane, .. } = &mut *lock(&self.state) {
+        if let PeerState::Up { out, lane, .. } = &mut *lock(&self.state) {
             *lane = Some(Arc::clone(offered));
             tell(out, number);
         }
@@ -197,7 +202,7 @@ impl Peer {
 
     /// Sends all over TLS from now on. What was handed over to the lane and not answered fails.
     pub fn lane_ended(&self, ended: &Lane, why: &str) {
-        if let State::Up { out, lane, .. } = &mut *lock(&self.state) {
+        if let PeerState::Up { out, lane, .. } = &mut *lock(&self.state) {
             if lane.take_if(|l| std::ptr::eq(&**l, ended)).is_none() {
                 return;
             }
@@ -232,7 +237,7 @@ impl Peer {
     /// Its lane.
     pub fn lane(&self) -> Option<Arc<Lane>> {
         match &*lock(&self.state) {
-            State::Up { lane, .. } => lane.clone(),
+            PeerState::Up { lane, .. } => lane.clone(),
             _ => None,
         }
     }
@@ -243,16 +248,16 @@ impl Peer {
     /// [`Error::Shard`] while the peer is away.
     pub fn link(&self, shard: u32) -> Result<u64> {
         match &*lock(&self.state) {
-            State::Up { link, .. } => Ok(*link),
-            State::Down(why) => Err(self.error(shard, why)),
-            State::First => Err(self.error(shard, "it is being dialled for the first time")),
+            PeerState::Up { link, .. } => Ok(*link),
+            PeerState::Down(why) => Err(self.error(shard, why)),
+            PeerState::First => Err(self.error(shard, "it is being dialled for the first time")),
         }
     }
 
     /// Ends the connection's state: all that waits fails at once.
     fn down(&self, why: &str) {
-        let before = std::mem::replace(&mut *lock(&self.state), State::Down(why.to_owned()));
-        if let State::Up { waiting, .. } = before {
+        let before = std::mem::replace(&mut *lock(&self.state), PeerState::Down(why.to_owned()));
+        if let PeerState::Up { waiting, .. } = before {
             for slot in waiting.into_values() {
                 slot.end(SlotState::Lost(why.to_owned()));
             }
@@ -262,14 +267,14 @@ impl Peer {
     /// True if something waits for the reply of a request.
     pub fn waits_for(&self, number: u64) -> bool {
         match &*lock(&self.state) {
-            State::Up { waiting, .. } => waiting.contains_key(&number),
+            PeerState::Up { waiting, .. } => waiting.contains_key(&number),
             _ => false,
         }
     }
 
-    fn slot(&self, number: u64) -> Option<Arc<Slot>> {
+    fn slot(&self, number: u64) -> Option<Arc<ReplySlot>> {
         match &*lock(&self.state) {
-            State::Up { waiting, .. } => waiting.get(&number).cloned(),
+            PeerState::Up { waiting, .. } => waiting.get(&number).cloned(),
             _ => None,
         }
     }
@@ -278,8 +283,8 @@ impl Peer {
     fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match (frame.kind, frame.number) {
-            (Kind::Beat, _) => return Ok(()),
-            (Kind::Lane, number) => {
+            (FrameKind::Beat, _) => return Ok(()),
+            (FrameKind::Lane, number) => {
                 match self.lane() {
                     Some(lane) if number == 0 => self.lane_ended(&lane, "it accepts none"),
                     Some(lane) => lane.accepted(number),
@@ -323,13 +328,18 @@ impl Peer {
     ///
     /// # Errors
     /// For a message that is none.
-    pub fn finish(&self, number: u64, kind: Kind, mut done: Vec<u8>) -> Result<(), &'static str> {
+    pub fn finish(
+        &self,
+        number: u64,
+        kind: FrameKind,
+        mut done: Vec<u8>,
+    ) -> Result<(), &'static str> {
         let Some(slot) = self.slot(number) else {
             return Ok(());
         };
         match kind {
-            Kind::Replies => slot.end(SlotState::Done(done)),
-            Kind::Failure if done.len() >= 4 => {
+            FrameKind::Replies => slot.end(SlotState::Done(done)),
+            FrameKind::Failure if done.len() >= 4 => {
                 let why = done.split_off(4);
                 let shard = done.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
                 let why = String::from_utf8_lossy(&why).into_owned();
@@ -342,16 +352,16 @@ impl Peer {
 }
 
 /// All parts of a request in a row: whoever reads them puts one message together at a time.
-fn put(out: &UnboundedSender<Part>, number: u64, body: Vec<u8>) {
-    for part in frame::parts(Kind::Requests, number, body) {
+fn put(out: &UnboundedSender<FramePart>, number: u64, body: Vec<u8>) {
+    for part in frame::parts(FrameKind::Requests, number, body) {
         // A closed channel means that the connection has ended, which whoever ends it tells those that wait.
         let _ = out.send(part);
     }
 }
 
 /// Tells the peer what has to stand before what it sends over UCX.
-fn tell(out: &UnboundedSender<Part>, number: u64) {
-    for part in frame::parts(Kind::Lane, number, Vec::new()) {
+fn tell(out: &UnboundedSender<FramePart>, number: u64) {
+    for part in frame::parts(FrameKind::Lane, number, Vec::new()) {
         let _ = out.send(part);
     }
 }
@@ -376,15 +386,15 @@ async fn dial(
             .await
             .map_err(|e| format!("TLS with it failed: {e}"))?;
         let talked = async {
-            frame::send(&mut stream, Kind::Hello, hello.to_bytes()).await?;
+            frame::send(&mut stream, FrameKind::Hello, hello.to_bytes()).await?;
             frame::read(&mut stream, CHUNK).await
         };
         let reply = talked
             .await
             .map_err(|e| format!("it accepts no connections: {e}"))?;
         match reply.kind {
-            Kind::Welcome => {}
-            Kind::Refusal => {
+            FrameKind::Welcome => {}
+            FrameKind::Refusal => {
                 return Err(format!(
                     "it refuses: {}",
                     String::from_utf8_lossy(&reply.body)
@@ -418,7 +428,7 @@ pub async fn keep_up(
     peer: Arc<Peer>,
     tls: Arc<ClientConfig>,
     hello: Hello,
-    lanes: Option<Arc<lane::End>>,
+    lanes: Option<Arc<lane::LaneEnd>>,
 ) {
     let mut pause = BACK_OFF[0];
     loop {
@@ -451,7 +461,11 @@ pub async fn keep_up(
 }
 
 /// Sends and takes until the connection ends; gives why it did.
-async fn talk(peer: &Arc<Peer>, stream: Stream, lanes: Option<(&Arc<lane::End>, u16)>) -> String {
+async fn talk(
+    peer: &Arc<Peer>,
+    stream: Stream,
+    lanes: Option<(&Arc<lane::LaneEnd>, u16)>,
+) -> String {
     let address = stream.get_ref().0.peer_addr();
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
@@ -459,7 +473,7 @@ async fn talk(peer: &Arc<Peer>, stream: Stream, lanes: Option<(&Arc<lane::End>, 
         BufWriter::with_capacity(CHUNK, to),
     );
     let (out, mut parts) = unbounded_channel();
-    *lock(&peer.state) = State::Up {
+    *lock(&peer.state) = PeerState::Up {
         link: peer.next.fetch_add(1, Ordering::Relaxed),
         out,
         waiting: FxHashMap::default(),
@@ -506,7 +520,7 @@ mod tests {
             devices: None,
         });
         let (out, _parts) = unbounded_channel();
-        *lock(&peer.state) = State::Up {
+        *lock(&peer.state) = PeerState::Up {
             link: 1,
             out,
             waiting: FxHashMap::default(),
@@ -516,7 +530,7 @@ mod tests {
         let came = peer.send(0, vec![1], &token).unwrap();
         let coming = peer.send(0, vec![2], &token).unwrap();
         let (first, second) = (came.number, coming.number);
-        peer.finish(first, Kind::Replies, vec![7]).unwrap();
+        peer.finish(first, FrameKind::Replies, vec![7]).unwrap();
         peer.lost(first, LOST);
         peer.lost(second, LOST);
         peer.down("it closed the connection");

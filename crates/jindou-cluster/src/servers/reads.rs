@@ -10,7 +10,7 @@
 //! pretend to read: there the other side has to help with every list.
 
 use super::SILENCE;
-use super::lane::{ALIVE, CATALOGUE, End};
+use super::lane::{ALIVE, CATALOGUE, LaneEnd};
 use crate::remote::{Exposed, RemoteStore, StoreFiles};
 use crate::shards::{Graphs, Reply, Request};
 use crate::transport::{self, Epoch, Transport, TransportError};
@@ -102,7 +102,7 @@ impl Cost {
 
 /// A peer's shards, as they are read here.
 pub struct Reads {
-    end: Arc<End>,
+    end: Arc<LaneEnd>,
     /// By shard.
     stores: FxHashMap<u32, RemoteStore>,
     cost: Cost,
@@ -116,7 +116,7 @@ impl Reads {
     /// # Errors
     /// The fabric's, and for a peer that sends nonsense.
     pub fn open(
-        end: &Arc<End>,
+        end: &Arc<LaneEnd>,
         link: &Arc<dyn transport::Peer>,
         shards: &[u32],
     ) -> Result<Option<Self>, TransportError> {
@@ -150,7 +150,7 @@ impl Reads {
     }
 
     fn measure(
-        end: &End,
+        end: &LaneEnd,
         link: &dyn transport::Peer,
         stores: &FxHashMap<u32, RemoteStore>,
     ) -> Result<Cost, TransportError> {

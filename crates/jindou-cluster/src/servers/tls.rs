@@ -36,7 +36,7 @@ impl Both {
     ///
     /// # Errors
     /// [`Error::Usage`] with the file that is not what it should be.
-    pub fn of(entry: &ServerEntry) -> Result<Self> {
+    pub fn for_server(entry: &ServerEntry) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for root in certificates(&entry.authority)? {
             roots.add(root).map_err(|e| {

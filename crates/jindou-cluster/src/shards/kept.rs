@@ -36,7 +36,7 @@ pub(super) struct ListName {
 }
 
 impl ListName {
-    pub fn of(key: FarKey, graphs: GraphsName) -> Self {
+    pub fn new(key: FarKey, graphs: GraphsName) -> Self {
         Self {
             predicate: key.predicate,
             direction: key.direction,
@@ -48,20 +48,20 @@ impl ListName {
 
 /// Lists and counts that were asked for.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct SessionCache {
     lists: FxHashMap<ListName, List>,
     bytes: usize,
     degrees: FxHashMap<FarKey, [u64; 2]>,
     /// Vertices of which all numbers of edges are in `degrees` that are not 0.
     counted: FxHashSet<u32>,
-    terms: Terms,
+    terms: TermCache,
     /// Of the bytes of the lists, once it is known who pays.
     charge: Option<Charge>,
 }
 
 /// Terms of other shards, the last that were fetched.
 #[derive(Default)]
-struct Terms {
+struct TermCache {
     places: FxHashMap<u32, [u32; 2]>,
     bytes: Vec<u8>,
     charge: Option<Charge>,
@@ -70,7 +70,7 @@ struct Terms {
 /// Bytes of terms after which they are forgotten.
 const KEPT_TERMS: usize = 8 << 20;
 
-impl Terms {
+impl TermCache {
     /// Keeps terms, one an id; an unknown one is empty, and not kept. False if the ends do not fit the bytes or the ids.
     fn insert(
         &mut self,
@@ -104,7 +104,7 @@ impl Terms {
     }
 }
 
-impl Kept {
+impl SessionCache {
     /// The number of edges, if it is known.
     fn degree(&self, name: &FarKey) -> Option<[u64; 2]> {
         let known = self.degrees.get(name).copied();

@@ -58,7 +58,7 @@ impl Session {
         if keys.len() <= FEW {
             // They may have been fetched ahead.
             let graphs = self.graphs_name(scope);
-            order.retain(|&i| match self.kept(&ListName::of(keys[i], graphs)) {
+            order.retain(|&i| match self.kept(&ListName::new(keys[i], graphs)) {
                 Some(list) if more.len() + list.len() <= MOST_LAID => {
                     let from = more.len();
                     // An edge of several graphs is one neighbour.
@@ -88,7 +88,7 @@ impl Session {
                 let request = Request::Lists {
                     predicate,
                     direction,
-                    graphs: Graphs::of(scope),
+                    graphs: Graphs::from_scope(scope),
                     merged: true,
                     keys: group.iter().map(|&i| keys[i].key).collect(),
                     within,
@@ -166,7 +166,7 @@ impl Session {
             let request = Request::Contains {
                 predicate: first.predicate,
                 direction: first.direction,
-                graphs: Graphs::of(scope),
+                graphs: Graphs::from_scope(scope),
                 keys: group.iter().map(|&i| edges[i].0.key).collect(),
                 neighbours: group.iter().map(|&i| edges[i].1).collect(),
             };

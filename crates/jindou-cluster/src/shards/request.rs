@@ -22,7 +22,7 @@ pub enum Graphs {
 impl Graphs {
     /// The graphs of a scope.
     #[must_use]
-    pub fn of(scope: Scope<'_>) -> Self {
+    pub fn from_scope(scope: Scope<'_>) -> Self {
         match scope {
             Scope::Default => Self::Default,
             Scope::Named(g) => Self::Named(g),

@@ -1,6 +1,6 @@
 //! One query's reading of a store in shards: which requests it made, the lists it was given, and whether one failed.
 
-use super::kept::{Kept, ListName};
+use super::kept::{ListName, SessionCache};
 use super::{Graphs, Reply, Request, ShardClient};
 use jindou_graph::segment::Scope;
 use jindou_graph::shard::{Blocks, EVERYTHING, FarKey, List, OtherShards, Traffic};
@@ -24,7 +24,7 @@ const CONSTANTS: usize = 16;
 
 /// The reason why a session reads no more.
 #[derive(Clone)]
-enum Failure {
+enum SessionFailure {
     /// A shard did not answer, or answered nonsense.
     Shard(u32, String),
     Cancelled,
@@ -41,10 +41,10 @@ pub struct Session {
     base: Arc<Base>,
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<SessionFailure>>,
     /// The query's, from its beginning on; without anything that it watches, which may be this session.
     cancel: Mutex<CancelToken>,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Mutex<SessionCache>,
     /// Sets of graphs, by number.
     pub(super) sets: Mutex<Vec<Vec<u32>>>,
     rounds: AtomicU64,
@@ -108,31 +108,31 @@ impl Session {
     #[cold]
     fn error(&self) -> Error {
         match lock(&self.failure).clone() {
-            Some(Failure::Shard(shard, message)) => Error::Shard { shard, message },
-            Some(Failure::Cancelled) => Error::Cancelled,
-            Some(Failure::Timeout(limit)) => Error::Timeout(limit),
-            Some(Failure::Limit(limit)) => Error::Limit(limit),
-            Some(Failure::Busy(limit)) => Error::Busy(limit),
+            Some(SessionFailure::Shard(shard, message)) => Error::Shard { shard, message },
+            Some(SessionFailure::Cancelled) => Error::Cancelled,
+            Some(SessionFailure::Timeout(limit)) => Error::Timeout(limit),
+            Some(SessionFailure::Limit(limit)) => Error::Limit(limit),
+            Some(SessionFailure::Busy(limit)) => Error::Busy(limit),
             // A failure is noted before it is told of.
             None => Error::Internal("a session failed without a reason".into()),
         }
     }
 
-    fn end(&self, why: Failure) {
+    fn end(&self, why: SessionFailure) {
         lock(&self.failure).get_or_insert(why);
         self.failed.store(true, Ordering::Release);
     }
 
     pub(super) fn fail(&self, shard: u32, message: String) {
-        self.end(Failure::Shard(shard, message));
+        self.end(SessionFailure::Shard(shard, message));
     }
 
     /// Ends the query since there is no memory for what came back.
     pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
         self.end(if of_all {
-            Failure::Busy(limit)
+            SessionFailure::Busy(limit)
         } else {
-            Failure::Limit(limit)
+            SessionFailure::Limit(limit)
         });
     }
 
@@ -238,7 +238,7 @@ impl Session {
             let mut naming = self.naming();
             let names = lists
                 .iter()
-                .map(|&(of, scope)| (of.shard, ListName::of(of, naming.name(scope))));
+                .map(|&(of, scope)| (of.shard, ListName::new(of, naming.name(scope))));
             // Sets of graphs are numbered under a lock of their own.
             let names: Vec<(u32, ListName)> = names.collect();
             let kept = lock(&self.kept);
@@ -343,12 +343,12 @@ pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Resul
 }
 
 /// The failure that an error of a round is; errors of no shard are laid to `shard`.
-fn failure_of(error: Error, shard: u32) -> Failure {
+fn failure_of(error: Error, shard: u32) -> SessionFailure {
     match error {
-        Error::Shard { shard, message } => Failure::Shard(shard, message),
-        Error::Cancelled => Failure::Cancelled,
-        Error::Timeout(limit) => Failure::Timeout(limit),
-        e => Failure::Shard(shard, e.to_string()),
+        Error::Shard { shard, message } => SessionFailure::Shard(shard, message),
+        Error::Cancelled => SessionFailure::Cancelled,
+        Error::Timeout(limit) => SessionFailure::Timeout(limit),
+        e => SessionFailure::Shard(shard, e.to_string()),
     }
 }
 
@@ -418,7 +418,7 @@ impl OtherShards for Session {
             let request = Request::Keys {
                 predicate: p.0,
                 direction,
-                graphs: Graphs::of(scope),
+                graphs: Graphs::from_scope(scope),
                 from,
                 most: PAGE,
             };
@@ -459,11 +459,11 @@ impl OtherShards for Session {
     }
 
     fn list(&self, of: FarKey, scope: Scope<'_>) -> List {
-        self.list_of(of.shard, ListName::of(of, self.graphs_name(scope)))
+        self.list_of(of.shard, ListName::new(of, self.graphs_name(scope)))
     }
 
     fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool {
-        if let Some(list) = self.kept(&ListName::of(of, self.graphs_name(scope))) {
+        if let Some(list) = self.kept(&ListName::new(of, self.graphs_name(scope))) {
             let at = list.partition_point(|e| e.0 < neighbour);
             return list.get(at).is_some_and(|e| e.0 == neighbour);
         }

@@ -42,21 +42,21 @@ impl Default for Faults {
 /// The wire, and all that hangs on it.
 #[derive(Clone)]
 pub struct Network {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
-struct State {
+struct MemoryState {
     now: Duration,
     random: u64,
     faults: Faults,
-    nodes: Vec<Node>,
+    nodes: Vec<MemoryNode>,
     cuts: Vec<(usize, usize)>,
     waiting: BinaryHeap<Reverse<Parcel>>,
     sequence: u64,
     trace: Vec<String>,
 }
 
-struct Node {
+struct MemoryNode {
     name: String,
     epoch: Epoch,
     regions: FxHashMap<u64, (Epoch, Arc<dyn Memory>)>,
@@ -84,7 +84,7 @@ impl Network {
     #[must_use]
     pub fn new(seed: u64, faults: Faults) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(MemoryState {
                 now: Duration::ZERO,
                 random: seed,
                 faults,
@@ -101,7 +101,7 @@ impl Network {
     #[must_use]
     pub fn node(&self, name: &str) -> Arc<dyn Transport> {
         let mut s = self.lock();
-        s.nodes.push(Node {
+        s.nodes.push(MemoryNode {
             name: name.to_owned(),
             epoch: Epoch::default(),
             regions: FxHashMap::default(),
@@ -112,7 +112,7 @@ impl Network {
             closed: false,
         });
         let node = s.nodes.len() - 1;
-        Arc::new(End {
+        Arc::new(NodeHandle {
             network: self.clone(),
             node,
         })
@@ -159,7 +159,7 @@ impl Network {
         self.lock().trace.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         // A handler's panic in one test thread must not hide the first failure behind a second.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -205,12 +205,12 @@ impl Network {
     }
 }
 
-impl State {
+impl MemoryState {
     fn find(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|n| n.name == name)
     }
 
-    fn each(&mut self, name: &str, f: impl Fn(&mut Node)) {
+    fn each(&mut self, name: &str, f: impl Fn(&mut MemoryNode)) {
         self.nodes.iter_mut().filter(|n| n.name == name).for_each(f);
     }
 
@@ -245,13 +245,13 @@ impl State {
 }
 
 /// One node's handle.
-struct End {
+struct NodeHandle {
     network: Network,
     node: usize,
 }
 
 /// A node as another one sees it.
-struct Link {
+struct NodeLink {
     network: Network,
     from: usize,
     to: usize,
@@ -260,8 +260,8 @@ struct Link {
     closed: Mutex<bool>,
 }
 
-impl End {
-    fn with<R>(&self, f: impl FnOnce(&mut Node) -> Result<R>) -> Result<R> {
+impl NodeHandle {
+    fn with<R>(&self, f: impl FnOnce(&mut MemoryNode) -> Result<R>) -> Result<R> {
         match self.network.lock().nodes.get_mut(self.node) {
             Some(n) if !n.closed => f(n),
             _ => Err(TransportError::Closed),
@@ -269,7 +269,7 @@ impl End {
     }
 }
 
-impl Transport for End {
+impl Transport for NodeHandle {
     fn address(&self) -> String {
         let s = self.network.lock();
         s.nodes
@@ -340,7 +340,7 @@ impl Transport for End {
         let start = s.now;
         let to = s.find(address);
         match to.filter(|&to| s.reachable(self.node, to)) {
-            Some(to) => Ok(Arc::new(Link {
+            Some(to) => Ok(Arc::new(NodeLink {
                 network: self.network.clone(),
                 from: self.node,
                 to,
@@ -368,8 +368,8 @@ impl Transport for End {
     }
 }
 
-impl Link {
-    fn open(&self, s: &State) -> Result<()> {
+impl NodeLink {
+    fn open(&self, s: &MemoryState) -> Result<()> {
         let gone = *self.closed.lock().unwrap_or_else(PoisonError::into_inner)
             || s.nodes.get(self.from).is_none_or(|n| n.closed);
         if gone {
@@ -384,7 +384,7 @@ impl Link {
         }
     }
 
-    fn dead(&self, s: &State) -> Option<String> {
+    fn dead(&self, s: &MemoryState) -> Option<String> {
         let node = s.nodes.get(self.to)?;
         let known = node
             .crashed
@@ -449,7 +449,7 @@ impl Link {
     }
 }
 
-impl Peer for Link {
+impl Peer for NodeLink {
     fn name(&self) -> &str {
         &self.name
     }

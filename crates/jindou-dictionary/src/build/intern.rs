@@ -30,7 +30,7 @@ const MAX_ARENA: usize = (u32::MAX as usize) * 4;
 
 /// How a place of a quad gets its id.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum IdRule {
     /// Already written to the output.
     Known,
     /// The id of the row before.
@@ -118,7 +118,7 @@ impl Interner {
         }
         out.reserve(batch.quads.len());
         let mut pending = [Pending::default(); GROUP * 4];
-        let mut how = [[How::Known; 4]; GROUP];
+        let mut how = [[IdRule::Known; 4]; GROUP];
         for group in batch.quads.chunks(GROUP) {
             let n = self.prepare(batch, group, out, &mut how, &mut pending);
             self.probe(&mut pending[..n]);
@@ -156,7 +156,7 @@ impl Interner {
         batch: &QuadBatch,
         group: &[[Span; 4]],
         out: &mut Vec<[u32; 4]>,
-        how: &mut [[How; 4]; GROUP],
+        how: &mut [[IdRule; 4]; GROUP],
         pending: &mut [Pending; GROUP * 4],
     ) -> usize {
         let mut n = 0;
@@ -167,7 +167,7 @@ impl Interner {
             for place in 0..4 {
                 let span = quad[place];
                 if place == 3 && span.len == 0 {
-                    how[3] = How::Known;
+                    how[3] = IdRule::Known;
                     continue;
                 }
                 if let Some(before) = before {
@@ -175,7 +175,7 @@ impl Interner {
                     if above == span
                         || (place != 2 && above.len == span.len && same(batch, above, span))
                     {
-                        how[place] = How::Above;
+                        how[place] = IdRule::Above;
                         continue;
                     }
                 }
@@ -184,12 +184,12 @@ impl Interner {
                     && let Some(id) = self.cached(term)
                 {
                     row[1] = id;
-                    how[1] = How::Known;
+                    how[1] = IdRule::Known;
                     continue;
                 }
                 let hash = hash(term, &self.keys);
                 prefetch_at(&self.table, ((hash >> 32) as u32 >> shift) as usize);
-                how[place] = How::Pending;
+                how[place] = IdRule::Pending;
                 pending[n] = Pending {
                     hash,
                     span,
@@ -235,7 +235,7 @@ impl Interner {
         batch: &QuadBatch,
         group: &[[Span; 4]],
         out: &mut [[u32; 4]],
-        how: &[[How; 4]; GROUP],
+        how: &[[IdRule; 4]; GROUP],
         pending: &[Pending],
     ) {
         let first = out.len() - group.len();
@@ -245,9 +245,9 @@ impl Interner {
             let mut row = *out;
             for place in 0..4 {
                 match how[place] {
-                    How::Known => {}
-                    How::Above => row[place] = above[place],
-                    How::Pending => {
+                    IdRule::Known => {}
+                    IdRule::Above => row[place] = above[place],
+                    IdRule::Pending => {
                         let Some(p) = next.next() else { return };
                         let term = batch.term(p.span);
                         let record = p.candidate;

@@ -5,7 +5,7 @@
 //! that shares more with it is the smaller; bytes are looked at only when both share as much, and
 //! only from there on. So each byte of a term is compared about once, whatever the number of runs.
 
-use super::run::{Run, RunReader};
+use super::run::{RunReader, TermRun};
 use super::strings::StringsWriter;
 use crate::{TagRanges, front};
 use jindou_model::{Error, MAX_BASE_VERTICES, Resource, Result};
@@ -23,19 +23,23 @@ pub struct Merged {
 
 /// A run's state in the tree: 0 when it has ended, otherwise 1 + the length of the prefix that its
 /// current term shares with the term it lost to.
-type Shared = usize;
+type PrefixLength = usize;
 
 struct Tree {
     readers: Vec<RunReader>,
     /// Losers of the inner nodes, `[1..width]`; the run and its state.
-    losers: Vec<(usize, Shared)>,
+    losers: Vec<(usize, PrefixLength)>,
     width: usize,
 }
 
 impl Tree {
     /// The lesser of two candidates first, the other with its new state.
     #[inline(always)]
-    fn play(&self, a: (usize, Shared), b: (usize, Shared)) -> ((usize, Shared), (usize, Shared)) {
+    fn play(
+        &self,
+        a: (usize, PrefixLength),
+        b: (usize, PrefixLength),
+    ) -> ((usize, PrefixLength), (usize, PrefixLength)) {
         if a.1 != b.1 {
             return if a.1 > b.1 { (a, b) } else { (b, a) };
         }
@@ -59,7 +63,7 @@ impl Tree {
     }
 
     /// Plays all leaves; returns the winner.
-    fn build(&mut self, node: usize) -> Result<(usize, Shared)> {
+    fn build(&mut self, node: usize) -> Result<(usize, PrefixLength)> {
         if node >= self.width {
             let run = node - self.width;
             let state = match self.readers.get_mut(run) {
@@ -77,7 +81,7 @@ impl Tree {
 
     /// Moves the winner's run on and returns the next winner.
     #[inline]
-    fn replay(&mut self, run: usize) -> Result<(usize, Shared)> {
+    fn replay(&mut self, run: usize) -> Result<(usize, PrefixLength)> {
         let state = self.readers[run].next()?.map_or(0, |shared| shared + 1);
         let mut winner = (run, state);
         let mut node = (run + self.width) / 2;
@@ -99,12 +103,16 @@ impl Tree {
 ///
 /// # Errors
 /// [`Error::Limit`] when there are more than [`MAX_BASE_VERTICES`] terms; [`Error::Io`].
-pub fn merge_runs(runs: Vec<Run>, mut strings: StringsWriter, _threads: usize) -> Result<Merged> {
+pub fn merge_runs(
+    runs: Vec<TermRun>,
+    mut strings: StringsWriter,
+    _threads: usize,
+) -> Result<Merged> {
     let mut maps: Vec<Vec<u32>> = runs
         .iter()
         .map(|r| Vec::with_capacity(r.terms() as usize))
         .collect();
-    let readers: Vec<RunReader> = runs.into_iter().map(Run::into_reader).collect();
+    let readers: Vec<RunReader> = runs.into_iter().map(TermRun::into_reader).collect();
     let width = readers.len().next_power_of_two().max(1);
     let mut tree = Tree {
         readers,

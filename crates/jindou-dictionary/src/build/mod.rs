@@ -12,7 +12,7 @@ mod write;
 
 pub use intern::{Interner, LOCAL_DEFAULT_GRAPH};
 pub use merge::{Merged, merge_runs};
-pub use run::{ClosedRun, Run};
+pub use run::{ClosedRun, TermRun};
 pub use split::split_strings;
 pub use strings::StringsWriter;
 pub(crate) use values::{CODED_TAGS, number_of};

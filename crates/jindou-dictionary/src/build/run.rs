@@ -7,7 +7,7 @@ use jindou_model::{Error, Result};
 
 /// The sorted, distinct terms of one closed interner.
 #[derive(Debug)]
-pub struct Run {
+pub struct TermRun {
     spill: Spill,
     terms: u32,
 }
@@ -16,12 +16,12 @@ pub struct Run {
 #[derive(Debug)]
 pub struct ClosedRun {
     /// The terms.
-    pub run: Run,
+    pub run: TermRun,
     /// `position[local id]` = index of the term in the run's order.
     pub position: Vec<u32>,
 }
 
-impl Run {
+impl TermRun {
     /// Number of terms.
     #[must_use]
     pub fn terms(&self) -> u32 {
@@ -81,9 +81,9 @@ impl RunWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<Run> {
+    pub(crate) fn finish(mut self) -> Result<TermRun> {
         self.spill.append(&self.buffer)?;
-        Ok(Run {
+        Ok(TermRun {
             spill: self.spill.finish()?,
             terms: self.terms,
         })

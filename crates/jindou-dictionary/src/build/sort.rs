@@ -13,7 +13,7 @@ const AHEAD: usize = 16;
 
 /// A string on its way to its place.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Item {
+pub(crate) struct SortItem {
     key: u64,
     /// Its record in the arena.
     pub(crate) record: u32,
@@ -24,10 +24,10 @@ pub(crate) struct Item {
 /// All records of an arena by their terms' bytes, which are distinct.
 ///
 /// O(bytes of shared prefixes + n log n). Takes 16 bytes a string.
-pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<Item> {
+pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
     let mut items = Vec::with_capacity(n);
     for (id, record) in arena.records().enumerate() {
-        items.push(Item {
+        items.push(SortItem {
             key: 0,
             record,
             id: id as u32,
@@ -69,7 +69,7 @@ fn goes_on(key: u64) -> bool {
 }
 
 /// Loads the keys at `depth`; true when all are equal and go on.
-fn load_keys(arena: &Arena, group: &mut [Item], depth: usize) -> bool {
+fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
     let mut first = None;
     let mut differ = 0;
     for i in 0..group.len() {
@@ -101,7 +101,7 @@ fn key(arena: &Arena, record: u32, depth: usize) -> u64 {
     kept | rest as u64
 }
 
-fn insertion_sort(arena: &Arena, group: &mut [Item], depth: usize) {
+fn insertion_sort(arena: &Arena, group: &mut [SortItem], depth: usize) {
     for i in 1..group.len() {
         let item = group[i];
         let term = &arena.term(item.record)[depth..];

@@ -4,7 +4,7 @@ use crate::Strings;
 use crate::value::{Group, NAN_RANK, NO_RANK, TEMPORAL_GROUPS, approximate};
 use jindou_model::term::{BOOLEAN_TAG, DATATYPES, FIRST_DATATYPE, NUMERIC_TAGS, TEMPORAL_TAGS};
 use jindou_model::{Error, Result};
-use jindou_values::{Duration, DurationKey, Exact, Kind, Number, Temporal, boolean};
+use jindou_values::{Duration, DurationKey, Exact, Number, Temporal, TemporalKind, boolean};
 
 /// All tags that have a datatype code.
 pub(crate) const CODED_TAGS: std::ops::RangeInclusive<u8> =
@@ -162,7 +162,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
 /// Ranks one date or time datatype: the place among the distinct instants. Returns them.
 fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Result<Vec<i128>> {
     let tag = TEMPORAL_TAGS.start() + place;
-    let Some(kind) = Kind::of_tag(tag) else {
+    let Some(kind) = TemporalKind::of_tag(tag) else {
         return Ok(vec![]);
     };
     let mut all: Vec<(i128, u32)> = Vec::new();

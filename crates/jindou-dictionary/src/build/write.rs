@@ -44,7 +44,7 @@ pub(crate) fn empty() -> Result<[Vec<u8>; 2]> {
     let none = TagRanges::from_counts(&[0; 256]);
     let bytes = StringsWriter::in_memory()?.finish(0, &none)?;
     let file = SectionWriter::in_memory(DICTIONARY_FILE, DICTIONARY_MAGIC)?;
-    let dictionary = write_to(file, &Strings::of(&bytes)?, &[], 1, compact_bits(0))?;
+    let dictionary = write_to(file, &Strings::from_bytes(&bytes)?, &[], 1, compact_bits(0))?;
     Ok([bytes, dictionary])
 }
 
@@ -116,14 +116,14 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Resul
 }
 
 /// A bucket of either kind.
-trait Put: bytemuck::Pod + Clone {
+trait BucketEntry: bytemuck::Pod + Clone {
     /// Entries a bucket holds on average.
     const FILL: f64;
     /// Takes an entry, or notes that one went on to the next bucket; `bits` are an id's.
     fn put(&mut self, hash: u64, id: u32, bits: u32) -> bool;
 }
 
-impl Put for Bucket {
+impl BucketEntry for Bucket {
     /// Of 12: 80 %.
     const FILL: f64 = 9.6;
 
@@ -143,7 +143,7 @@ impl Put for Bucket {
     }
 }
 
-impl Put for CompactBucket {
+impl BucketEntry for CompactBucket {
     /// Of 16: 85 %. Two buckets in five are full then, and a lookup of an absent term visits 2.2
     /// neighbouring ones on average (simulated; they are fetched together).
     const FILL: f64 = 13.6;
@@ -173,7 +173,7 @@ fn write_hash(
     }
 }
 
-fn write_table<B: Put>(
+fn write_table<B: BucketEntry>(
     file: &mut SectionWriter,
     strings: &Strings,
     id_of_lex: &[u32],
@@ -192,7 +192,7 @@ fn write_table<B: Put>(
 }
 
 /// The table, or `None` when some term would lie more than `MAX_PROBE` buckets from its place.
-fn hash_table<B: Put>(
+fn hash_table<B: BucketEntry>(
     strings: &Strings,
     id_of_lex: &[u32],
     bits: u32,
@@ -224,7 +224,7 @@ fn hash_table<B: Put>(
 }
 
 #[inline]
-fn insert<B: Put>(table: &mut [B], hash: u64, id: u32, bits: u32) -> bool {
+fn insert<B: BucketEntry>(table: &mut [B], hash: u64, id: u32, bits: u32) -> bool {
     let mut at = bucket_of(hash, table.len());
     for _ in 0..MAX_PROBE.min(table.len()) {
         if table[at].put(hash, id, bits) {

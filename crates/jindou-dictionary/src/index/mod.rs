@@ -22,7 +22,7 @@ mod registry;
 
 pub use file::{IndexFile, IndexWriter, Terms};
 pub use open::{OpenIndexes, build_indexes};
-pub use question::{Call, MAX_PARTS, Part, Question, Relation};
+pub use question::{Call, MAX_PARTS, Question, QuestionPart, Relation};
 pub use ranks::ValueRanks;
 pub use registry::{Indexes, file_of, name_of};
 

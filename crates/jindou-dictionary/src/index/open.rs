@@ -43,7 +43,7 @@ pub fn build_indexes(
     Ok(names)
 }
 
-struct Opened {
+struct MappedIndex {
     kind: Arc<dyn Index>,
     file: Option<Arc<IndexFile>>,
     index: Box<dyn OpenIndex>,
@@ -53,7 +53,7 @@ struct Opened {
 pub struct OpenIndexes {
     kinds: Indexes,
     /// The value ranks are the first.
-    open: Vec<Opened>,
+    open: Vec<MappedIndex>,
     /// Name and state of each that is not in `open`.
     left_out: Vec<(String, &'static str)>,
 }
@@ -102,7 +102,7 @@ impl OpenIndexes {
             }
             let index = kind.open(file.clone(), dictionary)?;
             let kind = Arc::clone(kind);
-            open.push(Opened { kind, file, index });
+            open.push(MappedIndex { kind, file, index });
         }
         there.sort_unstable();
         let unknown = "of a kind that this program does not support";

@@ -36,13 +36,13 @@ pub struct Call {
     /// SPARQL's keyword in capitals (`CONTAINS`, `STR`), one of `=`, `<`, `<=`, `>` and `>=`, or a function's IRI.
     pub name: String,
     /// The arguments in order.
-    pub arguments: Vec<Part>,
+    pub arguments: Vec<QuestionPart>,
 }
 
 /// An argument of a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Part {
+pub enum QuestionPart {
     /// The variable.
     Variable,
     /// A term's canonical bytes.
@@ -57,12 +57,13 @@ impl Call {
     pub fn heap_bytes(&self) -> u64 {
         let (mut bytes, mut open) = (0, vec![self]);
         while let Some(call) = open.pop() {
-            bytes += call.name.capacity() + call.arguments.capacity() * size_of::<Part>() + 32;
+            bytes +=
+                call.name.capacity() + call.arguments.capacity() * size_of::<QuestionPart>() + 32;
             for part in &call.arguments {
                 match part {
-                    Part::Variable => {}
-                    Part::Constant(c) => bytes += c.capacity() + 16,
-                    Part::Call(c) => open.push(c),
+                    QuestionPart::Variable => {}
+                    QuestionPart::Constant(c) => bytes += c.capacity() + 16,
+                    QuestionPart::Call(c) => open.push(c),
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
 use jindou_model::memory::prefetch_at;
 use jindou_model::term::{self, Parts};
-use jindou_values::{Kind, Number, NumericKind, Temporal};
+use jindou_values::{Number, NumericKind, Temporal, TemporalKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ struct Ranks<'a> {
 
 impl Ranks<'_> {
     #[inline(always)]
-    fn of(self, lex: u32) -> u32 {
+    fn rank(self, lex: u32) -> u32 {
         let at = lex.wrapping_sub(self.first) as usize;
         self.column.get(at).copied().unwrap_or(NO_RANK)
     }
@@ -123,7 +123,7 @@ impl<'a> RankProbe<'a> {
                 }
             }
             Some(Parts::Coded(s, tag)) => {
-                match Kind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
+                match TemporalKind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
                     Some(t) => Right::Temporal(d.tag_range(tag), d.temporal_bounds(comparison, t)),
                     None => Right::Other,
                 }
@@ -218,12 +218,12 @@ impl RankProbe<'_> {
                     Some(r) => Some(r.contains(&rank)),
                     None => {
                         let kind = tags.tag_of(lex).and_then(NumericKind::of_tag)?;
-                        Some(bounds.of(kind).contains(&rank))
+                        Some(bounds.interval(kind).contains(&rank))
                     }
                 };
                 self.each(ids, lexes, out, true, |lex| {
                     if numeric.contains(&lex) {
-                        match ranks.of(lex) {
+                        match ranks.rank(lex) {
                             NO_RANK => Verdict::Unsettled,
                             // True of nothing but `!=`.
                             NAN_RANK => equality(false, negated),
@@ -244,7 +244,7 @@ impl RankProbe<'_> {
                     equality(bounds.contains(&lex), negated)
                 } else if langs.contains(&lex)
                     // A numeric value; never equal to a string.
-                    || (numeric.contains(&lex) && ranks.of(lex) != NO_RANK)
+                    || (numeric.contains(&lex) && ranks.rank(lex) != NO_RANK)
                 {
                     unlike
                 } else {
@@ -255,7 +255,7 @@ impl RankProbe<'_> {
                 if !all.contains(&lex) {
                     return Verdict::Unsettled;
                 }
-                match ranks.of(lex) {
+                match ranks.rank(lex) {
                     NO_RANK => Verdict::Unsettled,
                     rank => equality(inside.contains(&rank), negated),
                 }

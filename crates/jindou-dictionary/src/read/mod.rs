@@ -19,7 +19,7 @@ use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use strings::Cursor;
-use table::{LexColumn, Table};
+use table::{HashTable, LexColumn};
 
 /// A store's dictionary, mapped. Shared by all threads; every access is checked against the bounds
 /// of its section, so damaged files give wrong answers or none, but no panic and no endless loop.
@@ -68,8 +68,8 @@ impl Dictionary {
     /// [`jindou_model::Error::Damaged`] if what this crate writes is not what it reads.
     pub fn empty() -> Result<Self> {
         let [strings, dictionary] = empty()?;
-        let file = Sections::of(&dictionary, DICTIONARY_FILE, DICTIONARY_MAGIC)?;
-        Self::over(Strings::of(&strings)?, file)
+        let file = Sections::from_bytes(&dictionary, DICTIONARY_FILE, DICTIONARY_MAGIC)?;
+        Self::over(Strings::from_bytes(&strings)?, file)
     }
 
     fn over(strings: Strings, file: Sections) -> Result<Self> {
@@ -186,10 +186,10 @@ impl Dictionary {
     }
 
     #[inline(always)]
-    fn table(&self) -> Table<'_> {
+    fn table(&self) -> HashTable<'_> {
         match self.bits {
-            0 => Table::Wide(self.file.array(&self.hash)),
-            bits => Table::Compact(self.file.array(&self.hash), bits),
+            0 => HashTable::Wide(self.file.array(&self.hash)),
+            bits => HashTable::Compact(self.file.array(&self.hash), bits),
         }
     }
 

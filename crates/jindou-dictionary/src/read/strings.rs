@@ -42,8 +42,8 @@ impl Strings {
     }
 
     /// Over the bytes of a `strings.jd` that is not a file.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self> {
-        Self::over(Sections::of(bytes, STRINGS_FILE, STRINGS_MAGIC)?)
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::over(Sections::from_bytes(bytes, STRINGS_FILE, STRINGS_MAGIC)?)
     }
 
     fn over(file: Sections) -> Result<Self> {
@@ -174,7 +174,7 @@ impl Strings {
             return None;
         }
         let block = self.block((lex / BLOCK) as usize)?;
-        let mut walk = Walk::new(block, canonical)?;
+        let mut walk = BlockWalk::new(block, canonical)?;
         for _ in 0..lex % BLOCK {
             walk.step()?;
         }
@@ -207,7 +207,7 @@ impl Strings {
         let last = (low.saturating_mul(BLOCK)).min(self.len());
         let Some(mut walk) = self
             .block((low - 1) as usize)
-            .and_then(|block| Walk::new(block, canonical))
+            .and_then(|block| BlockWalk::new(block, canonical))
         else {
             return last;
         };
@@ -237,7 +237,7 @@ impl Strings {
 }
 
 /// A walk through a block that compares each term with given bytes without decoding it.
-struct Walk<'a> {
+struct BlockWalk<'a> {
     block: &'a [u8],
     at: usize,
     target: &'a [u8],
@@ -248,7 +248,7 @@ struct Walk<'a> {
     order: Ordering,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BlockWalk<'a> {
     #[inline]
     fn new(block: &'a [u8], target: &'a [u8]) -> Option<Self> {
         let mut at = 0;

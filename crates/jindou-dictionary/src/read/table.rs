@@ -8,14 +8,14 @@ use jindou_model::memory::prefetch_at;
 
 /// The stored hash table; which kind is said once in the file's head.
 #[derive(Clone, Copy)]
-pub(super) enum Table<'a> {
+pub(super) enum HashTable<'a> {
     /// 12 ids and one-byte fingerprints a bucket.
     Wide(&'a [Bucket]),
     /// 16 ids a bucket that share their words with the fingerprints; ids of this many bits.
     Compact(&'a [CompactBucket], u32),
 }
 
-impl Table<'_> {
+impl HashTable<'_> {
     /// Buckets.
     #[inline(always)]
     pub(super) fn len(self) -> usize {

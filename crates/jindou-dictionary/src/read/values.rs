@@ -9,7 +9,7 @@ use crate::value::{
 use jindou_model::VertexId;
 use jindou_model::memory::prefetch_at;
 use jindou_model::term::{self, BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
-use jindou_values::{Duration, Kind, Number, NumericKind, Temporal, Value};
+use jindou_values::{Duration, Number, NumericKind, Temporal, TemporalKind, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -358,7 +358,7 @@ impl Dictionary {
         })
     }
 
-    fn instants(&self, kind: Kind) -> &[i128] {
+    fn instants(&self, kind: TemporalKind) -> &[i128] {
         match self.instants.get(kind as usize) {
             Some(range) => self.file.array(range),
             None => &[],
@@ -368,7 +368,7 @@ impl Dictionary {
     /// The instant of a date's or time's rank (`Temporal::instant`); `None` when no such literal has it.
     #[inline]
     #[must_use]
-    pub fn instant(&self, kind: Kind, rank: u32) -> Option<i128> {
+    pub fn instant(&self, kind: TemporalKind, rank: u32) -> Option<i128> {
         self.instants(kind).get(rank as usize).copied()
     }
 

@@ -106,7 +106,7 @@ impl NumericBounds {
 
     /// The interval for values of a kind.
     #[must_use]
-    pub fn of(&self, kind: NumericKind) -> Range<u32> {
+    pub fn interval(&self, kind: NumericKind) -> Range<u32> {
         match kind {
             NumericKind::Exact => self.exact.clone(),
             NumericKind::Float => self.float.clone(),

@@ -4,7 +4,7 @@ use crate::common;
 use common::dictionary;
 use jindou_dictionary::{Comparison, DICTIONARY_FILE, Dictionary, STRINGS_FILE};
 use jindou_model::{Error, VertexId};
-use jindou_values::{Kind, Num, Temporal};
+use jindou_values::{Num, Temporal, TemporalKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn read_all(d: &Dictionary, terms: &[Vec<u8>]) {
     let _ = d.numeric_bounds(Comparison::LessOrEqual, &Num::Int(7).into());
     let _ = d.temporal_bounds(
         Comparison::Less,
-        Temporal::parse(Kind::DateTime, "2020-01-01T00:00:00Z").unwrap(),
+        Temporal::parse(TemporalKind::DateTime, "2020-01-01T00:00:00Z").unwrap(),
     );
     let _ = d.string_bounds(Comparison::Less, "text");
 }

@@ -5,7 +5,7 @@ use crate::common;
 use common::dictionary;
 use jindou_dictionary::{Comparison, Dictionary, Group, NAN_RANK, NO_RANK, SortKey, TermKind};
 use jindou_model::VertexId;
-use jindou_values::{Kind, Num, Number, Temporal};
+use jindou_values::{Num, Number, Temporal, TemporalKind};
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float, Integer};
 use proptest::prelude::*;
 use std::cmp::Ordering;
@@ -145,7 +145,7 @@ proptest! {
                     let kind = d.numeric_kind(ids[i]).unwrap();
                     let rank = d.numeric_rank(ids[i]).unwrap();
                     prop_assert_eq!(
-                        intervals.of(kind).contains(&rank), comparison.holds(order),
+                        intervals.interval(kind).contains(&rank), comparison.holds(order),
                         "{:?} {:?} {:?}", (t, s), comparison, (tag, text)
                     );
                     if let Some(one) = intervals.uniform() {
@@ -251,7 +251,7 @@ fn check_times<T: PartialOrd>(tag: u8, texts: &[String], parse: impl Fn(&str) ->
             assert_eq!(rank(i).cmp(&rank(j)), order, "{} {bound}", texts[i]);
             assert_eq!(d.sort_key(ids[i]).cmp(&d.sort_key(ids[j])), order);
             for comparison in COMPARISONS {
-                let kind = Kind::of_tag(tag).unwrap();
+                let kind = TemporalKind::of_tag(tag).unwrap();
                 let bound = Temporal::parse(kind, bound).unwrap();
                 let bounds = d.temporal_bounds(comparison, bound);
                 assert_eq!(

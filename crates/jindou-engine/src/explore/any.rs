@@ -1,9 +1,9 @@
-//! ExpandAny: one end is known, the predicate is a variable. Only predicates that the vertex has (its
-//! characteristic set) are looked at.
+//! ExpandAny: one end is known, the predicate is a variable. Only predicates that the vertex has (its characteristic
+//! set) are read.
 
 use super::lists::{RowGraph, constant_list};
 use super::views::{RowPredicate, RowPredicates};
-use super::{Anchor, Emit, Plumb, Run};
+use super::{Anchor, Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use jindou_graph::shard::Sharded;
@@ -12,7 +12,7 @@ use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{FarEnd, GraphRef, Operand, PredicateRef};
 use std::borrow::Cow;
 
-/// A predicate variable: bound here (to an output column, if it is read) or before.
+/// A predicate variable: bound here (to an output column, if it is read) or earlier.
 #[derive(Clone, Copy)]
 pub(crate) enum AnyPredicate {
     Bind(Option<usize>),
@@ -20,10 +20,10 @@ pub(crate) enum AnyPredicate {
 }
 
 impl AnyPredicate {
-    pub fn new(predicate: PredicateRef, plumb: &Plumb<'_, '_>) -> Result<Self> {
+    pub fn new(predicate: PredicateRef, layout: &StepLayout<'_, '_>) -> Result<Self> {
         Ok(match predicate {
-            PredicateRef::Bind(s) => Self::Bind(plumb.output(s)),
-            PredicateRef::Slot(s) => Self::Column(plumb.column(s)?),
+            PredicateRef::Bind(s) => Self::Bind(layout.output(s)),
+            PredicateRef::Slot(s) => Self::Column(layout.column(s)?),
         })
     }
 
@@ -36,7 +36,7 @@ impl AnyPredicate {
     }
 }
 
-enum Far {
+enum FarVertex {
     Bind(Option<usize>),
     Known(Anchor),
 }
@@ -49,18 +49,18 @@ pub(crate) struct ExpandAny<'a> {
     anchor: Anchor,
     direction: Direction,
     predicate: AnyPredicate,
-    far: Far,
+    far: FarVertex,
     graph: RowGraph<'a>,
     graph_to: Option<usize>,
     bind_graph: bool,
     row: usize,
-    /// Predicates of the row, and how many of them are begun.
+    /// Predicates of the row, and the number of those already started.
     predicates: Cow<'a, [u32]>,
     one: [u32; 1],
     use_one: bool,
     begun: usize,
     opened: bool,
-    /// The list of the predicate begun last.
+    /// List of the predicate that was started last.
     term: u32,
     list: Cow<'a, [u32]>,
     graphs: Vec<u32>,
@@ -76,24 +76,24 @@ impl<'a> ExpandAny<'a> {
         predicate: PredicateRef,
         far: FarEnd,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a, '_>,
+        layout: &StepLayout<'a, '_>,
     ) -> Result<Self> {
         let (bind_graph, graph_to) = match graph {
-            GraphRef::Bind(s, _) => (true, plumb.output(*s)),
+            GraphRef::Bind(s, _) => (true, layout.output(*s)),
             _ => (false, None),
         };
         Ok(Self {
-            known: plumb.snapshot.predicates(),
-            snapshot: plumb.snapshot,
-            views: RowPredicates::new(plumb.snapshot, direction),
-            anchor: plumb.anchor(anchor)?,
+            known: layout.snapshot.predicates(),
+            snapshot: layout.snapshot,
+            views: RowPredicates::new(layout.snapshot, direction),
+            anchor: layout.anchor(anchor)?,
             direction,
-            predicate: AnyPredicate::new(predicate, plumb)?,
+            predicate: AnyPredicate::new(predicate, layout)?,
             far: match far {
-                FarEnd::Bind(s) => Far::Bind(plumb.output(s)),
-                FarEnd::Known(o) => Far::Known(plumb.anchor(o)?),
+                FarEnd::Bind(s) => FarVertex::Bind(layout.output(s)),
+                FarEnd::Known(o) => FarVertex::Known(layout.anchor(o)?),
             },
-            graph: RowGraph::new(graph, plumb)?,
+            graph: RowGraph::new(graph, layout)?,
             graph_to,
             bind_graph,
             row: 0,
@@ -123,8 +123,8 @@ impl<'a> ExpandAny<'a> {
     fn fetch(&self, sharded: &Sharded, input: View<'_>) {
         let mut rows = Vec::new();
         for row in 0..input.rows {
-            let v = self.anchor.of(input, row);
-            let scope = self.graph.of(input, row);
+            let v = self.anchor.id_at(input, row);
+            let scope = self.graph.scope_at(input, row);
             let mut push = |p| rows.push((PredicateId(p), self.direction, v, scope));
             match self.predicate {
                 AnyPredicate::Bind(_) => {
@@ -150,7 +150,7 @@ impl<'a> ExpandAny<'a> {
         self.use_one = false;
         match self.predicate {
             AnyPredicate::Bind(_) => {
-                let v = self.anchor.of(input, self.row);
+                let v = self.anchor.id_at(input, self.row);
                 self.predicates = self.known.of_vertex(v, self.direction);
             }
             AnyPredicate::Column(c) => {
@@ -175,26 +175,26 @@ impl<'a> ExpandAny<'a> {
         Some(PredicateId(p))
     }
 
-    /// Makes `list` (and `graphs`) what the predicate gives.
+    /// Sets `list` (and `graphs`) to the neighbours along the predicate.
     fn open_list(&mut self, p: PredicateId, input: View<'_>) {
         let RowPredicate {
             term, edges: view, ..
         } = self.views.get(p);
-        let v = self.anchor.of(input, self.row);
-        let scope = self.graph.of(input, self.row);
+        let v = self.anchor.id_at(input, self.row);
+        let scope = self.graph.scope_at(input, self.row);
         self.term = *term;
         self.place = 0;
         self.graphs.clear();
         match (&self.far, self.bind_graph) {
-            (Far::Bind(_), false) => self.list = constant_list(view, v, scope).into_cow(),
-            (Far::Bind(_), true) => {
+            (FarVertex::Bind(_), false) => self.list = constant_list(view, v, scope).into_cow(),
+            (FarVertex::Bind(_), true) => {
                 let mut list = std::mem::take(&mut self.list).into_owned();
                 list.clear();
                 view.read_with_graphs(v, scope, &mut list, &mut self.graphs);
                 self.list = Cow::Owned(list);
             }
-            (Far::Known(other), bind) => {
-                let far = other.of(input, self.row);
+            (FarVertex::Known(other), bind) => {
+                let far = other.id_at(input, self.row);
                 let mut list = std::mem::take(&mut self.list).into_owned();
                 list.clear();
                 if bind {
@@ -211,10 +211,15 @@ impl<'a> ExpandAny<'a> {
         }
     }
 
-    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    pub fn fill(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         let to = match self.far {
-            Far::Bind(to) => to,
-            Far::Known(_) => None,
+            FarVertex::Bind(to) => to,
+            FarVertex::Known(_) => None,
         };
         while self.row < input.rows {
             if !self.opened {
@@ -237,7 +242,7 @@ impl<'a> ExpandAny<'a> {
                 }
                 if self.work > WORK_PER_CHECK {
                     self.work = 0;
-                    run.check()?;
+                    ctx.check()?;
                 }
                 let Some(p) = self.next_predicate() else {
                     break;

@@ -1,7 +1,7 @@
-//! Check: keeps rows whose edge exists; with a graph variable, one row a graph that has it.
+//! Check: keeps rows whose edge exists; with a graph variable, one row for each graph that has it.
 
 use super::lists::Lists;
-use super::{Anchor, Emit, Plumb, Run};
+use super::{Anchor, Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use crate::id_test::IdTest;
@@ -9,11 +9,11 @@ use crate::intersect::has;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef, Operand};
 
-/// A constant's list longer than this is not searched: the edge is looked for from its other end, whose
-/// list is likely shorter and whose key is found without a search.
+/// Length above which a constant's list is not searched: the edge is looked up from its other end, whose list is likely
+/// shorter and whose key is found without a search.
 const LONG: usize = 64;
 
-/// Rows ahead whose lists are fetched.
+/// Distance, in rows, at which lists are prefetched.
 const AHEAD: usize = 8;
 
 pub(crate) struct Check<'a> {
@@ -26,7 +26,7 @@ pub(crate) struct Check<'a> {
     place: usize,
     made: bool,
     graphs: Vec<u32>,
-    /// Of a batch, where other shards were asked.
+    /// Answers for a batch, where other shards were asked.
     there: Vec<bool>,
     asked: bool,
     work: usize,
@@ -34,15 +34,15 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    pub fn new(list: &'a EdgeList, other: Operand, plumb: &Plumb<'a, '_>) -> Result<Self> {
+    pub fn new(list: &'a EdgeList, other: Operand, layout: &StepLayout<'a, '_>) -> Result<Self> {
         let mut far = other;
         let (bind, graph) = match &list.graph {
-            GraphRef::Bind(slot, _) => (true, plumb.output(*slot)),
+            GraphRef::Bind(slot, _) => (true, layout.output(*slot)),
             _ => (false, None),
         };
         let long = match (list.anchor, list.graph.scope()) {
             (Operand::Const(v), Some(scope)) if !bind => {
-                let view = plumb.snapshot.edges(list.predicate, list.direction);
+                let view = layout.snapshot.edges(list.predicate, list.direction);
                 let default = scope.sees(jindou_model::DEFAULT_GRAPH);
                 let edges = if default { view.default_degree(v) } else { 0 };
                 edges + view.named_degree(v) > LONG as u64
@@ -52,13 +52,13 @@ impl<'a> Check<'a> {
         let lists = if long && matches!(other, Operand::Slot(_)) {
             let reverse = list.direction.reverse();
             far = list.anchor;
-            Lists::of(other, list.predicate, reverse, &list.graph, plumb)?
+            Lists::for_anchor(other, list.predicate, reverse, &list.graph, layout)?
         } else {
-            Lists::new(list, plumb)?
+            Lists::new(list, layout)?
         };
         Ok(Self {
             lists,
-            other: plumb.anchor(far)?,
+            other: layout.anchor(far)?,
             graph,
             bind,
             row: 0,
@@ -79,16 +79,21 @@ impl<'a> Check<'a> {
             return;
         }
         let other = self.other;
-        let other = |row| other.of(input, row);
+        let other = |row| other.id_at(input, row);
         self.asked = self.lists.contains_many(input, other, &mut self.there);
         if !self.asked {
             self.lists.prepare(input);
         }
     }
 
-    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    pub fn fill(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         if self.bind {
-            return self.fill_graphs(run, input, out);
+            return self.fill_graphs(ctx, input, out);
         }
         let (_, index, rows) = out.columns(None);
         let end = input.rows.min(self.row + (index.len() - *rows));
@@ -100,17 +105,17 @@ impl<'a> Check<'a> {
             }
             *rows = w;
             self.row = end;
-            run.check()?;
+            ctx.check()?;
             return Ok(end < input.rows);
         }
         let mut looked = 0;
         for row in self.row..end {
             self.lists.prefetch(row + AHEAD);
-            let v = self.other.of(input, row);
+            let v = self.other.id_at(input, row);
             let hit = match self.lists.list(row) {
                 Some(list) => has(list, v),
                 None => {
-                    let scope = self.lists.graph.of(input, row);
+                    let scope = self.lists.graph.scope_at(input, row);
                     let anchor = self.lists.anchor(input, row);
                     self.lists
                         .view
@@ -124,26 +129,31 @@ impl<'a> Check<'a> {
         self.lists.note_merged(looked);
         self.touched += 4 * (end - self.row) as u64;
         self.row = end;
-        run.check()?;
+        ctx.check()?;
         Ok(end < input.rows)
     }
 
-    fn fill_graphs(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    fn fill_graphs(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         while self.row < input.rows {
             if !self.made {
                 self.graphs.clear();
                 let graphs = &mut self.graphs;
                 self.lists.view.graphs_of_edge(
                     self.lists.anchor(input, self.row),
-                    self.other.of(input, self.row),
-                    self.lists.graph.of(input, self.row),
+                    self.other.id_at(input, self.row),
+                    self.lists.graph.scope_at(input, self.row),
                     |g| graphs.push(g),
                 );
                 self.made = true;
                 self.work += 64 + self.graphs.len();
                 if self.work > WORK_PER_CHECK {
                     self.work = 0;
-                    run.check()?;
+                    ctx.check()?;
                 }
             }
             while let Some(&g) = self.graphs.get(self.place) {
@@ -171,10 +181,14 @@ pub(crate) struct Restrict<'a> {
 }
 
 impl<'a> Restrict<'a> {
-    pub fn new(column: usize, within: &'a jindou_plan::IdFilter, plumb: &Plumb<'a, '_>) -> Self {
+    pub fn new(
+        column: usize,
+        within: &'a jindou_plan::IdFilter,
+        layout: &StepLayout<'a, '_>,
+    ) -> Self {
         Self {
             column,
-            within: IdTest::new(Some(within), plumb.snapshot),
+            within: IdTest::new(Some(within), layout.snapshot),
             row: 0,
         }
     }

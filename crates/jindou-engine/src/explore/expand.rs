@@ -1,7 +1,7 @@
-//! Expand: binds one variable to the neighbours of a known vertex, or to what several lists share.
+//! Expand: binds one variable to the neighbours of a known vertex, or to the intersection of several lists.
 
 use super::lists::{Bounds, Lists};
-use super::{Emit, Plumb, Run};
+use super::{Emit, QueryContext, StepLayout};
 use crate::batch::{View, is_run};
 use crate::id_test::IdTest;
 #[cfg(target_arch = "x86_64")]
@@ -13,19 +13,19 @@ use jindou_plan::{EdgeList, GraphRef};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Ids that loops touch between two looks at the clock and the cancel flag.
+/// Ids that loops touch between two checks of the deadline and the cancel flag.
 pub(crate) const WORK_PER_CHECK: usize = 1 << 18;
 
-/// Lists up to this length are tested id by id, longer ones clipped by search first.
+/// Length up to which lists are tested id by id; longer ones are first clipped by a search.
 const SHORT: usize = 12;
 
-/// Rows ahead whose lists are fetched.
+/// Distance, in rows, at which lists are prefetched.
 const AHEAD: usize = 16;
 
-/// Rows of pairs between two looks at the work done.
+/// Pairs of rows between two checks of the work done.
 const PAIRS: usize = 256;
 
-/// Two lists a row: bounds and what they are bounds in.
+/// Two lists per row: bounds, and the arrays that they are in.
 struct Pairs<'p> {
     a: Bounds<'p>,
     b: Bounds<'p>,
@@ -34,7 +34,7 @@ struct Pairs<'p> {
 }
 
 impl Pairs<'_> {
-    /// Intersects the rows as far as `to` has room; returns the row to go on with and the rows written.
+    /// Intersects the rows as far as `to` has room; returns the row to continue with and the number of rows written.
     fn run(
         &self,
         rows: Range<usize>,
@@ -105,13 +105,13 @@ impl Pairs<'_> {
     }
 }
 
-/// Fetches a list: all of a short one, of a long one the places where a binary search looks first. Takes a
-/// quarter off intersections of long lists (LUBM L1), whose searches otherwise miss at every step.
+/// Prefetches a list: all of a short one, and of a long one the places where a binary search looks first. Saves a
+/// quarter of the time of intersections of long lists (LUBM L1), whose searches otherwise miss the cache at every step.
 #[inline(always)]
 fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
     /// Ids in a cache line.
     const LINE: usize = 16;
-    /// Lines of a list that are worth fetching unseen.
+    /// Cache lines of a list that are worth prefetching unconditionally.
     const LINES: usize = 8;
     let (from, to) = (bounds[0] as usize, bounds[1] as usize);
     let len = to.saturating_sub(from);
@@ -133,10 +133,10 @@ pub(crate) struct Expand<'a> {
     to: Option<usize>,
     graph: Option<usize>,
     bind: bool,
-    /// Where to go on when the output was full: row, and place in its list.
+    /// Where to continue when the output was full: row, and position in its list.
     row: usize,
     place: usize,
-    /// The row's list when it had to be made, valid while `made`.
+    /// The row's list where it had to be built, valid while `made`.
     made: bool,
     list: Vec<u32>,
     graphs: Vec<u32>,
@@ -150,16 +150,16 @@ impl<'a> Expand<'a> {
         to: Option<usize>,
         lists: &'a [EdgeList],
         within: Option<&'a jindou_plan::IdFilter>,
-        plumb: &Plumb<'a, '_>,
+        layout: &StepLayout<'a, '_>,
     ) -> Result<Self> {
         let bind = lists.iter().find_map(|l| match &l.graph {
-            GraphRef::Bind(slot, _) => Some(plumb.output(*slot)),
+            GraphRef::Bind(slot, _) => Some(layout.output(*slot)),
             _ => None,
         });
-        let within = IdTest::new(within, plumb.snapshot);
+        let within = IdTest::new(within, layout.snapshot);
         let (from, end) = within.hull();
         let lists = lists.iter().map(|l| {
-            let mut list = Lists::new(l, plumb)?;
+            let mut list = Lists::new(l, layout)?;
             list.needs_only([from, end]);
             Ok(list)
         });
@@ -191,8 +191,8 @@ impl<'a> Expand<'a> {
         }
     }
 
-    /// The number of output rows of a whole batch, when nothing needs the rows themselves and one list a row
-    /// says it.
+    /// Number of output rows of a whole batch, if the rows themselves are not needed and one list per row determines
+    /// it.
     pub fn count(&mut self, input: View<'_>) -> Option<usize> {
         let [list] = &self.lists[..] else { return None };
         if self.bind || self.is_loose() {
@@ -216,38 +216,43 @@ impl<'a> Expand<'a> {
         Some(n)
     }
 
-    /// True if a clipped list must still be tested id by id.
+    /// Returns true if a clipped list must still be tested id by id.
     fn is_loose(&self) -> bool {
         matches!(self.within, IdTest::Many(_) | IdTest::Except(_))
     }
 
-    /// Appends rows until the input is done (false) or the output is full (true).
-    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    /// Appends rows until the input is done (returns false) or the output is full (returns true).
+    pub fn fill(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         if self.bind {
-            return self.fill_graphs(run, input, out);
+            return self.fill_graphs(ctx, input, out);
         }
         if self.lists.len() > 1 {
-            return self.fill_shared(run, input, out);
+            return self.fill_shared(ctx, input, out);
         }
         match &self.within {
-            IdTest::All => self.fill_one(run, input, out, |_| true),
+            IdTest::All => self.fill_one(ctx, input, out, |_| true),
             &IdTest::One(start, width) => {
-                self.fill_one(run, input, out, move |v| v.wrapping_sub(start) < width)
+                self.fill_one(ctx, input, out, move |v| v.wrapping_sub(start) < width)
             }
             IdTest::Many(runs) => {
                 let runs = Arc::clone(runs);
-                self.fill_one(run, input, out, |v| runs.contains(v))
+                self.fill_one(ctx, input, out, |v| runs.contains(v))
             }
             IdTest::Except(_) => {
                 let within = self.within.clone();
-                self.fill_one(run, input, out, |v| within.contains(v))
+                self.fill_one(ctx, input, out, |v| within.contains(v))
             }
         }
     }
 
     fn fill_one(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         input: View<'_>,
         out: &mut Emit<'_>,
         inside: impl Fn(u32) -> bool,
@@ -263,15 +268,15 @@ impl<'a> Expand<'a> {
             if self.within.is_all()
                 && is_run(chunk)
                 && let Some(&k) = chunk.first()
-                && let Some(run) = neighbours.get(k as usize..k as usize + chunk.len())
+                && let Some(ctx) = neighbours.get(k as usize..k as usize + chunk.len())
             {
-                // Keys in a row have their neighbours in a row.
-                to[w..w + run.len()].copy_from_slice(run);
-                for (i, row) in index[w..w + run.len()].iter_mut().zip(self.row as u32..) {
+                // Consecutive keys have consecutive neighbours.
+                to[w..w + ctx.len()].copy_from_slice(ctx);
+                for (i, row) in index[w..w + ctx.len()].iter_mut().zip(self.row as u32..) {
                     *i = row;
                 }
-                self.touched += run.len() as u64 * 4;
-                *rows = w + run.len();
+                self.touched += ctx.len() as u64 * 4;
+                *rows = w + ctx.len();
                 self.row = end;
                 return Ok(self.row < keys.len());
             }
@@ -342,7 +347,7 @@ impl<'a> Expand<'a> {
             if self.work >= WORK_PER_CHECK {
                 self.touched += 4 * self.work as u64;
                 self.work = 0;
-                run.check()?;
+                ctx.check()?;
             }
             self.row += 1;
             self.place = 0;
@@ -358,8 +363,13 @@ impl<'a> Expand<'a> {
         Ok(false)
     }
 
-    fn fill_shared(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
-        if !self.made && self.fill_pair(run, out)? {
+    fn fill_shared(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
+        if !self.made && self.fill_pair(ctx, out)? {
             return Ok(self.row < input.rows);
         }
         let (to, index, rows) = out.columns(self.to);
@@ -456,7 +466,7 @@ impl<'a> Expand<'a> {
             if self.work >= WORK_PER_CHECK {
                 self.touched += 4 * self.work as u64;
                 self.work = 0;
-                run.check()?;
+                ctx.check()?;
             }
         }
         self.touched += 4 * self.work as u64;
@@ -465,8 +475,9 @@ impl<'a> Expand<'a> {
         Ok(false)
     }
 
-    /// Two lists a row, both in one segment each: the shape of most triangles, without the general loop's choices. Goes as far as the output surely has room; false if nothing was done.
-    fn fill_pair(&mut self, run: &Run<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    /// Expands two lists per row, each in one segment: the shape of most triangles, without the general loop's
+    /// branches. Continues as long as the output certainly has room; returns false if nothing was done.
+    fn fill_pair(&mut self, ctx: &QueryContext<'_>, out: &mut Emit<'_>) -> Result<bool> {
         let [first, second] = &self.lists[..] else {
             return Ok(false);
         };
@@ -493,7 +504,7 @@ impl<'a> Expand<'a> {
             if self.work >= WORK_PER_CHECK {
                 self.touched += 4 * self.work as u64;
                 self.work = 0;
-                run.check()?;
+                ctx.check()?;
             }
             if row < end && row < from + PAIRS {
                 break;
@@ -507,7 +518,7 @@ impl<'a> Expand<'a> {
         Ok(done || row >= end)
     }
 
-    /// Makes, in `list`, the ids that all lists share in this row: for rows that named graphs or a patch touch.
+    /// Stores the ids that all lists of this row share in `list`: for rows that named graphs or a patch touch.
     fn share_merged(&mut self, input: View<'_>) {
         let mut acc = std::mem::take(&mut self.list);
         let mut other = std::mem::take(&mut self.graphs);
@@ -540,7 +551,12 @@ impl<'a> Expand<'a> {
     }
 
     /// Rows are (neighbour, graph).
-    fn fill_graphs(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    fn fill_graphs(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         let Some(lists) = self.lists.first() else {
             return Ok(false);
         };
@@ -548,7 +564,7 @@ impl<'a> Expand<'a> {
             if !self.made {
                 self.list.clear();
                 self.graphs.clear();
-                let scope = lists.graph.of(input, self.row);
+                let scope = lists.graph.scope_at(input, self.row);
                 lists.view.read_with_graphs(
                     lists.anchor(input, self.row),
                     scope,
@@ -559,7 +575,7 @@ impl<'a> Expand<'a> {
                 self.work += self.list.len();
                 if self.work >= WORK_PER_CHECK {
                     self.work = 0;
-                    run.check()?;
+                    ctx.check()?;
                 }
             }
             while let (Some(&v), Some(&g)) =

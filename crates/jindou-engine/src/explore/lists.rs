@@ -1,6 +1,6 @@
-//! One neighbour list a row: the ways to it, chosen once a query.
+//! One neighbour list per row: the ways to find it, chosen once per query.
 
-use super::{Anchor, Plumb};
+use super::{Anchor, StepLayout};
 use crate::batch::View;
 use jindou_graph::Edges;
 use jindou_graph::segment::{KeyFinder, Patch, PatchFinger, Scope, Segment, prefetch};
@@ -19,15 +19,15 @@ pub(crate) enum RowGraph<'a> {
 }
 
 impl<'a> RowGraph<'a> {
-    pub fn new(graph: &'a GraphRef, plumb: &Plumb<'a, '_>) -> Result<Self> {
+    pub fn new(graph: &'a GraphRef, layout: &StepLayout<'a, '_>) -> Result<Self> {
         Ok(match graph {
-            GraphRef::Slot(s) => Self::Column(plumb.column(*s)?),
+            GraphRef::Slot(s) => Self::Column(layout.column(*s)?),
             _ => Self::Fixed(graph.scope().unwrap_or(Scope::Default)),
         })
     }
 
     #[inline]
-    pub fn of(&self, input: View<'_>, row: usize) -> Scope<'a> {
+    pub fn scope_at(&self, input: View<'_>, row: usize) -> Scope<'a> {
         match *self {
             Self::Fixed(scope) => scope,
             Self::Column(c) => Scope::Named(input.column(c)[row]),
@@ -37,9 +37,9 @@ impl<'a> RowGraph<'a> {
 
 /// A list for all rows.
 pub(crate) enum ConstantList<'a> {
-    /// The segment's.
+    /// In the segment.
     Borrowed(&'a [u32]),
-    /// Merged and kept by a patch.
+    /// Merged, and cached by a patch.
     Shared(Arc<[u32]>),
     /// Merged.
     Owned(Vec<u32>),
@@ -70,15 +70,15 @@ impl<'a> ConstantList<'a> {
 /// Where the rows' lists are.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'p> {
-    /// A list a row: in `array`, or after its end in `more`.
+    /// One list per row: in `array`, or beyond its end in `more`.
     pub ranges: &'p [[u32; 2]],
     pub array: &'p [u32],
-    /// Lists that a patch changed, of this batch.
+    /// Lists of this batch that a patch changed.
     pub more: &'p [u32],
 }
 
 impl<'p> Bounds<'p> {
-    /// The array that a range lies in, and where.
+    /// The array that a range lies in, and the range in it.
     #[inline(always)]
     pub fn place(&self, [a, b]: [u32; 2]) -> (&'p [u32], [u32; 2]) {
         let end = self.array.len();
@@ -96,23 +96,23 @@ impl<'p> Bounds<'p> {
     }
 }
 
-enum Form<'a> {
+enum ListForm<'a> {
     /// The same list for all rows.
     Constant(ConstantList<'a>),
-    /// One segment answers.
+    /// One segment has the answer.
     Plain(Segment<'a>),
-    /// One segment answers, but for keys that the patch marks.
+    /// One segment has the answer, except for keys that the patch marks.
     Dirty(Segment<'a>, &'a Patch),
     /// Every key is merged from default graph, named graphs and patch.
     Merged,
-    /// Every batch's lists are fetched from the shards that have them, and laid after an array of this shard's.
+    /// The lists of each batch are fetched from the shards that have them, and laid out after an array of this shard's.
     Laid(&'a [u32]),
 }
 
-/// The range of rows whose list must be merged.
+/// Placeholder range of rows whose list must be merged.
 const MERGED: [u32; 2] = [1, 0];
 
-/// How far ahead offsets are fetched: enough lookups in flight to cover a memory latency.
+/// Distance at which offsets are prefetched: enough lookups in flight to cover a memory latency.
 const AHEAD: usize = 16;
 
 /// Neighbour lists of the rows of a batch.
@@ -120,8 +120,8 @@ pub(crate) struct Lists<'a> {
     pub view: Edges<'a>,
     pub graph: RowGraph<'a>,
     anchor: Anchor,
-    form: Form<'a>,
-    /// Neighbours outside of this half-open interval are not needed.
+    form: ListForm<'a>,
+    /// Neighbours outside this half-open interval are not needed.
     within: [u32; 2],
     keys: Vec<u32>,
     ranges: Vec<[u32; 2]>,
@@ -129,43 +129,43 @@ pub(crate) struct Lists<'a> {
     more: Vec<u32>,
     /// Every row of the batch has a range.
     whole: bool,
-    /// All of those are the segment's: the patch marked keys without edits only.
+    /// All of these are the segment's: the patch marked only keys without edits.
     clean: bool,
     finger: PatchFinger<'a>,
-    /// Lists of keys that the patch marks, read so far.
+    /// Number of lists of marked keys read so far.
     merged: u64,
 }
 
-/// Ids of merged lists that a batch makes beforehand; further ones are made when their row comes.
+/// Ids of merged lists that a batch builds in advance; further lists are built when their row comes.
 const MOST_MERGED: usize = 1 << 20;
 
 impl<'a> Lists<'a> {
-    pub fn new(list: &'a EdgeList, plumb: &Plumb<'a, '_>) -> Result<Self> {
-        Self::of(
+    pub fn new(list: &'a EdgeList, layout: &StepLayout<'a, '_>) -> Result<Self> {
+        Self::for_anchor(
             list.anchor,
             list.predicate,
             list.direction,
             &list.graph,
-            plumb,
+            layout,
         )
     }
 
-    pub fn of(
+    pub fn for_anchor(
         anchor: Operand,
         predicate: PredicateId,
         direction: Direction,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a, '_>,
+        layout: &StepLayout<'a, '_>,
     ) -> Result<Self> {
-        let view = plumb.snapshot.edges(predicate, direction);
+        let view = layout.snapshot.edges(predicate, direction);
         let bind = matches!(graph, GraphRef::Bind(..));
-        let graph = RowGraph::new(graph, plumb)?;
-        let anchor = plumb.anchor(anchor)?;
+        let graph = RowGraph::new(graph, layout)?;
+        let anchor = layout.anchor(anchor)?;
         let mut it = Self {
             view,
             graph,
             anchor,
-            form: Form::Merged,
+            form: ListForm::Merged,
             within: EVERYTHING,
             keys: vec![],
             ranges: vec![],
@@ -177,13 +177,13 @@ impl<'a> Lists<'a> {
         };
         if let (RowGraph::Fixed(scope), false) = (graph, bind) {
             it.form = match anchor {
-                Anchor::Const(v) => Form::Constant(constant_list(&view, v, scope)),
+                Anchor::Const(v) => ListForm::Constant(constant_list(&view, v, scope)),
                 Anchor::Column(_) => match (view.plain(scope), &view) {
-                    (Some(s), _) => Form::Plain(s),
-                    (None, Edges::Sharded(_)) => Form::Laid(&[]),
+                    (Some(s), _) => ListForm::Plain(s),
+                    (None, Edges::Sharded(_)) => ListForm::Laid(&[]),
                     (None, Edges::Here(view)) => match view.plain_but_dirty(scope) {
-                        Some((s, p)) => Form::Dirty(s, p),
-                        None => Form::Merged,
+                        Some((s, p)) => ListForm::Dirty(s, p),
+                        None => ListForm::Merged,
                     },
                 },
             };
@@ -191,7 +191,7 @@ impl<'a> Lists<'a> {
         Ok(it)
     }
 
-    /// Says that neighbours outside of the half-open interval are not needed: other shards keep them.
+    /// Declares that neighbours outside the half-open interval are not needed: other shards then do not send them.
     pub fn needs_only(&mut self, within: [u32; 2]) {
         self.within = within;
     }
@@ -199,37 +199,37 @@ impl<'a> Lists<'a> {
     /// The anchor's id in a row.
     #[inline]
     pub fn anchor(&self, input: View<'_>, row: usize) -> u32 {
-        self.anchor.of(input, row)
+        self.anchor.id_at(input, row)
     }
 
-    /// Finds the lists of all rows of a batch: keys first, then bounds. The lists themselves are fetched by the
-    /// loops that read them, some rows ahead: fetching them here too made LUBM L7 a tenth slower.
+    /// Finds the lists of all rows of a batch: keys first, then bounds. The lists themselves are prefetched by the
+    /// loops that read them, some rows ahead: prefetching them here too made LUBM L7 a tenth slower.
     pub fn prepare(&mut self, input: View<'_>) {
         let Anchor::Column(c) = self.anchor else {
             return;
         };
         match self.form {
-            Form::Constant(_) => {}
-            Form::Merged => {
+            ListForm::Constant(_) => {}
+            ListForm::Merged => {
                 self.ranges.clear();
                 self.ranges.resize(input.rows, MERGED);
                 self.fetch(input);
             }
-            Form::Laid(_) => {
+            ListForm::Laid(_) => {
                 if let (RowGraph::Fixed(scope), Edges::Sharded(edges)) = (self.graph, &self.view) {
                     let ids = input.column(c);
                     let needed = (scope, self.within);
                     let array = edges.lay(ids, needed, &mut self.ranges, &mut self.more);
-                    self.form = Form::Laid(array);
+                    self.form = ListForm::Laid(array);
                 }
             }
-            Form::Plain(s) => {
+            ListForm::Plain(s) => {
                 find_keys(s.finder, input.column(c), &mut self.keys);
                 if s.offsets.is_some() {
                     find_ranges(s, &self.keys, &mut self.ranges);
                 }
             }
-            Form::Dirty(s, patch) => {
+            ListForm::Dirty(s, patch) => {
                 find_keys(s.finder, input.column(c), &mut self.keys);
                 find_ranges(s, &self.keys, &mut self.ranges);
                 for (r, &v) in self.ranges.iter_mut().zip(input.column(c)) {
@@ -244,12 +244,13 @@ impl<'a> Lists<'a> {
     /// Fetches the lists of a batch that are read row by row, from shards that have them.
     pub fn fetch(&self, input: View<'_>) {
         if self.view.is_sharded() {
-            let row = |row| (self.anchor(input, row), self.graph.of(input, row));
+            let row = |row| (self.anchor(input, row), self.graph.scope_at(input, row));
             self.view.fetch((0..input.rows).map(row));
         }
     }
 
-    /// Says whether the edges of a batch are there, asking each shard once; false where they are better looked up row by row.
+    /// Tests whether the edges of a batch exist, asking each shard once; false where they are better looked up row by
+    /// row.
     pub fn contains_many(
         &self,
         input: View<'_>,
@@ -272,24 +273,24 @@ impl<'a> Lists<'a> {
     /// After [`Self::prepare_whole`]: the key numbers and neighbours when every key has exactly one neighbour.
     pub fn degree_one(&self) -> Option<(&[u32], &'a [u32])> {
         match self.form {
-            Form::Plain(s) if s.offsets.is_none() => Some((&self.keys, s.neighbours)),
-            Form::Dirty(s, _) if s.offsets.is_none() && self.clean => {
+            ListForm::Plain(s) if s.offsets.is_none() => Some((&self.keys, s.neighbours)),
+            ListForm::Dirty(s, _) if s.offsets.is_none() && self.clean => {
                 Some((&self.keys, s.neighbours))
             }
             _ => None,
         }
     }
 
-    /// [`Self::prepare`], and the lists of rows that the patch marks made as well, for loops that read whole lists.
+    /// As [`Self::prepare`], but also builds the lists of rows that the patch marks, for loops that read whole lists.
     pub fn prepare_whole(&mut self, input: View<'_>) {
         self.more.clear();
         (self.whole, self.clean) = (false, false);
         self.prepare(input);
-        if matches!(self.form, Form::Laid(_)) {
+        if matches!(self.form, ListForm::Laid(_)) {
             self.whole = !self.ranges.contains(&MERGED);
             return;
         }
-        let (Form::Dirty(s, _), RowGraph::Fixed(scope), Anchor::Column(c)) =
+        let (ListForm::Dirty(s, _), RowGraph::Fixed(scope), Anchor::Column(c)) =
             (&self.form, self.graph, self.anchor)
         else {
             return;
@@ -305,7 +306,7 @@ impl<'a> Lists<'a> {
             if *range != MERGED {
                 continue;
             }
-            // Rows with one anchor mostly come together.
+            // Rows with the same anchor are mostly adjacent.
             if let Some((of, known)) = last
                 && of == v
             {
@@ -333,7 +334,7 @@ impl<'a> Lists<'a> {
         (self.whole, self.clean) = (true, clean);
     }
 
-    /// Counts lists of keys that the patch marks, merged or looked through.
+    /// Counts lists of keys that the patch marks, whether merged or searched.
     pub fn note_merged(&mut self, lists: u64) {
         if lists > 0 {
             self.merged += lists;
@@ -341,20 +342,20 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// After [`Self::prepare_whole`]: the lists' bounds, when every row has one list.
+    /// After [`Self::prepare_whole`]: the bounds of the lists, when every row has one list.
     pub fn bounds(&self) -> Option<Bounds<'_>> {
         match self.form {
-            Form::Plain(s) if s.offsets.is_some() => Some(Bounds {
+            ListForm::Plain(s) if s.offsets.is_some() => Some(Bounds {
                 ranges: &self.ranges,
                 array: s.neighbours,
                 more: &[],
             }),
-            Form::Dirty(s, _) if self.whole => Some(Bounds {
+            ListForm::Dirty(s, _) if self.whole => Some(Bounds {
                 ranges: &self.ranges,
                 array: s.neighbours,
                 more: &self.more,
             }),
-            Form::Laid(array) if self.whole => Some(Bounds {
+            ListForm::Laid(array) if self.whole => Some(Bounds {
                 ranges: &self.ranges,
                 array,
                 more: &self.more,
@@ -366,25 +367,25 @@ impl<'a> Lists<'a> {
     /// The list for all rows, if there is one.
     pub fn constant(&self) -> Option<&[u32]> {
         match &self.form {
-            Form::Constant(list) => Some(list),
+            ListForm::Constant(list) => Some(list),
             _ => None,
         }
     }
 
-    /// After [`Self::prepare`]: the row's list, `None` when [`Self::merged`] must make it.
-    // Once a row: a call costs a hundredth of LUBM's L7.
+    /// After [`Self::prepare`]: the row's list, `None` when [`Self::merged`] must build it.
+    // Called once per row: a function call costs a hundredth of LUBM's L7.
     #[inline(always)]
     pub fn list(&self, row: usize) -> Option<&[u32]> {
         // One call for all arrays: with two of them this is no longer inlined where rows are filled.
         let array = match &self.form {
-            Form::Constant(list) => return Some(list),
-            Form::Plain(s) if s.offsets.is_none() => {
+            ListForm::Constant(list) => return Some(list),
+            ListForm::Plain(s) if s.offsets.is_none() => {
                 let k = self.keys[row] as usize;
                 return Some(s.neighbours.get(k..k.wrapping_add(1)).unwrap_or(&[]));
             }
-            Form::Plain(s) | Form::Dirty(s, _) => s.neighbours,
-            Form::Laid(array) => array,
-            Form::Merged => return None,
+            ListForm::Plain(s) | ListForm::Dirty(s, _) => s.neighbours,
+            ListForm::Laid(array) => array,
+            ListForm::Merged => return None,
         };
         self.ranged(row, array)
     }
@@ -403,16 +404,16 @@ impl<'a> Lists<'a> {
         Some(bounds.list([a, b]))
     }
 
-    /// Starts fetching what reading the row's list touches first.
+    /// Prefetches the first memory that reading the row's list touches.
     #[inline]
     pub fn prefetch(&self, row: usize) {
         match &self.form {
-            Form::Plain(s) if s.offsets.is_none() => {
+            ListForm::Plain(s) if s.offsets.is_none() => {
                 if let Some(&k) = self.keys.get(row) {
                     prefetch(s.neighbours, k as usize);
                 }
             }
-            Form::Plain(s) | Form::Dirty(s, _) => {
+            ListForm::Plain(s) | ListForm::Dirty(s, _) => {
                 if let Some(&[a, b]) = self.ranges.get(row)
                     && a < b
                 {
@@ -423,27 +424,29 @@ impl<'a> Lists<'a> {
                     }
                 }
             }
-            Form::Constant(_) | Form::Merged | Form::Laid(_) => {}
+            ListForm::Constant(_) | ListForm::Merged | ListForm::Laid(_) => {}
         }
     }
 
-    /// The row's list, merged, into `out`.
+    /// Merges the row's list into `out`.
     pub fn merged(&self, input: View<'_>, row: usize, out: &mut Vec<u32>, scratch: &mut Vec<u32>) {
-        let list = self
-            .view
-            .read(self.anchor(input, row), self.graph.of(input, row), scratch);
+        let list = self.view.read(
+            self.anchor(input, row),
+            self.graph.scope_at(input, row),
+            scratch,
+        );
         out.clear();
         out.extend_from_slice(list);
     }
 
-    /// Bytes of scratch that this holds.
+    /// Bytes of scratch memory held.
     pub fn bytes(&self) -> usize {
         (self.keys.capacity() + self.more.capacity()) * 4 + self.ranges.capacity() * 8
     }
 }
 
-/// `finder.find_many`, but ids that all lie in the run of the first one are found by one subtraction each:
-/// starts at an index vertex come in order, and what hangs on them mostly too.
+/// `finder.find_many`, but ids that all lie in the run of the first one are found by one subtraction each: starts at an
+/// index vertex come in order, and so do most vertices connected with them.
 fn find_keys(finder: KeyFinder<'_>, ids: &[u32], keys: &mut Vec<u32>) {
     let (KeyFinder::Intervals(runs), Some(&first)) = (finder, ids.first()) else {
         finder.find_many(ids, keys);

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! source ─► [filters] ─► step 1 ─► [filters] ─► step 2 … ─► consumer
-//!   morsel                 │ output not full? take the next input batch first
-//!                          └ full: push it on, then go on where it stopped
+//! morsel                 │ output not full? take the next input batch first
+//! └ full: push it on, then continue where it stopped
 //! ```
 //!
-//! A step writes (input row, new ids); the columns that are still needed are then gathered by input row,
-//! so rows carry only what later steps read. Without such columns a batch is a bare number of rows.
+//! A step writes (input row, new ids); the columns that are still needed are then gathered by input row, so rows carry
+//! only what later steps read. Without such columns a batch is a bare number of rows.
 
 mod any;
 mod check;
@@ -25,19 +25,19 @@ pub(crate) use step::StepStats;
 pub(crate) use views::RowPredicates;
 
 use crate::batch::{Batch, View};
+use crate::eval::EvalContext;
 use crate::live::LiveProfile;
 use crate::options::{ServiceCaller, WorkerPool};
-use crate::terms::QueryTerms;
-use jindou_graph::{Graph, Vocabulary};
-use jindou_model::{CancelToken, Error, MemoryBudget, Result, Scope};
+use jindou_graph::Graph;
+use jindou_model::{Error, Result};
 use jindou_plan::{Operand, Slot};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Deref;
 
-/// Why a pipeline ended before its input did.
+/// Reason why a pipeline ended before its input did.
 pub(crate) enum Halt {
-    /// No more rows are wanted.
+    /// No more rows are needed.
     Stop,
-    /// Something is wrong.
+    /// An error occurred.
     Failed(Error),
 }
 
@@ -56,53 +56,38 @@ pub(crate) trait Consumer {
     fn batch(&mut self, rows: View<'_>) -> Flow;
 }
 
-/// Data that every part of a running query shares.
+/// Data that all parts of a running query share: what evaluation needs, the graph, sizes and threads. The fields of its
+/// [`EvalContext`] can be read as its own.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'r> {
+pub(crate) struct QueryContext<'r> {
+    pub eval: EvalContext<'r>,
     pub snapshot: &'r dyn Graph,
-    /// The snapshot's terms.
-    pub vocabulary: Vocabulary<'r>,
-    pub terms: &'r QueryTerms,
-    pub cancel: &'r CancelToken,
-    /// The scope that the run's threads are inside, where what they take is measured.
-    pub scope: Option<&'r Scope>,
-    pub budget: &'r MemoryBudget,
     pub batch_rows: usize,
-    /// Rows of an exploration's first batches, which then grow up to `batch_rows`: fewer where few rows may be enough.
+    /// Rows of an exploration's first batches, which then grow up to `batch_rows`: smaller where few rows may be enough.
     pub first_batch: usize,
     pub profile: bool,
-    /// Counts for a watched run; then `profile` is set as well.
+    /// Counts for a watched query; then `profile` is set as well.
     pub live: Option<&'r LiveProfile>,
-    /// Threads at most.
+    /// Largest number of threads.
     pub threads: usize,
-    /// The plan was called heavy: more than one thread from the start.
+    /// True if the plan is expected to be heavy: more than one thread from the start.
     pub heavy: bool,
-    /// The caller of other endpoints.
+    /// Caller of other endpoints, for SERVICE.
     pub service: Option<&'r dyn ServiceCaller>,
-    /// Threads that help.
+    /// Pool of helping threads.
     pub pool: &'r dyn WorkerPool,
-    /// Set when another worker failed, or when no more rows are wanted.
-    pub stop: &'r AtomicBool,
 }
 
-impl Run<'_> {
-    /// Ok to go on. Cheap enough for once a batch, not for once a row.
-    pub fn check(&self) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            // Never seen by a user: the worker that set the flag has said why.
-            return Err(Error::Cancelled);
-        }
-        if let Some(scope) = self.scope
-            && scope.was_over()
-        {
-            scope.look()?;
-        }
-        self.cancel.check()
+impl<'r> Deref for QueryContext<'r> {
+    type Target = EvalContext<'r>;
+
+    fn deref(&self) -> &EvalContext<'r> {
+        &self.eval
     }
 }
 
-/// Where a step's columns come from and go to, while the pipeline is put together.
-pub(crate) struct Plumb<'a, 'p> {
+/// Input and output columns of a step, while the pipeline is built.
+pub(crate) struct StepLayout<'a, 'p> {
     pub snapshot: &'a dyn Graph,
     /// Slots of the input's columns.
     pub input: &'p [Slot],
@@ -110,20 +95,20 @@ pub(crate) struct Plumb<'a, 'p> {
     pub output: &'p [Slot],
 }
 
-impl Plumb<'_, '_> {
-    /// The input column of a slot that must be bound.
+impl StepLayout<'_, '_> {
+    /// Input column of a slot that must be bound.
     pub fn column(&self, slot: Slot) -> Result<usize> {
         self.input.iter().position(|&s| s == slot).ok_or_else(|| {
             Error::Internal(format!("the plan reads slot {slot} after it was dropped"))
         })
     }
 
-    /// The output column of a slot, if it is read.
+    /// Output column of a slot, if it is read.
     pub fn output(&self, slot: Slot) -> Option<usize> {
         self.output.iter().position(|&s| s == slot)
     }
 
-    /// Columns of the input that the output has as well: their numbers in both. O(columns), for layouts keep their order.
+    /// Columns that input and output share, as pairs of positions. O(columns), since layouts keep their order.
     pub fn carry(&self) -> Vec<(usize, usize)> {
         let mut carry = Vec::with_capacity(self.output.len());
         let mut from = 0;
@@ -158,7 +143,7 @@ pub(crate) enum Anchor {
 
 impl Anchor {
     #[inline]
-    pub fn of(self, input: View<'_>, row: usize) -> u32 {
+    pub fn id_at(self, input: View<'_>, row: usize) -> u32 {
         match self {
             Self::Const(v) => v,
             Self::Column(c) => input.column(c)[row],
@@ -166,7 +151,7 @@ impl Anchor {
     }
 }
 
-/// A step's output while it is written: new columns, and for each row the input row it came from.
+/// Output of a step while it is written: new columns, and for each row the input row that it came from.
 pub(crate) struct Emit<'e> {
     batch: &'e mut Batch,
     /// As long as the batch has room.
@@ -176,7 +161,7 @@ pub(crate) struct Emit<'e> {
 }
 
 impl Emit<'_> {
-    /// The column to write (a spare one for `None`), the index to write, and how many rows there are.
+    /// The column to write (a spare one for `None`), the index to write, and the number of rows.
     #[inline]
     pub fn columns(&mut self, to: Option<usize>) -> (&mut [u32], &mut [u32], &mut usize) {
         let room = self.index.len();
@@ -197,7 +182,7 @@ impl Emit<'_> {
         self.batch.rows >= self.index.len()
     }
 
-    /// Adds one row; must not be full.
+    /// Adds one row; the output must not be full.
     #[inline]
     pub fn row(&mut self, input_row: usize, ids: &[(Option<usize>, u32)]) {
         let w = self.batch.rows;
@@ -212,8 +197,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds a row for each id of `list` that fits: `to` takes the ids, the constants repeat, graphs run
-    /// alongside the list. Returns how many fitted.
+    /// Adds a row for each id of `list` that fits: `to` takes the ids, constants repeat, graphs run alongside the list.
+    /// Returns the number of ids that fitted.
     pub fn list(
         &mut self,
         input_row: usize,

@@ -1,7 +1,7 @@
-//! The pipeline of one worker.
+//! The exploration pipeline of one worker.
 
-use super::step::{Ahead, Op, StepState, StepStats};
-use super::{Consumer, Flow, Plumb, Run, Source};
+use super::step::{Ahead, StepOp, StepState, StepStats};
+use super::{Consumer, Flow, QueryContext, Source, StepLayout};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
@@ -10,9 +10,9 @@ use jindou_plan::{EdgeList, Exploration, Operand, Slot, Step, StepKind, layout_o
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Rows that an output has room for at first: light queries never touch more.
+/// Initial capacity of an output, in rows: light queries never touch more.
 const FIRST_ROOM: usize = 64;
-/// How much larger each batch is than the one before it, from `Run::first_batch` to `Run::batch_rows`.
+/// Growth of each batch over the previous one, from `QueryContext::first_batch` to `QueryContext::batch_rows`.
 const FASTER: usize = 4;
 
 /// One worker's steps.
@@ -22,9 +22,9 @@ pub(crate) struct Pipeline<'a> {
     look: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
-    /// Whether it has a start of its own.
+    /// True if it has a start of its own.
     start_is_own: bool,
-    /// The start's counts in a watched run.
+    /// The start's counts in a watched query.
     start_live: Option<&'a LiveCounts>,
     steps: Vec<StepState<'a>>,
     layouts: Vec<Vec<Slot>>,
@@ -34,15 +34,15 @@ pub(crate) struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// The source of step 0, shared by all workers.
-    pub fn source(exploration: &'a Exploration, run: &Run<'a>) -> Result<Source<'a>> {
-        let plumb = Plumb {
-            snapshot: run.snapshot,
+    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Source<'a>> {
+        let layout = StepLayout {
+            snapshot: ctx.snapshot,
             input: &[],
             output: &[],
         };
         match exploration.steps.first().map(|s| &s.kind) {
             Some(StepKind::Start { source, within, .. }) => {
-                Source::new(source, within.as_ref(), &plumb)
+                Source::new(source, within.as_ref(), &layout)
             }
             _ => Err(Error::Internal(
                 "the plan does not begin with a start".into(),
@@ -50,7 +50,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    pub fn new(exploration: &'a Exploration, run: &Run<'a>) -> Result<Self> {
+    pub fn new(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         let mut layouts: Vec<Vec<Slot>> = Vec::with_capacity(exploration.steps.len());
         let mut steps = Vec::with_capacity(exploration.steps.len().saturating_sub(1));
         let mut start_filters = None;
@@ -58,28 +58,28 @@ impl<'a> Pipeline<'a> {
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
             if i == 0 {
-                start_filters = Some(Filters::new(&step.filters, &output, run)?);
+                start_filters = Some(Filters::new(&step.filters, &output, ctx)?);
             } else {
-                let plumb = Plumb {
-                    snapshot: run.snapshot,
+                let layout = StepLayout {
+                    snapshot: ctx.snapshot,
                     input,
                     output: &output,
                 };
-                steps.push(StepState::new(step, &plumb, run)?);
+                steps.push(StepState::new(step, &layout, ctx)?);
             }
             layouts.push(output);
         }
         let Some(start_filters) = start_filters else {
             return Err(Error::Internal("the plan has no steps".into()));
         };
-        if run.snapshot.is_sharded() {
+        if ctx.snapshot.is_sharded() {
             for (i, step) in steps.iter_mut().enumerate() {
                 step.ahead = ahead(&layouts[i], &exploration.steps[i + 1..]);
             }
         }
         Ok(Self {
-            start: Batch::new(layouts[0].len(), run.budget),
-            look: run.first_batch,
+            start: Batch::new(layouts[0].len(), ctx.budget),
+            look: ctx.first_batch,
             start_filters,
             start_stats: StepStats::default(),
             start_is_own: true,
@@ -91,27 +91,27 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Steps that go on from rows with these columns; there is no start. Slots from [`jindou_plan::FIRST_HIDDEN`] on stay whether or
-    /// not a step calls them live.
-    pub fn after(slots: &[Slot], steps: &'a [Step], run: &Run<'a>) -> Result<Self> {
+    /// Steps that go on from rows with these columns; there is no start. Slots from [`jindou_plan::FIRST_HIDDEN`] on
+    /// stay whether or not a step lists them as live.
+    pub fn after(slots: &[Slot], steps: &'a [Step], ctx: &QueryContext<'a>) -> Result<Self> {
         let mut layouts = Vec::with_capacity(steps.len() + 1);
         layouts.push(slots.to_vec());
         let mut states = Vec::with_capacity(steps.len());
         for step in steps {
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
-            let plumb = Plumb {
-                snapshot: run.snapshot,
+            let layout = StepLayout {
+                snapshot: ctx.snapshot,
                 input,
                 output: &output,
             };
-            states.push(StepState::new(step, &plumb, run)?);
+            states.push(StepState::new(step, &layout, ctx)?);
             layouts.push(output);
         }
         Ok(Self {
-            start: Batch::new(0, run.budget),
-            look: run.first_batch,
-            start_filters: Filters::new(&[], &[], run)?,
+            start: Batch::new(0, ctx.budget),
+            look: ctx.first_batch,
+            start_filters: Filters::new(&[], &[], ctx)?,
             start_stats: StepStats::default(),
             start_is_own: false,
             start_live: None,
@@ -122,10 +122,10 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Counts for the operator `node`, if the run is watched.
+    /// Counts for the operator `node`, if the query is watched.
     #[inline]
-    pub fn watch(&mut self, run: &Run<'a>, node: usize) {
-        if let Some(live) = run.live.and_then(|l| l.node(node)) {
+    pub fn watch(&mut self, ctx: &QueryContext<'a>, node: usize) {
+        if let Some(live) = ctx.live.and_then(|l| l.node(node)) {
             self.count(live);
         }
     }
@@ -156,16 +156,17 @@ impl<'a> Pipeline<'a> {
         self.steps.len()
     }
 
-    /// True if the whole exploration is one scan of everything: then predicates are the morsels.
+    /// Returns true if the whole exploration is one scan of everything: then predicates are the morsels.
     pub fn is_scan(&self) -> bool {
         self.layouts.first().is_some_and(Vec::is_empty)
-            && matches!(self.steps.first().map(|s| &s.op), Some(Op::Scan(_)))
+            && matches!(self.steps.first().map(|s| &s.op), Some(StepOp::Scan(_)))
     }
 
     /// Limits a scan to some predicates.
     pub fn scan_only(&mut self, predicates: Range<u32>) {
         if let Some(StepState {
-            op: Op::Scan(s), ..
+            op: StepOp::Scan(s),
+            ..
         }) = self.steps.first_mut()
         {
             s.only = predicates;
@@ -175,7 +176,7 @@ impl<'a> Pipeline<'a> {
     /// Runs the source's values `from .. to` through steps `.. until` (0 = the start alone).
     pub fn morsel(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         source: &Source<'_>,
         range: Range<u64>,
         until: usize,
@@ -183,9 +184,9 @@ impl<'a> Pipeline<'a> {
     ) -> Flow {
         let mut at = range.start;
         while at < range.end {
-            run.check()?;
+            ctx.check()?;
             let n = (range.end - at).min(self.look as u64) as usize;
-            let clock = run.profile.then(Instant::now);
+            let clock = ctx.profile.then(Instant::now);
             let written = if self.start.columns.is_empty() {
                 self.spare.resize(n, 0);
                 source.read(at, &mut self.spare, &mut self.scratch)
@@ -195,7 +196,7 @@ impl<'a> Pipeline<'a> {
             };
             self.start.rows = written;
             if written > 0 {
-                self.start_filters.apply(run, &mut self.start, 0)?;
+                self.start_filters.apply(ctx, &mut self.start, 0)?;
             }
             self.start_stats.rows_in += n as u64;
             self.start_stats.rows_out += self.start.rows as u64;
@@ -208,9 +209,9 @@ impl<'a> Pipeline<'a> {
                 }
             }
             if self.start.rows > 0 {
-                push(&mut self.steps[..until], run, self.start.view(), end)?;
+                push(&mut self.steps[..until], ctx, self.start.view(), end)?;
             }
-            self.look_further(run, 0..until, end)?;
+            self.look_further(ctx, 0..until, end)?;
             at += n as u64;
         }
         Ok(())
@@ -219,35 +220,45 @@ impl<'a> Pipeline<'a> {
     /// Runs rows (columns as after step `from`) through steps `from + 1 ..`.
     pub fn rows(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         steps: Range<usize>,
         end: &mut dyn Consumer,
     ) -> Flow {
-        push(&mut self.steps[steps.clone()], run, rows, end)?;
-        self.look_further(run, steps, end)
+        push(&mut self.steps[steps.clone()], ctx, rows, end)?;
+        self.look_further(ctx, steps, end)
     }
 
-    /// While batches are still small, what there is goes to the end; the next time it is more.
-    fn look_further(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
-        if self.look < run.batch_rows {
-            self.look = (self.look * FASTER).min(run.batch_rows);
-            self.flush(run, steps, end)?;
+    /// While batches are still small, pushes the available rows to the end; the next batch is larger.
+    fn look_further(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        steps: Range<usize>,
+        end: &mut dyn Consumer,
+    ) -> Flow {
+        if self.look < ctx.batch_rows {
+            self.look = (self.look * FASTER).min(ctx.batch_rows);
+            self.flush(ctx, steps, end)?;
         }
         Ok(())
     }
 
-    /// Pushes on what steps still hold.
-    pub fn flush(&mut self, run: &Run<'_>, steps: Range<usize>, end: &mut dyn Consumer) -> Flow {
+    /// Pushes on the rows that steps still hold.
+    pub fn flush(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        steps: Range<usize>,
+        end: &mut dyn Consumer,
+    ) -> Flow {
         let mut rest = &mut self.steps[steps];
         while let Some((step, after)) = rest.split_first_mut() {
-            hand_on(step, after, run, end)?;
+            hand_on(step, after, ctx, end)?;
             rest = after;
         }
         Ok(())
     }
 
-    /// Forgets the rows that steps still hold.
+    /// Drops the rows that steps still hold.
     pub fn clear(&mut self) {
         for step in &mut self.steps {
             step.out.rows = 0;
@@ -271,7 +282,7 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Lists that a step and later ones read at vertices that are bound before it, where they are several.
+/// Lists that a step and later ones read at vertices bound before it, where there are several.
 fn ahead<'a>(layout: &[Slot], steps: &'a [Step]) -> Vec<Ahead<'a>> {
     let mut all = Vec::new();
     let mut add = |list: &'a EdgeList| {
@@ -302,62 +313,62 @@ fn ahead<'a>(layout: &[Slot], steps: &'a [Step]) -> Vec<Ahead<'a>> {
 /// Pushes a batch through steps. Steps keep small outputs until more rows come; see `Pipeline::flush`.
 fn push(
     steps: &mut [StepState<'_>],
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     input: View<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
     let Some((step, rest)) = steps.split_first_mut() else {
         return end.batch(input);
     };
-    if input.columns.is_empty() && input.rows > run.batch_rows {
+    if input.columns.is_empty() && input.rows > ctx.batch_rows {
         let mut left = input.rows;
         while left > 0 {
-            let rows = left.min(run.batch_rows);
+            let rows = left.min(ctx.batch_rows);
             left -= rows;
-            push_one(step, rest, run, View { columns: &[], rows }, end)?;
+            push_one(step, rest, ctx, View { columns: &[], rows }, end)?;
         }
         return Ok(());
     }
-    push_one(step, rest, run, input, end)
+    push_one(step, rest, ctx, input, end)
 }
 
 fn push_one(
     step: &mut StepState<'_>,
     rest: &mut [StepState<'_>],
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     input: View<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
     let mut cap = 2 * step.pace;
     step.stats.rows_in += input.rows as u64;
-    let mut clock = run.profile.then(Instant::now);
-    // Rows that those who watch have not been told of.
+    let mut clock = ctx.profile.then(Instant::now);
+    // Rows that watchers have not been told about.
     let mut fresh = input.rows;
-    step.fetch_ahead(run, input);
+    step.fetch_ahead(ctx, input);
     step.begin(input);
     step.grow(cap.min(FIRST_ROOM.max(input.rows)))?;
     if step.count(input) {
         if clock.is_some() {
             step.spent(fresh, Duration::ZERO);
         }
-        // Counts have no room to fill, but whoever wants few rows must hear of them.
+        // Counts have no room to fill, but a consumer that needs few rows must see them.
         if step.ready() >= step.pace {
-            run.check()?;
-            return hand_on(step, rest, run, end);
+            ctx.check()?;
+            return hand_on(step, rest, ctx, end);
         }
         return Ok(());
     }
     loop {
-        let more = step.fill(run, input)?;
+        let more = step.fill(ctx, input)?;
         let full = more && step.out.room() >= cap;
         if full || step.ready() >= step.pace {
             if let Some(c) = clock {
                 step.spent(std::mem::take(&mut fresh), c.elapsed());
             }
-            run.check()?;
-            hand_on(step, rest, run, end)?;
+            ctx.check()?;
+            hand_on(step, rest, ctx, end)?;
             cap = 2 * step.pace;
-            clock = run.profile.then(Instant::now);
+            clock = ctx.profile.then(Instant::now);
         } else if more {
             step.grow(cap.min(step.out.room() * 4))?;
         }
@@ -375,7 +386,7 @@ fn push_one(
 fn hand_on(
     step: &mut StepState<'_>,
     rest: &mut [StepState<'_>],
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
     let rows = step.ready();
@@ -383,7 +394,7 @@ fn hand_on(
         return Ok(());
     }
     step.stats.rows_out += rows as u64;
-    step.pace = (step.pace * FASTER).min(run.batch_rows);
+    step.pace = (step.pace * FASTER).min(ctx.batch_rows);
     if let Some(live) = step.live {
         live.add(0, rows, Duration::ZERO);
     }
@@ -391,7 +402,7 @@ fn hand_on(
         columns: &step.out.columns,
         rows,
     };
-    let flow = push(rest, run, view, end);
+    let flow = push(rest, ctx, view, end);
     step.out.rows = 0;
     step.bare = 0;
     flow

@@ -1,10 +1,10 @@
-//! ScanAll: neither end is known. Walks predicate by predicate, key by key; where only chosen named graphs
-//! are read, it walks their index vertices and touches no other graph.
+//! ScanAll: neither end is known. Walks predicate by predicate, key by key; where only chosen named graphs are read, it
+//! walks their index vertices and touches no other graph.
 
 use super::any::AnyPredicate;
 use super::lists::{RowGraph, constant_list};
 use super::source::graph_keys;
-use super::{Emit, Plumb, Run};
+use super::{Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
 use jindou_graph::segment::{Scope, Segment};
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Key numbers taken from a plain segment at a time.
 const KEY_CHUNK: u32 = 4096;
 
-/// Keys whose lists are asked of other shards at once.
+/// Keys whose lists are requested from other shards at once.
 const FETCHED: usize = 1024;
 
 pub(crate) struct ScanAll<'a> {
@@ -28,17 +28,17 @@ pub(crate) struct ScanAll<'a> {
     graph: RowGraph<'a>,
     graph_to: Option<usize>,
     bind_graph: bool,
-    /// Dense predicates that this worker looks at.
+    /// Dense predicates that this worker scans.
     pub only: Range<u32>,
     row: usize,
     opened: bool,
     predicates: Vec<u32>,
     begun: usize,
-    /// The predicate begun last: its keys (a chunk of them), and where the next chunk starts.
+    /// The predicate that was started last: its keys (a chunk of them), and where the next chunk starts.
     at: Edges<'a>,
-    /// Its segment, where that alone answers.
+    /// Its segment, where that alone has the answer.
     plain: Option<Segment<'a>>,
-    /// The next key's number in it.
+    /// The next key's number in the segment.
     number: u32,
     term: u32,
     keys: Vec<u32>,
@@ -58,26 +58,26 @@ impl<'a> ScanAll<'a> {
         predicate: PredicateRef,
         object: Slot,
         graph: &'a GraphRef,
-        plumb: &Plumb<'a, '_>,
+        layout: &StepLayout<'a, '_>,
     ) -> Result<Self> {
         let (bind_graph, graph_to) = match graph {
-            GraphRef::Bind(s, _) => (true, plumb.output(*s)),
+            GraphRef::Bind(s, _) => (true, layout.output(*s)),
             _ => (false, None),
         };
         Ok(Self {
-            snapshot: plumb.snapshot,
-            subject: plumb.output(subject),
-            predicate: AnyPredicate::new(predicate, plumb)?,
-            object: plumb.output(object),
-            graph: RowGraph::new(graph, plumb)?,
+            snapshot: layout.snapshot,
+            subject: layout.output(subject),
+            predicate: AnyPredicate::new(predicate, layout)?,
+            object: layout.output(object),
+            graph: RowGraph::new(graph, layout)?,
             graph_to,
             bind_graph,
-            only: 0..plumb.snapshot.predicate_count(),
+            only: 0..layout.snapshot.predicate_count(),
             row: 0,
             opened: false,
             predicates: vec![],
             begun: 0,
-            at: plumb.snapshot.edges(PredicateId(0), Direction::Out),
+            at: layout.snapshot.edges(PredicateId(0), Direction::Out),
             plain: None,
             number: 0,
             term: 0,
@@ -114,7 +114,7 @@ impl<'a> ScanAll<'a> {
                 self.predicates
                     .extend(self.snapshot.predicate_of(VertexId(term)).map(|p| p.0));
             }
-            AnyPredicate::Bind(_) => match self.graph.of(input, self.row) {
+            AnyPredicate::Bind(_) => match self.graph.scope_at(input, self.row) {
                 Scope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
                 Scope::Set(gs) if !gs.contains(&0) => {
                     for &g in gs {
@@ -130,7 +130,7 @@ impl<'a> ScanAll<'a> {
         self.predicates.retain(|p| only.contains(p));
     }
 
-    /// The next chunk of keys of the predicate begun last; false when there is none.
+    /// The next chunk of keys of the current predicate; false when there is none.
     fn more_keys(&mut self) -> bool {
         let Some(from) = self.next_chunk else {
             return false;
@@ -156,7 +156,7 @@ impl<'a> ScanAll<'a> {
         self.next_chunk = None;
         match self.plain {
             Some(s) if s.is_empty() => {}
-            // A plain segment that is not empty is the default graph's.
+            // A plain segment that is not empty belongs to the default graph.
             Some(_) => {
                 self.next_chunk = Some(0);
                 self.more_keys();
@@ -165,12 +165,17 @@ impl<'a> ScanAll<'a> {
         }
     }
 
-    pub fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    pub fn fill(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         while self.row < input.rows {
             if !self.opened {
                 self.open_row(input);
             }
-            let scope = self.graph.of(input, self.row);
+            let scope = self.graph.scope_at(input, self.row);
             loop {
                 let taken = out.list(
                     self.row,
@@ -191,7 +196,7 @@ impl<'a> ScanAll<'a> {
                 }
                 if self.work > WORK_PER_CHECK {
                     self.work = 0;
-                    run.check()?;
+                    ctx.check()?;
                 }
                 if let Some(&key) = self.keys.get(self.next_key) {
                     if self.next_key.is_multiple_of(FETCHED) {

@@ -1,7 +1,7 @@
-//! Where a variable's first values come from: index vertices, class instances, a constant's list, graphs.
-//! A source has a length and gives any part of itself, so that workers take morsels of it.
+//! Sources of a variable's first values: index vertices, class instances, a constant's list, graphs. A source has a
+//! length and gives any part of itself, so that workers can take morsels of it.
 
-use super::Plumb;
+use super::StepLayout;
 use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
 use jindou_graph::segment::{KeyFinder, Scope, Segment};
@@ -9,7 +9,7 @@ use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
 
-enum Form<'a> {
+enum SourceForm<'a> {
     /// One row without columns.
     Unit,
     /// Intervals of ids.
@@ -21,8 +21,8 @@ enum Form<'a> {
 }
 
 pub(crate) struct Source<'a> {
-    form: Form<'a>,
-    /// Values before each run or slice.
+    form: SourceForm<'a>,
+    /// Number of values before each run or slice.
     before: Vec<u64>,
     len: u64,
 }
@@ -31,20 +31,20 @@ impl<'a> Source<'a> {
     pub fn new(
         source: &'a StartSource,
         within: Option<&'a jindou_plan::IdFilter>,
-        plumb: &Plumb<'a, '_>,
+        layout: &StepLayout<'a, '_>,
     ) -> Result<Self> {
-        let tested = || IdTest::new(within, plumb.snapshot);
+        let tested = || IdTest::new(within, layout.snapshot);
         let form = match source {
-            StartSource::Unit => Form::Unit,
+            StartSource::Unit => SourceForm::Unit,
             StartSource::IdFilter => {
-                let within = within.map(|w| IdTest::exact(w, plumb.snapshot));
-                Form::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
+                let within = within.map(|w| IdTest::exact(w, layout.snapshot));
+                SourceForm::Runs(within.and_then(|w| w.runs()).ok_or_else(|| {
                     Error::Internal("the plan starts at intervals but has none".into())
                 })?)
             }
             StartSource::List(list) => {
                 let (Operand::Const(v), RowGraph::Fixed(scope)) =
-                    (list.anchor, RowGraph::new(&list.graph, plumb)?)
+                    (list.anchor, RowGraph::new(&list.graph, layout)?)
                 else {
                     return Err(Error::Internal(
                         "the plan starts at a list of a variable".into(),
@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
                         "the plan starts at a list and binds a graph".into(),
                     ));
                 }
-                let view = plumb.snapshot.edges(list.predicate, list.direction);
+                let view = layout.snapshot.edges(list.predicate, list.direction);
                 slices(constant_list(&view, v, scope), &tested())
             }
             StartSource::Keys {
@@ -66,10 +66,10 @@ impl<'a> Source<'a> {
                 let scope = graph.scope().ok_or_else(|| {
                     Error::Internal("the plan starts at keys in a variable's graph".into())
                 })?;
-                keys(plumb.snapshot, *predicate, *direction, scope, tested())
+                keys(layout.snapshot, *predicate, *direction, scope, tested())
             }
             StartSource::Graphs(only) => {
-                let graphs = plumb.snapshot.named_graphs();
+                let graphs = layout.snapshot.named_graphs();
                 let graphs = match only {
                     None => ConstantList::Shared(graphs),
                     Some(only) => {
@@ -83,9 +83,9 @@ impl<'a> Source<'a> {
         let mut len = 0;
         let mut before = Vec::new();
         match &form {
-            Form::Unit => len = 1,
-            Form::Keys(s, _) => len = u64::from(s.key_count),
-            Form::Runs(runs) | Form::Slices(_, runs) => {
+            SourceForm::Unit => len = 1,
+            SourceForm::Keys(s, _) => len = u64::from(s.key_count),
+            SourceForm::Runs(runs) | SourceForm::Slices(_, runs) => {
                 before.reserve(runs.len());
                 for r in runs {
                     before.push(len);
@@ -96,33 +96,33 @@ impl<'a> Source<'a> {
         Ok(Self { form, before, len })
     }
 
-    /// Values in it, at most (keys are tested when they are read).
+    /// Upper bound on its number of values (keys are tested when they are read).
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True if it is one row without columns.
+    /// Returns true if it is one row without columns.
     pub fn is_unit(&self) -> bool {
-        matches!(self.form, Form::Unit)
+        matches!(self.form, SourceForm::Unit)
     }
 
-    /// Writes the values numbered `from .. from + out.len()` (as far as there are this many); returns how many
-    /// were written, which for keys may be fewer.
+    /// Writes the values numbered `from .. from + out.len()`, as far as there are this many; returns the number
+    /// written, which for keys may be smaller.
     pub fn read(&self, from: u64, out: &mut [u32], scratch: &mut Vec<u32>) -> usize {
         let want = out
             .len()
             .min(usize::try_from(self.len - from.min(self.len)).unwrap_or(0));
         let out = &mut out[..want];
         match &self.form {
-            Form::Unit => want,
-            Form::Keys(s, within) => {
+            SourceForm::Unit => want,
+            SourceForm::Keys(s, within) => {
                 scratch.clear();
                 s.keys_into(from as u32, (from + want as u64) as u32, scratch);
                 let n = within.retain(scratch).min(want);
                 out[..n].copy_from_slice(&scratch[..n]);
                 n
             }
-            Form::Runs(runs) => {
+            SourceForm::Runs(runs) => {
                 self.each_part(runs, from, want, |a, b, w| {
                     for (o, v) in out[w..].iter_mut().zip(a..b) {
                         *o = v;
@@ -130,7 +130,7 @@ impl<'a> Source<'a> {
                 });
                 want
             }
-            Form::Slices(list, runs) => {
+            SourceForm::Slices(list, runs) => {
                 self.each_part(runs, from, want, |a, b, w| {
                     if let Some(part) = list.get(a as usize..b as usize) {
                         out[w..w + part.len()].copy_from_slice(part);
@@ -141,7 +141,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Calls `f(start, end, written before)` for the parts of the runs that hold the values asked for.
+    /// Calls `f(start, end, written before)` for the parts of the runs that hold the requested values.
     fn each_part(
         &self,
         runs: &[[u32; 2]],
@@ -168,15 +168,15 @@ impl<'a> Source<'a> {
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
         let list = match &self.form {
-            Form::Slices(ConstantList::Owned(l), _) => l.capacity() * 4,
+            SourceForm::Slices(ConstantList::Owned(l), _) => l.capacity() * 4,
             _ => 0,
         };
         list + self.before.capacity() * 16
     }
 }
 
-/// A sorted list's parts inside the intervals.
-fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> Form<'a> {
+/// The parts of a sorted list inside the intervals.
+fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> SourceForm<'a> {
     let all = list.len() as u32;
     let runs = match within {
         IdTest::All => vec![[0, all]],
@@ -202,10 +202,10 @@ fn slices<'a>(list: ConstantList<'a>, within: &IdTest<'_>) -> Form<'a> {
                 .filter(|&v| within.contains(v))
                 .collect();
             let all = kept.len() as u32;
-            return Form::Slices(ConstantList::Owned(kept), vec![[0, all]]);
+            return SourceForm::Slices(ConstantList::Owned(kept), vec![[0, all]]);
         }
     };
-    Form::Slices(list, runs)
+    SourceForm::Slices(list, runs)
 }
 
 fn keys<'a>(
@@ -214,18 +214,18 @@ fn keys<'a>(
     direction: Direction,
     scope: Scope<'_>,
     within: IdTest<'a>,
-) -> Form<'a> {
+) -> SourceForm<'a> {
     let view = snapshot.edges(predicate, direction);
     match view.plain(scope) {
         Some(s) => match s.finder {
-            KeyFinder::Empty => Form::Runs(vec![]),
+            KeyFinder::Empty => SourceForm::Runs(vec![]),
             KeyFinder::Intervals(runs) if !matches!(within, IdTest::Except(_)) => {
                 let runs: Vec<[u32; 2]> = runs
                     .iter()
                     .map(|r| [r.start, r.end])
                     .filter(|r| r[0] < r[1])
                     .collect();
-                Form::Runs(match within.runs() {
+                SourceForm::Runs(match within.runs() {
                     Some(w) => intersect_runs(&runs, &w),
                     None => runs,
                 })
@@ -234,13 +234,13 @@ fn keys<'a>(
                 slices(ConstantList::Borrowed(keys), &within)
             }
             KeyFinder::Bitmap { .. } | KeyFinder::FoldedBitmap { .. } | KeyFinder::Intervals(_) => {
-                Form::Keys(s, within)
+                SourceForm::Keys(s, within)
             }
         },
         None => {
             if let Some(few) = few(&view, scope, &within) {
                 let all = few.len() as u32;
-                return Form::Slices(ConstantList::Owned(few), vec![[0, all]]);
+                return SourceForm::Slices(ConstantList::Owned(few), vec![[0, all]]);
             }
             if let Some(kept) = view.shared_keys(scope) {
                 return slices(ConstantList::Shared(kept), &within);
@@ -248,7 +248,7 @@ fn keys<'a>(
             let mut keys = Vec::new();
             graph_keys(snapshot, predicate, direction, scope, &mut keys);
             let mut scratch = Vec::new();
-            // Where one segment answers but for touched keys, all its others have an edge.
+            // Where one segment has the answer except for touched keys, all its other keys have an edge.
             let clean = view.plain_but_dirty(scope).map(|x| x.1);
             let sure = view.is_sharded();
             keys.retain(|&v| {
@@ -258,20 +258,21 @@ fn keys<'a>(
                         || !view.read(v, scope, &mut scratch).is_empty())
             });
             let all = keys.len() as u32;
-            Form::Slices(ConstantList::Owned(keys), vec![[0, all]])
+            SourceForm::Slices(ConstantList::Owned(keys), vec![[0, all]])
         }
     }
 }
 
-/// The keys inside, looked up one by one, where so few ids are inside that this is less than making all keys.
+/// The keys inside, looked up one by one, where there are so few ids inside that this is cheaper than building all
+/// keys.
 fn few(view: &Edges<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
-    /// Keys that are made in the time of one lookup.
+    /// Keys that are built in the time of one lookup.
     const EACH: u64 = 8;
     let runs = within.runs()?;
     let ids: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
     let patch = view.patch().map_or(0, |p| u64::from(p.more_keys()));
     let keys: u64 = view.key_counts().map(u64::from).iter().sum();
-    // To ask other shards for keys is to ask once.
+    // Other shards are asked for keys in one request.
     if ids * EACH > keys + patch || view.is_sharded() {
         return None;
     }
@@ -283,8 +284,8 @@ fn few(view: &Edges<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u3
     )
 }
 
-/// Vertices that may be keys of a predicate in `scope` (a superset), ascending, appended. Chosen named
-/// graphs are read through their index vertices.
+/// Appends vertices that may be keys of a predicate in `scope` (a superset), ascending. Chosen named graphs are read
+/// through their index vertices.
 pub(crate) fn graph_keys(
     snapshot: &dyn Graph,
     predicate: PredicateId,
@@ -294,7 +295,7 @@ pub(crate) fn graph_keys(
 ) {
     let view = snapshot.edges(predicate, direction);
     if view.is_sharded() {
-        // Each shard looks at its own part of the graphs.
+        // Each shard reads its own part of the graphs.
         view.candidate_keys(scope, out);
         return;
     }

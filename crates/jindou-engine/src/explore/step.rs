@@ -1,10 +1,10 @@
-//! One step's state in one worker: what it does to a batch, and what it holds.
+//! State of one step in one worker: its operation on a batch, and its buffers.
 
 use super::any::ExpandAny;
 use super::check::{Check, Restrict};
 use super::expand::Expand;
 use super::scan::ScanAll;
-use super::{Emit, Plumb, Run, Source};
+use super::{Emit, QueryContext, Source, StepLayout};
 use crate::batch::{Batch, Charge, View, widen};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
@@ -23,8 +23,8 @@ pub(crate) struct StepStats {
     pub written: u64,
 }
 
-/// Boxed where large: a state of a few hundred bytes, made once a query.
-pub(super) enum Op<'a> {
+/// Variants are boxed where large: a state of a few hundred bytes, made once per query.
+pub(super) enum StepOp<'a> {
     Expand(Box<Expand<'a>>),
     Check(Box<Check<'a>>),
     Restrict(Restrict<'a>),
@@ -43,9 +43,14 @@ pub(super) struct Cross<'a> {
 }
 
 impl Cross<'_> {
-    fn fill(&mut self, run: &Run<'_>, input: View<'_>, out: &mut Emit<'_>) -> Result<bool> {
+    fn fill(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        input: View<'_>,
+        out: &mut Emit<'_>,
+    ) -> Result<bool> {
         let (to, index, rows) = out.columns(self.to);
-        run.check()?;
+        ctx.check()?;
         while self.row < input.rows {
             while self.place < self.source.len() {
                 let room = to.len() - *rows;
@@ -67,13 +72,13 @@ impl Cross<'_> {
 }
 
 pub(super) struct StepState<'a> {
-    pub(super) op: Op<'a>,
+    pub(super) op: StepOp<'a>,
     /// (input column, output column) of slots that stay.
     carry: Vec<(usize, usize)>,
     filters: Filters<'a>,
     pub(super) out: Batch,
     index: Vec<u32>,
-    /// For columns that nothing reads; as long as such a column needed.
+    /// Stands in for columns that nothing reads; as long as such a column needed to be.
     spare: Vec<u32>,
     /// Rows of an output without columns.
     pub(super) bare: usize,
@@ -83,13 +88,13 @@ pub(super) struct StepState<'a> {
     plumbing: usize,
     charge: Charge,
     pub(super) stats: StepStats,
-    /// Counts in a watched run.
+    /// Counts in a watched query.
     pub(super) live: Option<&'a LiveCounts>,
-    /// Over shards: lists to fetch together where rows are few.
+    /// On a sharded store: lists to fetch together where rows are few.
     pub(super) ahead: Vec<Ahead<'a>>,
 }
 
-/// A list that a later step reads at a vertex that is bound.
+/// A list that a later step reads at a vertex that is already bound.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead<'a> {
     pub column: usize,
@@ -98,11 +103,11 @@ pub(super) struct Ahead<'a> {
     pub scope: Scope<'a>,
 }
 
-/// Rows of which lists are fetched ahead at most: of more, earlier steps may leave few.
+/// Largest number of rows whose lists are fetched ahead: with more, earlier steps may leave few.
 const FEW_AHEAD: usize = 64;
 
 impl<'a> StepState<'a> {
-    /// Notes time in the step, and in a watched run the number of rows that came in.
+    /// Records time in the step and, in a watched query, the number of rows that came in.
     pub(super) fn spent(&mut self, rows_in: usize, time: Duration) {
         self.stats.time += time;
         if let Some(live) = self.live {
@@ -110,7 +115,11 @@ impl<'a> StepState<'a> {
         }
     }
 
-    pub(super) fn new(step: &'a Step, plumb: &Plumb<'a, '_>, run: &Run<'a>) -> Result<Self> {
+    pub(super) fn new(
+        step: &'a Step,
+        layout: &StepLayout<'a, '_>,
+        ctx: &QueryContext<'a>,
+    ) -> Result<Self> {
         let op = match &step.kind {
             StepKind::Start { .. } => {
                 return Err(Error::Internal(
@@ -118,14 +127,14 @@ impl<'a> StepState<'a> {
                 ));
             }
             StepKind::Expand { to, lists, within } => {
-                let to = plumb.output(*to);
-                Op::Expand(Box::new(Expand::new(to, lists, within.as_ref(), plumb)?))
+                let to = layout.output(*to);
+                StepOp::Expand(Box::new(Expand::new(to, lists, within.as_ref(), layout)?))
             }
             StepKind::Check { list, other } => {
-                Op::Check(Box::new(Check::new(list, *other, plumb)?))
+                StepOp::Check(Box::new(Check::new(list, *other, layout)?))
             }
             StepKind::Restrict { slot, within } => {
-                Op::Restrict(Restrict::new(plumb.column(*slot)?, within, plumb))
+                StepOp::Restrict(Restrict::new(layout.column(*slot)?, within, layout))
             }
             StepKind::ExpandAny {
                 anchor,
@@ -133,41 +142,41 @@ impl<'a> StepState<'a> {
                 predicate,
                 far,
                 graph,
-            } => Op::Any(Box::new(ExpandAny::new(
-                *anchor, *direction, *predicate, *far, graph, plumb,
+            } => StepOp::Any(Box::new(ExpandAny::new(
+                *anchor, *direction, *predicate, *far, graph, layout,
             )?)),
             StepKind::ScanAll {
                 subject,
                 predicate,
                 object,
                 graph,
-            } => Op::Scan(Box::new(ScanAll::new(
-                *subject, *predicate, *object, graph, plumb,
+            } => StepOp::Scan(Box::new(ScanAll::new(
+                *subject, *predicate, *object, graph, layout,
             )?)),
-            StepKind::Cross { to, source, within } => Op::Cross(Box::new(Cross {
-                source: Source::new(source, within.as_ref(), plumb)?,
-                to: plumb.output(*to),
+            StepKind::Cross { to, source, within } => StepOp::Cross(Box::new(Cross {
+                source: Source::new(source, within.as_ref(), layout)?,
+                to: layout.output(*to),
                 row: 0,
                 place: 0,
                 scratch: vec![],
             })),
         };
         // A plan of thousands of patterns has as many steps, each with as many columns.
-        run.check()?;
-        let carry = plumb.carry();
+        ctx.check()?;
+        let carry = layout.carry();
         let plumbing = carry.len() * size_of::<(usize, usize)>()
-            + plumb.output.len() * (size_of::<Vec<u32>>() + 2 * size_of::<Slot>());
-        let mut charge = Charge::new(run.budget);
+            + layout.output.len() * (size_of::<Vec<u32>>() + 2 * size_of::<Slot>());
+        let mut charge = Charge::new(ctx.budget);
         charge.set(plumbing)?;
         Ok(Self {
             op,
             carry,
-            filters: Filters::new(&step.filters, plumb.output, run)?,
-            out: Batch::new(plumb.output.len(), run.budget),
+            filters: Filters::new(&step.filters, layout.output, ctx)?,
+            out: Batch::new(layout.output.len(), ctx.budget),
             index: vec![],
             spare: vec![],
             bare: 0,
-            pace: run.first_batch,
+            pace: ctx.first_batch,
             plumbing,
             charge,
             live: None,
@@ -176,12 +185,12 @@ impl<'a> StepState<'a> {
         })
     }
 
-    /// Fetches the lists of few rows that this step and later ones read, in one round.
-    pub(super) fn fetch_ahead(&self, run: &Run<'_>, input: View<'_>) {
+    /// Fetches the lists that this step and later ones read for few rows, in one round.
+    pub(super) fn fetch_ahead(&self, ctx: &QueryContext<'_>, input: View<'_>) {
         if self.ahead.is_empty() || input.rows > FEW_AHEAD {
             return;
         }
-        let Some(sharded) = run.snapshot.as_sharded() else {
+        let Some(sharded) = ctx.snapshot.as_sharded() else {
             return;
         };
         let lists = self.ahead.iter().flat_map(|a| {
@@ -193,34 +202,34 @@ impl<'a> StepState<'a> {
 
     pub(super) fn begin(&mut self, input: View<'_>) {
         match &mut self.op {
-            Op::Expand(o) => o.begin(input),
-            Op::Check(o) => o.begin(input),
-            Op::Restrict(o) => o.begin(),
-            Op::Any(o) => o.begin(input),
-            Op::Scan(o) => o.begin(),
-            Op::Cross(o) => (o.row, o.place) = (0, 0),
+            StepOp::Expand(o) => o.begin(input),
+            StepOp::Check(o) => o.begin(input),
+            StepOp::Restrict(o) => o.begin(),
+            StepOp::Any(o) => o.begin(input),
+            StepOp::Scan(o) => o.begin(),
+            StepOp::Cross(o) => (o.row, o.place) = (0, 0),
         }
     }
 
     pub(super) fn grow(&mut self, room: usize) -> Result<()> {
         if room > self.index.len() {
             self.out.ensure(room)?;
-            // Nothing in it counts from one filling to the next.
+            // Its content does not carry over from one filling to the next.
             widen(&mut self.index, 0, room);
         }
         let op = match &self.op {
-            Op::Expand(o) => o.bytes(),
-            Op::Check(o) => o.bytes(),
-            Op::Restrict(_) => 0,
-            Op::Any(o) => o.bytes(),
-            Op::Scan(o) => o.bytes(),
-            Op::Cross(o) => o.source.bytes() + o.scratch.capacity() * 4,
+            StepOp::Expand(o) => o.bytes(),
+            StepOp::Check(o) => o.bytes(),
+            StepOp::Restrict(_) => 0,
+            StepOp::Any(o) => o.bytes(),
+            StepOp::Scan(o) => o.bytes(),
+            StepOp::Cross(o) => o.source.bytes() + o.scratch.capacity() * 4,
         };
         self.charge.set(self.plumbing + self.index.len() * 8 + op)
     }
 
-    /// Appends output rows, gathered and filtered. True if the output is full and the input not done.
-    pub(super) fn fill(&mut self, run: &Run<'_>, input: View<'_>) -> Result<bool> {
+    /// Appends output rows, gathered and filtered. Returns true if the output is full and the input is not done.
+    pub(super) fn fill(&mut self, ctx: &QueryContext<'_>, input: View<'_>) -> Result<bool> {
         let from = self.out.rows;
         let (batch, index, spare) = (&mut self.out, &mut self.index, &mut self.spare);
         let mut emit = Emit {
@@ -229,12 +238,12 @@ impl<'a> StepState<'a> {
             spare,
         };
         let more = match &mut self.op {
-            Op::Expand(o) => o.fill(run, input, &mut emit)?,
-            Op::Check(o) => o.fill(run, input, &mut emit)?,
-            Op::Restrict(o) => o.fill(input, &mut emit),
-            Op::Any(o) => o.fill(run, input, &mut emit)?,
-            Op::Scan(o) => o.fill(run, input, &mut emit)?,
-            Op::Cross(o) => o.fill(run, input, &mut emit)?,
+            StepOp::Expand(o) => o.fill(ctx, input, &mut emit)?,
+            StepOp::Check(o) => o.fill(ctx, input, &mut emit)?,
+            StepOp::Restrict(o) => o.fill(input, &mut emit),
+            StepOp::Any(o) => o.fill(ctx, input, &mut emit)?,
+            StepOp::Scan(o) => o.fill(ctx, input, &mut emit)?,
+            StepOp::Cross(o) => o.fill(ctx, input, &mut emit)?,
         };
         let rows = self.out.rows;
         if rows > from {
@@ -242,7 +251,7 @@ impl<'a> StepState<'a> {
             for &(i, o) in &self.carry {
                 self.out.gather(o, from, input.column(i), index);
             }
-            self.filters.apply(run, &mut self.out, from)?;
+            self.filters.apply(ctx, &mut self.out, from)?;
         }
         if self.out.columns.is_empty() {
             self.bare += self.out.rows;
@@ -255,7 +264,7 @@ impl<'a> StepState<'a> {
     pub(super) fn count(&mut self, input: View<'_>) -> bool {
         if self.out.columns.is_empty()
             && self.filters.is_empty()
-            && let Op::Expand(o) = &mut self.op
+            && let StepOp::Expand(o) = &mut self.op
             && let Some(n) = o.count(input)
         {
             self.bare += n;
@@ -270,11 +279,11 @@ impl<'a> StepState<'a> {
 
     pub(super) fn touched(&self) -> u64 {
         match &self.op {
-            Op::Expand(o) => o.touched,
-            Op::Check(o) => o.touched,
-            Op::Any(o) => o.touched,
-            Op::Scan(o) => o.touched,
-            Op::Restrict(_) | Op::Cross(_) => 0,
+            StepOp::Expand(o) => o.touched,
+            StepOp::Check(o) => o.touched,
+            StepOp::Any(o) => o.touched,
+            StepOp::Scan(o) => o.touched,
+            StepOp::Restrict(_) | StepOp::Cross(_) => 0,
         }
     }
 }

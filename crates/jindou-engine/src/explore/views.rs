@@ -3,7 +3,7 @@
 use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId};
 
-/// Predicates that are kept; those whose numbers differ by a multiple of it displace each other.
+/// Predicates that are cached; those whose numbers differ by a multiple of this displace each other.
 const KEPT: usize = 32;
 
 /// A predicate that a row leads to.
@@ -15,17 +15,17 @@ pub(crate) struct RowPredicate<'a> {
     pub edges: Edges<'a>,
 }
 
-/// Times that the graph is asked before more than the last predicate is kept: few rows must not pay for a table.
+/// Graph lookups before more than the last predicate is cached: few rows should not pay for a table.
 const WARM: usize = 64;
 
-/// The predicates that rows led to last, in one direction: mostly they lead to the same few, and the graph is asked for the others
-/// only.
+/// The predicates that rows led to most recently, in one direction. Most rows lead to the same few; the graph is asked
+/// only for others.
 pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,
     asked: usize,
     last: Option<RowPredicate<'a>>,
-    /// By number modulo [`KEPT`]; empty until [`WARM`] were asked for.
+    /// By number modulo [`KEPT`]; empty until [`WARM`] were requested.
     kept: Vec<Option<RowPredicate<'a>>>,
 }
 

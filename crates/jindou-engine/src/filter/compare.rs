@@ -1,25 +1,25 @@
-//! `?x < constant` and the like by what the terms say: for terms that no index settles.
+//! Comparisons such as `?x < constant` by the value of the terms: for terms that no index decides.
 
-use super::{ERROR, FALSE, TRUE, Value};
+use super::{ERROR, FALSE, TRUE, ValueSource};
 use crate::batch::View;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::values::holds;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_values::{equal_values, order, value};
 
-/// Rows between two looks at the clock.
+/// Rows between two checks of the deadline.
 const CHECK: usize = 256;
 
 pub(crate) struct Compare<'a> {
-    value: Value,
+    value: ValueSource,
     relation: Relation,
     /// The constant's canonical bytes, and their value.
     constant: (&'a [u8], jindou_values::Value<'a>),
 }
 
 impl<'a> Compare<'a> {
-    pub fn new(value: Value, relation: Relation, bytes: &'a [u8]) -> Result<Self> {
+    pub fn new(value: ValueSource, relation: Relation, bytes: &'a [u8]) -> Result<Self> {
         let constant = jindou_values::value(bytes)
             .ok_or_else(|| Error::Internal("a plan's constant is not a term".into()))?;
         Ok(Self {
@@ -29,13 +29,13 @@ impl<'a> Compare<'a> {
         })
     }
 
-    fn of(&self, run: &Run<'_>, id: u32, term: &mut Vec<u8>) -> u8 {
+    fn truth(&self, ctx: &EvalContext<'_>, id: u32, term: &mut Vec<u8>) -> u8 {
         term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
-            run.terms.term(v, term);
+            ctx.terms.term(v, term);
         } else {
-            run.vocabulary.term(v, term);
+            ctx.vocabulary.term(v, term);
         }
         let Some(own) = value(term) else {
             return ERROR;
@@ -55,10 +55,10 @@ impl<'a> Compare<'a> {
         }
     }
 
-    /// As [`super::Node::eval`]; `term` is memory for a term.
+    /// As [`super::FilterNode::eval`]; `term` is memory for a term.
     pub fn eval(
         &self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -67,9 +67,9 @@ impl<'a> Compare<'a> {
         for (i, o) in out.iter_mut().enumerate() {
             if *o == TRUE {
                 if i % CHECK == 0 {
-                    run.check()?;
+                    ctx.check()?;
                 }
-                *o = self.of(run, self.value.at(rows, from + i), term);
+                *o = self.truth(ctx, self.value.at(rows, from + i), term);
             }
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! Filters on batches of ids. A condition has three values: true, false, error; rows stay on true.
+//! Filters on batches of ids. A condition has three values: true, false, error; rows for which it is true are kept.
 
 mod compare;
 mod probed;
 
 use crate::batch::{Batch, Charge, View};
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::tree::Layout;
 use crate::values::Evaluator;
 use compare::Compare;
@@ -17,23 +17,23 @@ pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
 pub(crate) const ERROR: u8 = 2;
 
-/// The source that a value is read from. A slot without a column is unbound.
+/// Source of a value. A slot without a column is unbound.
 #[derive(Clone, Copy)]
-pub(crate) enum Value {
+pub(crate) enum ValueSource {
     Column(usize),
     Const(u32),
     Unbound,
 }
 
-impl Value {
-    pub fn of(slot: Slot, layout: &Layout<'_>) -> Self {
-        layout.of(slot).map_or(Self::Unbound, Self::Column)
+impl ValueSource {
+    pub fn of_slot(slot: Slot, layout: &Layout<'_>) -> Self {
+        layout.position_of(slot).map_or(Self::Unbound, Self::Column)
     }
 
     fn operand(o: Operand, layout: &Layout<'_>) -> Self {
         match o {
             Operand::Const(v) => Self::Const(v),
-            Operand::Slot(s) => Self::of(s, layout),
+            Operand::Slot(s) => Self::of_slot(s, layout),
         }
     }
 
@@ -47,48 +47,48 @@ impl Value {
     }
 }
 
-enum Node<'a> {
-    Same(Value, Value),
-    Bound(Value),
-    Kind(Value, TermTest),
+enum FilterNode<'a> {
+    Same(ValueSource, ValueSource),
+    Bound(ValueSource),
+    Kind(ValueSource, TermTest),
     Compare(Box<Compare<'a>>),
-    /// An index first.
+    /// A condition that an index answers first.
     Probed(Box<Probed<'a>>),
     General(Box<Evaluator>),
-    Not(Box<Node<'a>>),
-    And(Vec<Node<'a>>),
-    Or(Vec<Node<'a>>),
+    Not(Box<FilterNode<'a>>),
+    And(Vec<FilterNode<'a>>),
+    Or(Vec<FilterNode<'a>>),
 }
 
-/// Rows times conditions between two looks at the clock.
+/// Rows times conditions between two checks of the deadline.
 const CHECK: usize = 1 << 18;
 
-/// Memory for the values of conditions inside of others and for what one condition does at a time, and the work since the clock
-/// was last looked at.
+/// Scratch memory for the values of nested conditions and for the condition at work, and the amount of work since the
+/// last check of the deadline.
 struct Scratch<'s> {
     space: &'s mut [u8],
-    shared: &'s mut Shared,
+    shared: &'s mut SharedScratch,
     work: &'s mut usize,
 }
 
-/// Memory that the conditions of one list use one after the other: there may be a hundred thousand.
+/// Scratch memory that the conditions of one list use one after the other: there may be a hundred thousand conditions.
 #[derive(Default)]
-struct Shared {
+struct SharedScratch {
     /// Questions to an index and its answers.
     probe: ProbeRows,
-    /// A term.
+    /// Bytes of a term.
     bytes: Vec<u8>,
-    /// Places of rows that are computed one by one.
+    /// Positions of rows that are computed one by one.
     rest: Vec<usize>,
 }
 
-impl Shared {
-    /// Bytes for each row, but for terms.
+impl SharedScratch {
+    /// Bytes for each row, without terms.
     const A_ROW: usize = ProbeRows::A_ROW + size_of::<usize>();
-    /// Bytes of a term that are kept for the next batch.
+    /// Capacity for terms that is kept for the next batch.
     const KEPT: usize = 1 << 12;
 
-    /// Forgets a long term.
+    /// Frees the memory of a long term.
     fn trim(&mut self) {
         if self.bytes.capacity() > Self::KEPT {
             self.bytes = vec![];
@@ -97,7 +97,7 @@ impl Shared {
 }
 
 impl Scratch<'_> {
-    /// The next `n` bytes, and what is left for conditions inside.
+    /// The next `n` bytes, and the remaining scratch for nested conditions.
     fn take(&mut self, n: usize) -> Result<(&mut [u8], Scratch<'_>)> {
         let (own, space) = self
             .space
@@ -113,34 +113,35 @@ impl Scratch<'_> {
     }
 }
 
-impl<'a> Node<'a> {
-    fn new(c: &'a Condition, layout: &Layout<'_>, run: &Run<'a>) -> Result<Self> {
+impl<'a> FilterNode<'a> {
+    fn new(c: &'a Condition, layout: &Layout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
         let all = |list: &'a [Condition]| {
             list.iter()
-                .map(|c| Self::new(c, layout, run))
+                .map(|c| Self::new(c, layout, ctx))
                 .collect::<Result<Vec<_>>>()
         };
         Ok(match c {
-            Condition::Same(a, b) => {
-                Self::Same(Value::operand(*a, layout), Value::operand(*b, layout))
-            }
-            Condition::Bound(s) => Self::Bound(Value::of(*s, layout)),
-            Condition::Kind(s, test) => Self::Kind(Value::of(*s, layout), *test),
+            Condition::Same(a, b) => Self::Same(
+                ValueSource::operand(*a, layout),
+                ValueSource::operand(*b, layout),
+            ),
+            Condition::Bound(s) => Self::Bound(ValueSource::of_slot(*s, layout)),
+            Condition::Kind(s, test) => Self::Kind(ValueSource::of_slot(*s, layout), *test),
             Condition::Compare(s, relation, right) => {
-                let by_value = Compare::new(Value::of(*s, layout), *relation, right)?;
-                Probed::over(Self::Compare(Box::new(by_value)), c, layout, run)
+                let by_value = Compare::new(ValueSource::of_slot(*s, layout), *relation, right)?;
+                Probed::over(Self::Compare(Box::new(by_value)), c, layout, ctx)
             }
             Condition::General(g) => {
-                let computed = Evaluator::new(g, layout, run)?;
-                Probed::over(Self::General(Box::new(computed)), c, layout, run)
+                let computed = Evaluator::new(g, layout, ctx)?;
+                Probed::over(Self::General(Box::new(computed)), c, layout, ctx)
             }
-            Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, run)?)),
+            Condition::Not(c) => Self::Not(Box::new(Self::new(c, layout, ctx)?)),
             Condition::And(list) => Self::And(all(list)?),
             Condition::Or(list) => Self::Or(all(list)?),
         })
     }
 
-    /// Dear conditions come last.
+    /// Costly conditions come last.
     fn cost(&self) -> u32 {
         match self {
             Self::Same(..) | Self::Bound(_) => 1,
@@ -156,13 +157,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// True if it needs what all conditions share.
-    fn is_dear(&self) -> bool {
+    /// Returns true if it needs the memory that all conditions share.
+    fn is_costly(&self) -> bool {
         match self {
             Self::Same(..) | Self::Bound(_) | Self::Kind(..) => false,
             Self::Compare(_) | Self::Probed(_) | Self::General(_) => true,
-            Self::Not(c) => c.is_dear(),
-            Self::And(list) | Self::Or(list) => list.iter().any(Self::is_dear),
+            Self::Not(c) => c.is_costly(),
+            Self::And(list) | Self::Or(list) => list.iter().any(Self::is_costly),
         }
     }
 
@@ -177,11 +178,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// `out[i]` becomes the value for row `from + i`, where it is `TRUE` on entry ("wanted"); other rows' values
-    /// are left as they are.
+    /// Sets `out[i]` to the value for row `from + i`, where `out[i]` is `TRUE` on entry ("wanted"); the values of other
+    /// rows are left as they are.
     fn eval(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -190,7 +191,7 @@ impl<'a> Node<'a> {
         *scratch.work += out.len();
         if *scratch.work >= CHECK {
             *scratch.work = 0;
-            run.check()?;
+            ctx.check()?;
         }
         match self {
             Self::Same(a, b) => {
@@ -210,36 +211,36 @@ impl<'a> Node<'a> {
             }
             Self::Kind(v, test) => {
                 for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
-                    *o = kind(run, v.at(rows, from + i), *test);
+                    *o = kind(ctx, v.at(rows, from + i), *test);
                 }
             }
-            Self::Compare(c) => c.eval(run, rows, from, out, &mut scratch.shared.bytes)?,
-            Self::Probed(p) => p.eval(run, rows, from, out, scratch)?,
-            Self::General(g) => g.truth(run, rows, from, out, &mut scratch.shared.rest)?,
+            Self::Compare(c) => c.eval(ctx, rows, from, out, &mut scratch.shared.bytes)?,
+            Self::Probed(p) => p.eval(ctx, rows, from, out, scratch)?,
+            Self::General(g) => g.truth(ctx, rows, from, out, &mut scratch.shared.rest)?,
             Self::Not(c) => {
-                // Rows that are not wanted may hold any value: remember them apart.
+                // Rows that are not wanted may hold any value: they are remembered separately.
                 let (wanted, mut inside) = scratch.take(out.len())?;
                 wanted.copy_from_slice(out);
-                c.eval(run, rows, from, out, &mut inside)?;
+                c.eval(ctx, rows, from, out, &mut inside)?;
                 for (o, w) in out.iter_mut().zip(wanted) {
                     if *w == TRUE && *o != ERROR {
                         *o ^= 1;
                     }
                 }
             }
-            Self::And(list) => combine(list, scratch, run, rows, from, out, FALSE)?,
-            Self::Or(list) => combine(list, scratch, run, rows, from, out, TRUE)?,
+            Self::And(list) => combine(list, scratch, ctx, rows, from, out, FALSE)?,
+            Self::Or(list) => combine(list, scratch, ctx, rows, from, out, TRUE)?,
         }
         Ok(())
     }
 }
 
-/// Three-valued AND (`decides` = false) or OR (`decides` = true): a member with the deciding value settles a
-/// row, else an error does, else it is the other value.
+/// Three-valued AND (`decides` = false) or OR (`decides` = true): a member with the deciding value decides a row,
+/// otherwise an error does, otherwise the result is the other value.
 fn combine(
-    list: &mut [Node<'_>],
+    list: &mut [FilterNode<'_>],
     scratch: &mut Scratch<'_>,
-    run: &Run<'_>,
+    ctx: &EvalContext<'_>,
     rows: View<'_>,
     from: usize,
     out: &mut [u8],
@@ -260,11 +261,11 @@ fn combine(
             *m = u8::from(*s != IDLE && *s != decides);
             open |= *m;
         }
-        // The other members change nothing.
+        // The remaining members change nothing.
         if open == 0 {
             break;
         }
-        node.eval(run, rows, from, member, &mut inside)?;
+        node.eval(ctx, rows, from, member, &mut inside)?;
         for (m, s) in member.iter().zip(so_far.iter_mut()) {
             if *s != IDLE && *s != decides {
                 if *m == decides {
@@ -283,35 +284,35 @@ fn combine(
     Ok(())
 }
 
-fn kind(run: &Run<'_>, id: u32, test: TermTest) -> u8 {
+fn kind(ctx: &EvalContext<'_>, id: u32, test: TermTest) -> u8 {
     if id == 0 {
         return ERROR;
     }
-    let kind = term_kind(run, id);
+    let kind = term_kind(ctx, id);
     u8::from(match test {
         TermTest::Iri => kind == Some(TermKind::Iri),
         TermTest::Blank => kind == Some(TermKind::Blank),
         TermTest::Literal => kind == Some(TermKind::Literal),
-        TermTest::Numeric => is_numeric(run, id),
+        TermTest::Numeric => is_numeric(ctx, id),
     })
 }
 
 /// Canonical bytes of an id that has no value rank.
-pub(crate) fn added_term(run: &Run<'_>, id: u32) -> Vec<u8> {
+pub(crate) fn added_term(ctx: &EvalContext<'_>, id: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     if id >= FIRST_QUERY_ID {
-        run.terms.term(VertexId(id), &mut bytes);
+        ctx.terms.term(VertexId(id), &mut bytes);
     } else {
-        run.vocabulary.term(VertexId(id), &mut bytes);
+        ctx.vocabulary.term(VertexId(id), &mut bytes);
     }
     bytes
 }
 
-fn term_kind(run: &Run<'_>, id: u32) -> Option<TermKind> {
-    if let Some(ranks) = run.vocabulary.ranks_of(id) {
+fn term_kind(ctx: &EvalContext<'_>, id: u32) -> Option<TermKind> {
+    if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
         return ranks.kind(VertexId(id));
     }
-    Some(match *added_term(run, id).first()? {
+    Some(match *added_term(ctx, id).first()? {
         term::IRI => TermKind::Iri,
         term::BLANK => TermKind::Blank,
         term::TRIPLE => TermKind::Triple,
@@ -319,11 +320,11 @@ fn term_kind(run: &Run<'_>, id: u32) -> Option<TermKind> {
     })
 }
 
-fn is_numeric(run: &Run<'_>, id: u32) -> bool {
-    if let Some(ranks) = run.vocabulary.ranks_of(id) {
+fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> bool {
+    if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
         return ranks.numeric_rank(VertexId(id)).is_some();
     }
-    match term::parts(&added_term(run, id)) {
+    match term::parts(&added_term(ctx, id)) {
         Some(term::Parts::Coded(lexical, code)) => {
             jindou_values::Number::parse(code, lexical).is_some()
         }
@@ -333,44 +334,48 @@ fn is_numeric(run: &Run<'_>, id: u32) -> bool {
 
 /// Conditions that must all be true.
 pub(crate) struct Filters<'a> {
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<FilterNode<'a>>,
     keep: Vec<u8>,
     /// See [`Scratch`].
     space: Vec<u8>,
-    shared: Shared,
+    shared: SharedScratch,
     charge: Charge,
     work: usize,
     /// Bytes of scratch for each row, and of all memory.
     a_row: usize,
     all_of_a_row: usize,
-    /// Rows that are charged.
+    /// Number of rows that are charged.
     charged: usize,
 }
 
 impl<'a> Filters<'a> {
-    pub fn new(conditions: &'a [Condition], layout: &[Slot], run: &Run<'a>) -> Result<Self> {
+    pub fn new(
+        conditions: &'a [Condition],
+        layout: &[Slot],
+        ctx: &EvalContext<'a>,
+    ) -> Result<Self> {
         let layout = Layout::new(if conditions.is_empty() { &[] } else { layout });
         let mut nodes = conditions
             .iter()
-            .map(|c| Node::new(c, &layout, run))
+            .map(|c| FilterNode::new(c, &layout, ctx))
             .collect::<Result<Vec<_>>>()?;
-        nodes.sort_by_cached_key(Node::cost);
-        let a_row = nodes.iter().map(Node::scratch).max().unwrap_or(0);
-        let shared = nodes.iter().any(Node::is_dear);
+        nodes.sort_by_cached_key(FilterNode::cost);
+        let a_row = nodes.iter().map(FilterNode::scratch).max().unwrap_or(0);
+        let shared = nodes.iter().any(FilterNode::is_costly);
         Ok(Self {
             a_row,
-            all_of_a_row: a_row + 1 + if shared { Shared::A_ROW } else { 0 },
+            all_of_a_row: a_row + 1 + if shared { SharedScratch::A_ROW } else { 0 },
             charged: 0,
             nodes,
             keep: vec![],
             space: vec![],
-            shared: Shared::default(),
-            charge: Charge::new(run.budget),
+            shared: SharedScratch::default(),
+            charge: Charge::new(ctx.budget),
             work: 0,
         })
     }
 
-    /// Makes room for the values of this many rows; all of them are wanted.
+    /// Makes room for the values of this many rows, all of them wanted.
     fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.charged {
             self.charge.set(rows.saturating_mul(self.all_of_a_row))?;
@@ -386,8 +391,8 @@ impl<'a> Filters<'a> {
         self.nodes.is_empty()
     }
 
-    /// Drops the rows from `from` on of which a condition is not true.
-    pub fn apply(&mut self, run: &Run<'_>, batch: &mut Batch, from: usize) -> Result<()> {
+    /// Drops the rows from `from` on for which a condition is not true.
+    pub fn apply(&mut self, ctx: &EvalContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
         for at in 0..self.nodes.len() {
             let rows = batch.rows - from;
             if rows == 0 {
@@ -400,15 +405,15 @@ impl<'a> Filters<'a> {
                 work: &mut self.work,
             };
             let node = &mut self.nodes[at];
-            node.eval(run, batch.view(), from, &mut self.keep, &mut scratch)?;
+            node.eval(ctx, batch.view(), from, &mut self.keep, &mut scratch)?;
             batch.retain(from, &self.keep);
         }
         self.shared.trim();
         Ok(())
     }
 
-    /// Flags of the rows of a view: `TRUE` for those that stay.
-    pub fn flags(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<&[u8]> {
+    /// Flags of the rows of a view: `TRUE` for those that are kept.
+    pub fn flags(&mut self, ctx: &EvalContext<'_>, rows: View<'_>) -> Result<&[u8]> {
         self.ensure(rows.rows)?;
         let mut scratch = Scratch {
             space: &mut self.space,
@@ -417,7 +422,7 @@ impl<'a> Filters<'a> {
         };
         for node in &mut self.nodes {
             // Rows that an earlier condition dropped are not TRUE, so not wanted.
-            node.eval(run, rows, 0, &mut self.keep, &mut scratch)?;
+            node.eval(ctx, rows, 0, &mut self.keep, &mut scratch)?;
         }
         self.shared.trim();
         Ok(&self.keep)

@@ -1,8 +1,8 @@
-//! A condition that an index answers for most rows: ids are judged a batch at a time, and what is left unsettled is computed.
+//! A condition that an index answers for most rows: ids are judged a batch at a time, and unsettled ones are computed.
 
-use super::{ERROR, FALSE, Node, Scratch, TRUE, Value};
+use super::{ERROR, FALSE, FilterNode, Scratch, TRUE, ValueSource};
 use crate::batch::View;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::tree::Layout;
 use jindou_dictionary::index::{Probe, Verdict};
 use jindou_model::Result;
@@ -13,10 +13,10 @@ const _: () = assert!(Verdict::True as u8 == TRUE);
 const _: () = assert!(Verdict::Error as u8 == ERROR);
 
 pub(super) struct Probed<'a> {
-    value: Value,
+    value: ValueSource,
     probe: Box<dyn Probe + 'a>,
     /// The condition itself, for rows that the index does not settle.
-    otherwise: Box<Node<'a>>,
+    otherwise: Box<FilterNode<'a>>,
 }
 
 /// Questions to an index about a batch, and its answers.
@@ -33,44 +33,44 @@ impl ProbeRows {
 }
 
 impl<'a> Probed<'a> {
-    /// The condition after an index that knows it; as it is, if none does.
+    /// Wraps a condition that an index can answer; others are returned unchanged.
     pub fn over(
-        otherwise: Node<'a>,
+        otherwise: FilterNode<'a>,
         c: &Condition,
         layout: &Layout<'_>,
-        run: &Run<'a>,
-    ) -> Node<'a> {
+        ctx: &EvalContext<'a>,
+    ) -> FilterNode<'a> {
         let asked = c.question();
-        let probe = asked.and_then(|(slot, q)| Some((slot, run.vocabulary.probe(&q)?)));
+        let probe = asked.and_then(|(slot, q)| Some((slot, ctx.vocabulary.probe(&q)?)));
         match probe {
             None => otherwise,
-            Some((slot, probe)) => Node::Probed(Box::new(Self {
-                value: Value::of(slot, layout),
+            Some((slot, probe)) => FilterNode::Probed(Box::new(Self {
+                value: ValueSource::of_slot(slot, layout),
                 probe,
                 otherwise: Box::new(otherwise),
             })),
         }
     }
 
-    /// As [`Node::eval`].
+    /// As [`FilterNode::eval`].
     pub fn eval(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
         scratch: &mut Scratch<'_>,
     ) -> Result<()> {
-        // No condition that is computed asks an index in turn.
+        // A computed condition does not ask an index in turn.
         let mut asked = std::mem::take(&mut scratch.shared.probe);
-        let done = self.eval_in(run, rows, from, out, scratch, &mut asked);
+        let done = self.eval_in(ctx, rows, from, out, scratch, &mut asked);
         scratch.shared.probe = asked;
         done
     }
 
     fn eval_in(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -79,7 +79,7 @@ impl<'a> Probed<'a> {
     ) -> Result<()> {
         let n = out.len();
         let column = match self.value {
-            Value::Column(c) if out.iter().all(|&o| o == TRUE) => {
+            ValueSource::Column(c) if out.iter().all(|&o| o == TRUE) => {
                 rows.column(c).get(from..from + n)
             }
             _ => None,
@@ -89,7 +89,7 @@ impl<'a> Probed<'a> {
             None => {
                 let value = self.value;
                 asked.ids.clear();
-                // Rows that are not wanted are as if unbound, which costs nothing.
+                // Rows that are not wanted are treated as unbound, which costs nothing.
                 asked
                     .ids
                     .extend(out.iter().enumerate().map(|(i, &o)| match o {
@@ -99,7 +99,7 @@ impl<'a> Probed<'a> {
                 &asked.ids
             }
         };
-        // Whatever an index leaves out is unsettled.
+        // Ids that an index leaves out are unsettled.
         asked.verdicts.clear();
         asked.verdicts.resize(n, Verdict::Unsettled);
         self.probe.test_many(ids, &mut asked.verdicts);
@@ -112,14 +112,14 @@ impl<'a> Probed<'a> {
         if !unsettled {
             return Ok(());
         }
-        // Those that are wanted and settled are not computed again.
+        // Rows that are wanted and settled are not computed again.
         asked.open.clear();
         let wanted = out.iter().zip(&asked.verdicts);
         asked
             .open
             .extend(wanted.map(|(&o, &v)| u8::from(o == TRUE && v == Verdict::Unsettled)));
         self.otherwise
-            .eval(run, rows, from, &mut asked.open, scratch)?;
+            .eval(ctx, rows, from, &mut asked.open, scratch)?;
         for ((o, &v), &computed) in out.iter_mut().zip(&asked.verdicts).zip(&asked.open) {
             if *o == TRUE && v == Verdict::Unsettled {
                 *o = computed;

@@ -1,28 +1,29 @@
-//! Ids whose terms are surely beyond a bound, so that no one need look at the terms.
+//! Ids whose terms are certainly beyond a bound, so that the terms need not be read.
 //!
-//! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by their bytes. So the ids
-//! between two of one such run, whose terms are texts of one kind and beyond the bound, have texts of that kind that are beyond it as well.
+//! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by
+//! their bytes. So the ids between two ids of one such run, whose terms are texts of one kind and beyond the bound,
+//! have texts of that kind that are beyond it as well.
 
 use jindou_graph::Graph;
 use jindou_graph::sets::CharacteristicSets;
 use jindou_model::term;
 use rustc_hash::FxHashMap;
 
-/// Runs of which intervals are known at most.
+/// Largest number of runs for which intervals are kept.
 const RUNS: usize = 1 << 12;
 
-/// The runs of ids in which terms ascend by their bytes.
+/// Runs of ids in which terms ascend by their bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Runs<'g> {
+pub(crate) struct OrderedRuns<'g> {
     sets: CharacteristicSets<'g>,
-    /// Vertices with this predicate may be in a run with those of other classes, which begin again.
+    /// Vertices with this predicate may be in a run with those of other classes, where the order starts again.
     rdf_type: Option<u32>,
     /// The first id after all runs.
     end: u32,
 }
 
-impl<'g> Runs<'g> {
-    pub fn of(graph: &'g dyn Graph) -> Self {
+impl<'g> OrderedRuns<'g> {
+    pub fn of_graph(graph: &'g dyn Graph) -> Self {
         let is_as_loaded = graph.is_as_loaded();
         Self {
             sets: graph.predicates().sets(),
@@ -35,7 +36,7 @@ impl<'g> Runs<'g> {
         }
     }
 
-    /// No runs.
+    /// An empty set of runs.
     #[cfg(test)]
     pub fn none() -> Self {
         Self {
@@ -68,25 +69,25 @@ struct Interval {
     last: u32,
 }
 
-/// A run, and its intervals: one a tag.
-struct Known {
+/// A run, and its intervals: one per tag.
+struct RunIntervals {
     run: [u32; 2],
     intervals: Vec<Interval>,
 }
 
-/// Intervals of ids beyond a bound, which may become better.
+/// Intervals of ids beyond a bound, which may be tightened.
 #[derive(Default)]
 pub(crate) struct Beyond {
-    known: Vec<Known>,
-    /// By the first id of a run: its place in `known`.
+    known: Vec<RunIntervals>,
+    /// Position in `known`, by the first id of a run.
     places: FxHashMap<u32, usize>,
-    /// The place that was looked at last.
+    /// The position that was looked at last.
     last: usize,
 }
 
 impl Beyond {
-    /// Notes that an id's term, which has this tag, is beyond the bound.
-    pub fn insert(&mut self, runs: &Runs<'_>, id: u32, tag: u8) {
+    /// Records that an id's term, which has this tag, is beyond the bound.
+    pub fn insert(&mut self, runs: &OrderedRuns<'_>, id: u32, tag: u8) {
         if tag >= term::FIRST_DATATYPE {
             return;
         }
@@ -106,9 +107,9 @@ impl Beyond {
         }
     }
 
-    /// True if the id's term is surely beyond the bound.
+    /// Returns true if the id's term is certainly beyond the bound.
     #[inline]
-    pub fn has(&mut self, runs: &Runs<'_>, id: u32) -> bool {
+    pub fn has(&mut self, runs: &OrderedRuns<'_>, id: u32) -> bool {
         if self.known.is_empty() {
             return false;
         }
@@ -116,15 +117,15 @@ impl Beyond {
         known.is_some_and(|k| k.intervals.iter().any(|i| (i.first..=i.last).contains(&id)))
     }
 
-    fn known(&mut self, runs: &Runs<'_>, id: u32, makes: bool) -> Option<&mut Known> {
-        let is_in = |k: &Known| (k.run[0]..k.run[1]).contains(&id);
+    fn known(&mut self, runs: &OrderedRuns<'_>, id: u32, makes: bool) -> Option<&mut RunIntervals> {
+        let is_in = |k: &RunIntervals| (k.run[0]..k.run[1]).contains(&id);
         if !self.known.get(self.last).is_some_and(is_in) {
             let run = runs.run(id)?;
             self.last = match self.places.get(&run[0]) {
                 Some(&place) => place,
                 None if makes && self.known.len() < RUNS => {
                     self.places.insert(run[0], self.known.len());
-                    self.known.push(Known {
+                    self.known.push(RunIntervals {
                         run,
                         intervals: Vec::with_capacity(1),
                     });
@@ -136,9 +137,9 @@ impl Beyond {
         self.known.get_mut(self.last)
     }
 
-    /// Bytes that it holds, about.
+    /// Approximate bytes held.
     pub fn bytes(&self) -> usize {
-        self.known.capacity() * (size_of::<Known>() + 2 * size_of::<Interval>())
+        self.known.capacity() * (size_of::<RunIntervals>() + 2 * size_of::<Interval>())
             + self.places.capacity() * 24
     }
 }

@@ -1,4 +1,4 @@
-//! The coordinator's executor: where an exploration is run, and how it is begun.
+//! The coordinator's executor: decides where an exploration runs, and starts it.
 
 use super::*;
 use crate::executor::Top;
@@ -14,8 +14,8 @@ pub struct ForkExecutor {
     pub(super) mode: ShardMode,
 }
 
-/// Place in which an exploration is run.
-enum Way {
+/// Where an exploration runs.
+enum ForkMode {
     /// This server, which asks others for data.
     Here,
     /// One shard, as a whole.
@@ -24,17 +24,17 @@ enum Way {
     Fork(Starts),
 }
 
-/// The reason for a way.
-enum Why {
-    /// A caller chose it.
+/// The reason for a mode.
+enum ForkReason {
+    /// Chosen by the caller.
     Demanded,
     /// Other shards cannot make the first rows.
     Start,
-    /// Nanoseconds here and at all shards.
+    /// Estimated nanoseconds here and at all shards.
     Costs([f64; 2]),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ForkReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Demanded => f.write_str("that was asked for"),
@@ -55,45 +55,45 @@ impl fmt::Display for Why {
 }
 
 impl ForkExecutor {
-    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> (Way, Why) {
+    fn way(&self, graph: &dyn Graph, steps: &[Step], all: &[Step]) -> (ForkMode, ForkReason) {
         let (Some(sharded), false) = (graph.as_sharded(), self.mode == ShardMode::InPlace) else {
-            return (Way::Here, Why::Demanded);
+            return (ForkMode::Here, ForkReason::Demanded);
         };
         let (own, blocks) = (sharded.number(), sharded.blocks());
         let Some(starts) = starts(blocks, steps) else {
-            return (Way::Here, Why::Start);
+            return (ForkMode::Here, ForkReason::Start);
         };
         if self.mode != ShardMode::Dynamic {
-            return (Way::Fork(starts), Why::Demanded);
+            return (ForkMode::Fork(starts), ForkReason::Demanded);
         }
         let [here, parts] = costs(graph, blocks.shards(), all, self.hub.waits());
         let way = match starts {
-            _ if parts < here => Way::Fork(starts),
-            Starts::On(shard) if shard != own => Way::There(shard),
-            _ => Way::Here,
+            _ if parts < here => ForkMode::Fork(starts),
+            Starts::On(shard) if shard != own => ForkMode::There(shard),
+            _ => ForkMode::Here,
         };
-        (way, Why::Costs([here, parts]))
+        (way, ForkReason::Costs([here, parts]))
     }
 
-    /// The first steps that others run, how, and why.
-    fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, Way, Why) {
+    /// The first steps that others run, the mode, and the reason.
+    fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, ForkMode, ForkReason) {
         let forkable = steps.iter().take_while(|s| is_forkable(s)).count();
         let first = &steps[..forkable];
-        // Each can be sent, and yet not all together.
+        // Each can be sent, but not all together.
         if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
-            return (0, Way::Here, Why::Start);
+            return (0, ForkMode::Here, ForkReason::Start);
         }
         let (way, why) = self.way(graph, first, steps);
         let n = match way {
-            Way::Here => 0,
-            // What it does not do would be done here: then nothing is won.
-            Way::There(_) if forkable < steps.len() => 0,
-            Way::There(_) | Way::Fork(_) => forkable,
+            ForkMode::Here => 0,
+            // Work that it leaves would be done here: then nothing is gained.
+            ForkMode::There(_) if forkable < steps.len() => 0,
+            ForkMode::There(_) | ForkMode::Fork(_) => forkable,
         };
         (n, way, why)
     }
 
-    /// A line for each exploration of a plan: where its steps would be run, and why.
+    /// A line for each exploration of a plan: where its steps would run, and why.
     #[must_use]
     pub fn explain(&self, plan: &Plan, graph: &dyn Graph) -> String {
         let mut all = Vec::new();
@@ -112,19 +112,19 @@ impl ForkExecutor {
             }
             let (n, way, why) = self.first_steps(graph, steps);
             let _ = match way {
-                Way::Fork(_) if n == steps.len() => {
+                ForkMode::Fork(_) if n == steps.len() => {
                     writeln!(out, "matched at all shards: {why}")
                 }
-                Way::Fork(_) if n > 1 => {
+                ForkMode::Fork(_) if n > 1 => {
                     writeln!(out, "its first {n} steps matched at all shards: {why}")
                 }
-                Way::Fork(_) => {
+                ForkMode::Fork(_) => {
                     writeln!(
                         out,
                         "run here, asking other shards for their data: they can only start it"
                     )
                 }
-                Way::There(shard) if n > 0 => writeln!(out, "run at shard {shard}: {why}"),
+                ForkMode::There(shard) if n > 0 => writeln!(out, "run at shard {shard}: {why}"),
                 _ => writeln!(out, "run here, asking other shards for their data: {why}"),
             };
         }
@@ -183,7 +183,7 @@ impl ForkExecutor {
         &self,
         task: &Task<'_>,
         starts: Starts,
-        (needs, why): (Needs, Why),
+        (needs, why): (Needs, ForkReason),
     ) -> Result<Box<dyn PulledRows>> {
         let hub = &self.hub;
         let sharded = task
@@ -215,7 +215,7 @@ impl ForkExecutor {
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
-        // From here on the parts are told when it is dropped.
+        // From here on, dropping it notifies the parts.
         let gathered = Gathered::new(gathering);
         let begin = Message::Begin(self.program(task, needs)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
@@ -234,7 +234,7 @@ fn width_after(steps: &[Step]) -> usize {
     layouts(steps).last().map_or(0, Vec::len)
 }
 
-/// The rows that are needed, as parts are told; `None` if these are too many, or all.
+/// The needed rows, in the form in which parts are told; `None` if these are too many, or all.
 fn first(top: Top, steps: &[Step]) -> Option<First> {
     let columns = layouts(steps).pop()?;
     let column = columns.iter().position(|slot| *slot == top.slot)?;
@@ -283,9 +283,9 @@ impl Executor for ForkExecutor {
     fn pull(&self, task: &Task<'_>, needs: Needs) -> Result<Option<Box<dyn PulledRows>>> {
         let (way, why) = self.way(task.snapshot, task.steps, task.steps);
         match way {
-            Way::Here => Ok(None),
-            Way::There(shard) => self.there(task, shard),
-            Way::Fork(starts) => self.fork(task, starts, (needs, why)).map(Some),
+            ForkMode::Here => Ok(None),
+            ForkMode::There(shard) => self.there(task, shard),
+            ForkMode::Fork(starts) => self.fork(task, starts, (needs, why)).map(Some),
         }
     }
 

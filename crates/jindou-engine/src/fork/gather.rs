@@ -1,6 +1,7 @@
-//! The coordinator's side of a query: the rows that its parts give, what is still under way, and the first failure.
+//! The coordinator's side of a query: the rows that its parts send, the messages still under way, and the first
+//! failure.
 
-use super::hub::{Inner, Work};
+use super::hub::{Activity, Inner};
 use super::ledger::Ledger;
 use super::message::{Answer, Columns, Counts, Failure, Message, QueryName, Report};
 use crate::executor::{Poll, PulledRows, Repeats, ShardWork};
@@ -13,53 +14,53 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a wait for rows lasts before the query's token and the connections are looked at.
+/// Length of a wait for rows before the query's token and the connections are checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two looks at the connections.
+/// Time between two checks of the connections.
 const LINKS: Duration = Duration::from_millis(200);
-/// Time without news before the parts are asked whether they are still there.
+/// Time without reports before the parts are asked whether they still exist.
 const QUIET: Duration = Duration::from_secs(1);
-/// The fault of rows that have other columns than the steps give.
+/// Fault of rows whose columns are not those of the steps.
 pub(crate) const NO_FIT: &str = "its rows do not match the query";
 /// Time for the last message to the parts.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-struct State {
+struct GatherState {
     ledger: Ledger,
     rows: VecDeque<Columns>,
     charge: Charge,
-    /// Of the ledger.
+    /// For the ledger.
     names: Charge,
     failure: Option<Failure>,
     /// By shard.
     counts: Vec<Counts>,
     looked: Instant,
-    /// When there were last news, or all parts were there.
+    /// Time of the last report, or of the last confirmation that all parts exist.
     heard: Instant,
-    /// A part was gone when the parts were last asked.
+    /// True if a part was gone when the parts were last asked.
     is_one_gone: bool,
 }
 
-/// A query's rows as its parts give them.
+/// Collects a query's rows from its parts.
 pub(crate) struct Gathering {
     query: QueryName,
     hub: Arc<Inner>,
     cancel: CancelToken,
     /// The number of the connection to each shard when the query began.
     links: Vec<u64>,
-    state: Mutex<State>,
+    state: Mutex<GatherState>,
     wake: Condvar,
     steps: usize,
-    /// Columns of rows: those of the last step, and one more where rows are counted.
+    /// Number of columns of rows: those of the last step, and one more where rows are counted.
     width: usize,
     is_counted: bool,
-    /// The reason for which the query has parts.
+    /// The reason why the query has parts.
     why: String,
 }
 
 impl Gathering {
-    /// For parts that have this many steps each, this many columns after the last of them, give rows so often, and begin with messages of
-    /// these numbers.
+    /// For parts that have this many steps each, give this many columns after the last one and rows this often, and
+    /// begin with messages of these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<Inner>),
         cancel: &CancelToken,
@@ -76,7 +77,7 @@ impl Gathering {
             query,
             hub,
             cancel: cancel.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(GatherState {
                 ledger,
                 rows: VecDeque::new(),
                 charge: Charge::new(Holder::Shards, memory),
@@ -96,7 +97,7 @@ impl Gathering {
         }
     }
 
-    /// Takes a part's news. Bytes of rows that wait.
+    /// Takes a part's report. Returns the bytes of waiting rows.
     pub fn report(&self, report: Report) -> Answer {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
@@ -106,7 +107,7 @@ impl Gathering {
             Ok(true) => self.wake.notify_all(),
             Ok(false) => {}
             Err(e) => {
-                state.failure = Some(Failure::of(&e, self.query.home));
+                state.failure = Some(Failure::at_shard(&e, self.query.home));
                 self.wake.notify_all();
                 return Answer::Unknown;
             }
@@ -114,8 +115,8 @@ impl Gathering {
         Answer::Taken(state.charge.bytes())
     }
 
-    /// Takes a part's news; false if it had none.
-    fn note(&self, state: &mut State, report: Report) -> Result<bool> {
+    /// Takes a part's report; returns false if it was empty.
+    fn note(&self, state: &mut GatherState, report: Report) -> Result<bool> {
         let from = report.from;
         if report == Report::nothing(from) {
             return Ok(false);
@@ -144,13 +145,14 @@ impl Gathering {
         Ok(true)
     }
 
-    /// Ends the query, unless something else did.
+    /// Ends the query, unless it has already ended otherwise.
     pub fn fail(&self, failure: Failure) {
         lock(&self.state).failure.get_or_insert(failure);
         self.wake.notify_all();
     }
 
-    /// After a while without news asks the parts whether they are there: one that ended may have had no way to say so.
+    /// After some time without reports, asks the parts whether they exist: a part that ended may have been unable to
+    /// report it.
     fn check_parts(&self) -> Result<()> {
         if lock(&self.state).heard.elapsed() < QUIET {
             return Ok(());
@@ -192,7 +194,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// A line for each shard that did something, and one for all.
+    /// A line for each shard that took part, and one for all.
     fn shards(&self) -> String {
         let state = lock(&self.state);
         let mut out = format!("matched at all shards: {}\n", self.why);
@@ -249,7 +251,7 @@ impl Gathering {
     }
 }
 
-/// Counts of a peer are not trusted to be true, only not to end this process.
+/// A peer's counts may be wrong, but they must not crash this process.
 fn more(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n).min(u64::MAX >> 24);
 }
@@ -282,10 +284,10 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`], for the engine; the parts end when no more of them is wanted, and when it is dropped.
+/// The rows of [`Gathering`], for the engine; the parts end when no more of them are needed, and when it is dropped.
 pub(crate) struct Gathered {
     gathering: Arc<Gathering>,
-    /// The parts were told.
+    /// True if the parts were notified.
     has_ended: AtomicBool,
 }
 
@@ -303,7 +305,7 @@ impl Gathered {
         }
         let g = &self.gathering;
         g.hub.forget(g.query);
-        // Whoever is away has no part any more.
+        // A shard that is unreachable no longer has a part.
         let cancel = CancelToken::with_deadline(GOODBYE);
         g.hub.end_all(g.query, &cancel);
     }
@@ -325,20 +327,20 @@ impl PulledRows for Gathered {
         if let Some(failure) = &state.failure {
             let error = failure.error();
             if matches!(error, Error::Timeout(_)) {
-                // A part knows of the limit only what was left of it.
+                // A part knows only the remainder of the limit.
                 g.cancel.check()?;
             }
             return Err(error);
         }
         if let Some(rows) = state.rows.pop_front() {
-            g.hub.begins(g.query, g.query.home, Work::Gathered);
+            g.hub.begins(g.query, g.query.home, Activity::Gathered);
             let left = state.charge.bytes().saturating_sub(rows.bytes());
             state.charge.set(left)?;
             return Ok(Poll::Rows(rows.columns, rows.rows));
         }
         Ok(match state.ledger.is_even() {
             true => {
-                g.hub.begins(g.query, g.query.home, Work::Over);
+                g.hub.begins(g.query, g.query.home, Activity::Over);
                 Poll::Done
             }
             false => Poll::Pending,
@@ -376,7 +378,7 @@ impl PulledRows for Gathered {
         let g = &self.gathering;
         let mut state = lock(&g.state);
         state.rows.clear();
-        // Giving back never fails.
+        // Releasing never fails.
         let _ = state.charge.set(0);
         // Another thread may wait for more.
         g.wake.notify_all();

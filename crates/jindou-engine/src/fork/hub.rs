@@ -1,5 +1,5 @@
-//! The parts of queries in one process, and the queries that it coordinates: takes the messages of other servers, and gives them to
-//! whom they are for.
+//! The parts of queries in one process, and the queries that it coordinates: receives the messages of other servers,
+//! and passes them to their recipients.
 
 #[path = "execute.rs"]
 mod execute;
@@ -12,7 +12,7 @@ use super::message::{
     Answer, Columns, Failure, Message, Program, QueryName, Report, ShardMode, put, put_answer,
     read, read_answer,
 };
-use super::part::{Part, failure};
+use super::part::{QueryPart, failure};
 use super::route::{Starts, costs, is_forkable, starts};
 use super::run_now::{own_terms, run_now};
 use crate::executor::{Executor, Needs, PulledRows, Ready, Task};
@@ -31,42 +31,43 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use execute::ForkExecutor;
-pub use observe::{Observer, Told, Work};
+pub use observe::{Activity, Observer, Told};
 
-/// Parts of a process at once.
+/// Largest number of parts in a process.
 const PARTS: usize = 4096;
-/// Light explorations of other servers that are run at once.
+/// Largest number of other servers' light explorations that run at once.
 const RUNS: usize = 2;
-/// Time that a light exploration of another server takes at most: who answers has few threads for it.
+/// Longest time of another server's light exploration: the server that answers has few threads for it.
 const RUN_TIME: Duration = Duration::from_millis(250);
-/// Ends of parts that were not there, as many as are remembered: their beginning may still be under way.
+/// Number of remembered ends of unknown parts: the message that begins the part may still be under way.
 const ENDED: usize = 1024;
-/// A part that has had nothing to do for so long asks whether its query is still there.
+/// Time without work after which a part asks whether its query still exists.
 const FORGOTTEN: Duration = Duration::from_secs(10);
-/// Nanoseconds of a round to another server before one was measured.
+/// Assumed nanoseconds of a round to another server, until one was measured.
 const FIRST_ROUND: u64 = 100_000;
-/// Bytes of a message that is taken however little memory there is.
+/// Size in bytes up to which a message is accepted however little memory there is.
 const SHORT: usize = 4096;
-/// Bytes that a message is counted for besides its own.
+/// Bytes that a message counts for besides its own.
 const HEAD: u64 = 16;
 
 /// The shards of this process, as a program opens them.
 ///
-/// A shard that was opened is for one query, which may read it on any number of threads: what that query cannot read of other shards ends its
-/// token, and does not concern the next. All that are opened are of the same load, and what they have does not change while the process
-/// runs: other shards are answered out of the same bases.
+/// An opened shard serves one query, which may read it on any number of threads: a failure to read other shards cancels
+/// that query's token, and does not affect the next query. All opened shards are of the same load, and their content
+/// does not change while the process runs: requests of other shards are answered from the same bases.
 pub trait LocalShards: Send + Sync {
-    /// A shard as one query reads it, with the way to the others, and a token that ends with the given one and when reading fails.
+    /// Opens a shard as one query reads it, with access to the others, and a token that is cancelled with the given one
+    /// and when reading fails.
     ///
     /// # Errors
-    /// [`Error::Shard`] for one that is not here.
+    /// [`Error::Shard`] for a shard that is not here.
     fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)>;
 }
 
 /// The parts of a process.
 #[derive(Default)]
 struct Parts {
-    open: FxHashMap<(QueryName, u32), Arc<Part>>,
+    open: FxHashMap<(QueryName, u32), Arc<QueryPart>>,
     /// Parts that ended before they began.
     ended: VecDeque<(QueryName, u32)>,
 }
@@ -74,25 +75,25 @@ struct Parts {
 /// Parts and coordinated queries.
 pub(crate) struct Inner {
     shards: Box<dyn LocalShards>,
-    /// The shard that this process's queries are asked at.
+    /// The shard at which this process's queries are asked.
     home: u32,
     far: OnceLock<Weak<dyn Far>>,
     parts: Mutex<Parts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
     pub memory: MemoryBudget,
     pub pool: Arc<dyn WorkerPool>,
-    /// Workers of a part at most.
+    /// Largest number of workers of a part.
     pub threads: usize,
     next: AtomicU64,
     runs: AtomicUsize,
-    /// Nanoseconds of a message to another shard and its answer, on average.
+    /// Mean nanoseconds of a message to another shard and its answer.
     round: AtomicU64,
     swept: Mutex<Instant>,
     observer: OnceLock<Arc<dyn Observer>>,
 }
 
 impl Inner {
-    /// A number that no other message of this cluster has, most probably: counted on from a random one.
+    /// A number that most probably no other message of this cluster has: counted on from a random one.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -102,7 +103,7 @@ impl Inner {
         self.round.load(Ordering::Relaxed) as f64
     }
 
-    /// Nanoseconds of a round to another shard, and of getting a list that another server has.
+    /// Nanoseconds of a round to another shard, and of getting a list from another server.
     pub fn waits(&self) -> [f64; 2] {
         let round = self.round();
         let reading = self.far().ok().and_then(|far| far.reading());
@@ -112,7 +113,7 @@ impl Inner {
     fn measured(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.round.load(Ordering::Relaxed);
-        // An eighth of each; a long pause of one message says little.
+        // An eighth of each; a single long delay says little.
         let time = time.min(before.saturating_mul(8));
         self.round
             .store(before - before / 8 + time / 8, Ordering::Relaxed);
@@ -127,7 +128,7 @@ impl Inner {
         self.far()?.link(shard)
     }
 
-    /// Sends a message from one shard to another, or to itself; the answer, and the bytes that were sent.
+    /// Sends a message from one shard to another, or to itself; returns the answer, and the number of bytes sent.
     pub fn post(
         self: &Arc<Self>,
         query: QueryName,
@@ -142,7 +143,8 @@ impl Inner {
         Ok((answer, bytes))
     }
 
-    /// Sends messages from a shard to shards in one round: shard, answer and bytes of each. One to itself is not a message to send.
+    /// Sends messages from a shard to other shards in one round; returns shard, answer and bytes of each. A message to
+    /// itself is not sent.
     pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
@@ -155,7 +157,7 @@ impl Inner {
             .iter()
             .map(|(shard, m)| (*shard, put(query, m)))
             .collect();
-        // What takes its time at the other side is not a measure of the way there.
+        // Messages whose processing takes long do not measure the round trip.
         let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + sent.len());
@@ -189,7 +191,7 @@ impl Inner {
         Ok(answers)
     }
 
-    /// Tells all shards that a query has ended, whether or not they hear it.
+    /// Tells all shards that a query has ended, whether or not they receive it.
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &Message::End;
         self.end(query, query.home);
@@ -198,7 +200,7 @@ impl Inner {
         let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
         if far.post(others.clone().map(one).collect(), cancel).is_err() {
-            // One that is away must not keep the others from hearing it.
+            // An unreachable shard must not keep the others from receiving it.
             for s in others {
                 let _ = far.post(vec![one(s)], cancel);
             }
@@ -213,19 +215,19 @@ impl Inner {
     }
 
     /// Tells the coordinator that a part failed.
-    pub fn fail(self: &Arc<Self>, part: &Part, error: &Error) {
+    pub fn fail(self: &Arc<Self>, part: &QueryPart, error: &Error) {
         let cancel = CancelToken::with_deadline(Duration::from_secs(1));
         let message = Message::Failed(failure(part, error));
-        // If it cannot be told, it finds that out by itself.
+        // If it cannot be reached, it finds out by itself.
         let _ = self.post(part.query, [part.shard, part.query.home], message, &cancel);
     }
 
-    /// Forgets a query that this process coordinated.
+    /// Removes a query that this process coordinated.
     pub fn forget(&self, query: QueryName) {
         lock(&self.gatherings).remove(&query);
     }
 
-    fn part(&self, query: QueryName, shard: u32) -> Option<Arc<Part>> {
+    fn part(&self, query: QueryName, shard: u32) -> Option<Arc<QueryPart>> {
         lock(&self.parts).open.get(&(query, shard)).cloned()
     }
 
@@ -237,7 +239,7 @@ impl Inner {
         let steps = read_steps(&program)?;
         let cancel = token(&program);
         let opened = self.shards.open(shard, cancel)?;
-        let part = Part::new(query, shard, program, steps, opened, Arc::clone(self))?;
+        let part = QueryPart::new(query, shard, program, steps, opened, Arc::clone(self))?;
         let mut parts = lock(&self.parts);
         if parts.ended.contains(&(query, shard)) {
             return Ok(Answer::Unknown);
@@ -257,7 +259,7 @@ impl Inner {
         Ok(Answer::Taken(0))
     }
 
-    /// Ends parts whose query is not there any more: its coordinator's last message did not come.
+    /// Ends parts whose query no longer exists: the coordinator's last message did not arrive.
     fn sweep(self: &Arc<Self>) {
         {
             let mut swept = lock(&self.swept);
@@ -266,7 +268,7 @@ impl Inner {
             }
             *swept = Instant::now();
         }
-        let idle: Vec<Arc<Part>> = lock(&self.parts)
+        let idle: Vec<Arc<QueryPart>> = lock(&self.parts)
             .open
             .values()
             .filter(|p| p.idle_for().is_some_and(|t| t > FORGOTTEN))
@@ -276,7 +278,7 @@ impl Inner {
             return;
         }
         let hub = Arc::clone(self);
-        // Others are asked, which who takes a message must not do.
+        // Others are asked, which the receiver of a message must not do.
         let asking = std::thread::Builder::new().name("jindou-sweep".into());
         let _ = asking.spawn(move || {
             for part in idle {
@@ -284,7 +286,7 @@ impl Inner {
                 let way = [part.shard, part.query.home];
                 let message = Message::Report(Report::nothing(part.shard));
                 let answer = hub.post(part.query, way, message, &cancel);
-                // One that is slow to answer is asked again at the next sweep.
+                // A slow one is asked again at the next sweep.
                 if !matches!(answer, Ok((Answer::Taken(_), _)) | Err(Error::Timeout(_))) {
                     hub.end(part.query, part.shard);
                 }
@@ -309,10 +311,10 @@ impl Inner {
         }
     }
 
-    /// The answer to a message, of which a failure is one.
+    /// The answer to a message; a failure is an answer, too.
     fn answered(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Answer {
         let answer = self.answer(shard, query, message);
-        answer.unwrap_or_else(|e| Answer::Failed(Failure::of(&e, shard)))
+        answer.unwrap_or_else(|e| Answer::Failed(Failure::at_shard(&e, shard)))
     }
 
     fn answer(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Result<Answer> {
@@ -350,7 +352,7 @@ impl Inner {
             }
             Message::Run(program) => {
                 let before = self.runs.fetch_add(1, Ordering::Relaxed);
-                // Also where it panics.
+                // Also if it panics.
                 let _running = Running(&self.runs);
                 if before >= RUNS {
                     return Ok(Answer::Declined);
@@ -377,14 +379,14 @@ impl Inner {
                 Answer::Ran(rows, counts, terms)
             }
             Ok(None) => Answer::Declined,
-            // It is not as light as it looked.
+            // It is not as light as expected.
             Err(Error::Timeout(_)) if !is_short => Answer::Declined,
             Err(e) => return Err(e),
         })
     }
 }
 
-/// One of the light explorations that are run now.
+/// One of the running light explorations.
 struct Running<'a>(&'a AtomicUsize);
 
 impl Drop for Running<'_> {
@@ -405,7 +407,8 @@ fn read_steps(program: &Program) -> Result<Vec<Step>> {
     steps.ok_or_else(|| Error::Internal("steps of a query that cannot be read".into()))
 }
 
-/// Runs explorations at the shards that have their data, and takes the messages of other servers that do so: fork-join (OSDI '16, §5.2).
+/// Runs explorations at the shards that have their data, and handles the messages of other servers that do so:
+/// fork-join (OSDI '16, §5.2).
 #[derive(Clone)]
 pub struct Hub(Arc<Inner>);
 
@@ -418,8 +421,8 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// A hub for queries that are asked at shard `home`. Parts use `memory` together, and compute in places of `pool`, each on as many as
-    /// `threads`.
+    /// Creates a hub for queries that are asked at shard `home`. Parts share `memory`, and compute in places of `pool`,
+    /// each with at most `threads` threads.
     #[must_use]
     pub fn new(
         shards: Box<dyn LocalShards>,
@@ -428,7 +431,7 @@ impl Hub {
         pool: Arc<dyn WorkerPool>,
         threads: usize,
     ) -> Self {
-        // Numbers of one start of a server must not be those of the one before.
+        // Numbers must differ from those used before the server was restarted.
         let random = RandomState::new().hash_one(0u8);
         Self(Arc::new(Inner {
             shards,
@@ -447,12 +450,12 @@ impl Hub {
         }))
     }
 
-    /// Says how other shards are reached. Only the first call counts.
+    /// Sets the way to reach other shards. Only the first call counts.
     pub fn connect(&self, far: &Arc<dyn Far>) {
         let _ = self.0.far.set(Arc::downgrade(far));
     }
 
-    /// An executor of queries that are run this way.
+    /// An executor that runs queries in this mode.
     #[must_use]
     pub fn executor(&self, mode: ShardMode) -> ForkExecutor {
         ForkExecutor {
@@ -461,7 +464,7 @@ impl Hub {
         }
     }
 
-    /// Parts of queries that are there now.
+    /// Number of parts of queries.
     #[must_use]
     pub fn parts(&self) -> usize {
         lock(&self.0.parts).open.len()
@@ -470,13 +473,13 @@ impl Hub {
 
 impl Posts for Hub {
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
-        // Until its rows are charged to the query, they are twice here: as they came, and read. A short message is always taken: the end of
-        // a query gives memory back.
+        // Until its rows are charged to the query, they exist twice: as received, and decoded. A short message is
+        // always accepted: the end of a query releases memory.
         let mut read_twice = Charge::new(Holder::Shards, &self.0.memory);
         if message.len() > SHORT
             && let Err(e) = read_twice.add(2 * message.len() as u64)
         {
-            return Ok(put_answer(&Answer::Failed(Failure::of(&e, shard))));
+            return Ok(put_answer(&Answer::Failed(Failure::at_shard(&e, shard))));
         }
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,

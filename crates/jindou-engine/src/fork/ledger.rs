@@ -1,26 +1,26 @@
-//! When a query's parts are done: numbers of messages with rows, of which each was sent by someone and is worked off by someone
-//! (after Mattern's credit, but with a name in place of a share, which needs no splitting).
+//! Detection of the end of a query's parts: numbers of messages with rows, each of which is reported once as sent and
+//! once as processed (after Mattern's credit scheme, but with names instead of shares, which need no splitting).
 //!
-//! A part tells that a message is worked off together with the numbers of those that came of it. So while something is under way, the
-//! message from which it came is known as sent and not as worked off, or one before it is: the ledger is even only at the end,
-//! whatever order the news come in.
+//! A part reports that a message is processed together with the numbers of the messages that it led to. So while
+//! something is under way, the message that led to it, or an earlier one, is known as sent and not as processed: the
+//! ledger is even only at the end, whatever order the reports arrive in.
 
 use rustc_hash::FxHashMap;
 
-/// The numbers that were told of once.
+/// Numbers that were reported once.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// True for a number that was sent, false for one that was worked off.
+    /// True for a number that was sent, false for one that was processed.
     open: FxHashMap<u64, bool>,
 }
 
 impl Ledger {
-    /// Notes a message that was sent.
+    /// Records a message that was sent.
     pub fn sent(&mut self, number: u64) {
         self.note(number, true);
     }
 
-    /// Notes a message that was worked off.
+    /// Records a message that was processed.
     pub fn completed(&mut self, number: u64) {
         self.note(number, false);
     }
@@ -31,12 +31,12 @@ impl Ledger {
         }
     }
 
-    /// Bytes that it takes, about.
+    /// Approximate bytes held.
     pub fn bytes(&self) -> u64 {
         32 * self.open.len() as u64
     }
 
-    /// True if every message that was sent was worked off.
+    /// Returns true if every message that was sent was processed.
     pub fn is_even(&self) -> bool {
         self.open.is_empty()
     }
@@ -48,13 +48,13 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Trees of messages, whose news arrive in any order: even exactly at the end.
+        /// Trees of messages whose reports arrive in any order: even exactly at the end.
         #[test]
         fn the_ledger_is_even_only_at_the_end(
             parents in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
             order in proptest::collection::vec(any::<u32>(), 41),
         ) {
-            // Message 0 is known as sent from the beginning; each other one came of an earlier one.
+            // Message 0 is known as sent from the beginning; each other message resulted from an earlier one.
             let mut children = vec![Vec::new(); parents.len() + 1];
             for (i, parent) in parents.iter().enumerate() {
                 children[parent.index(i + 1)].push(i as u64 + 1);

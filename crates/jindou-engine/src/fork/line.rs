@@ -1,57 +1,59 @@
-//! One worker's way through the steps of a part: each step a pipeline of its own, and before each the rows whose next edges are on
-//! another shard are taken out.
+//! One worker's way through the steps of a part: each step is a pipeline of its own, and before each step the rows
+//! whose next edges are on another shard are taken out.
 
 use super::message::{Columns, ShardMode, StepCounts};
-use super::route::{ByOwner, Choice, FarRows, ROWS_A_MESSAGE, Route, far_rows, owners, routes};
+use super::route::{
+    ByOwner, FarRows, ListsOrRows, ROWS_A_MESSAGE, Route, far_rows, owners, routes,
+};
 use crate::batch::{Batch, Charge, View};
-use crate::explore::{Consumer, Flow, Pipeline, Run};
+use crate::explore::{Consumer, Flow, Pipeline, QueryContext};
 use crate::options::StepProfile;
 use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Slot, Step, layout_of};
 
-/// Rows that are run through a step at once, where there are this many.
+/// Number of rows that are run through a step at once, where there are this many.
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
 
-/// Where a line's rows go.
+/// Destination of a line's rows.
 pub(crate) trait Out {
-    /// Rows that went through all steps.
+    /// Takes rows that went through all steps.
     fn done(&mut self, rows: View<'_>) -> Flow;
 
-    /// Rows for another shard, which go on at `step`.
+    /// Takes rows for another shard, which continue at `step`.
     fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow;
 }
 
 /// Data that all steps of a line share.
 struct Common<'a> {
-    run: Run<'a>,
+    ctx: QueryContext<'a>,
     own: u32,
     blocks: &'a Blocks,
     steps: &'a [Step],
     layouts: &'a [Vec<Slot>],
 }
 
-/// A step with what comes before it.
+/// A step with the routing before it.
 struct Hop<'a> {
-    /// Made when the first rows come.
+    /// Created when the first rows arrive.
     pipeline: Option<Pipeline<'a>>,
     routes: Vec<Route<'a>>,
-    choice: Choice,
-    /// By route, of a batch.
+    choice: ListsOrRows,
+    /// By route, for a batch.
     far: Vec<FarRows>,
-    /// Of a batch's rows, by the route that was chosen.
+    /// Decision for a batch's rows, by the chosen route.
     owners: Vec<u8>,
     sorted: ByOwner,
     /// Rows that stay, until there are enough of them.
     stay: Batch,
-    /// By shard: rows that wait for a full message.
+    /// By shard: rows waiting for a full message.
     waiting: Vec<Columns>,
     charge: Charge,
-    /// Rows that came, wherever they went.
+    /// Number of rows that arrived, wherever they went.
     seen: u64,
     sent: u64,
     stayed: u64,
-    /// Counts that were given out.
+    /// Counts already reported.
     told: StepCounts,
 }
 
@@ -72,15 +74,16 @@ pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
 }
 
 impl<'a> Line<'a> {
-    /// For the steps after the first one. A request to another shard takes `round` nanoseconds, and getting a list of its `list`.
+    /// Creates the steps after the first one. A request to another shard takes `round` nanoseconds, and getting a list
+    /// from it `list`.
     pub fn new(
         steps: &'a [Step],
         layouts: &'a [Vec<Slot>],
-        run: Run<'a>,
+        ctx: QueryContext<'a>,
         mode: ShardMode,
         [round, list]: [f64; 2],
     ) -> Result<Self> {
-        let sharded = run
+        let sharded = ctx
             .snapshot
             .as_sharded()
             .ok_or_else(|| Error::Internal("a part of a query for an unsharded store".into()))?;
@@ -89,8 +92,8 @@ impl<'a> Line<'a> {
         let hops = steps.windows(2).zip(layouts);
         let hops = hops.map(|(two, layout)| Hop {
             pipeline: None,
-            routes: routes(run.snapshot, layout, &two[1]),
-            choice: Choice {
+            routes: routes(ctx.snapshot, layout, &two[1]),
+            choice: ListsOrRows {
                 mode,
                 round,
                 list,
@@ -100,9 +103,9 @@ impl<'a> Line<'a> {
             owners: Vec::new(),
             far: Vec::new(),
             sorted: ByOwner::default(),
-            stay: Batch::new(layout.len(), run.budget),
+            stay: Batch::new(layout.len(), ctx.budget),
             waiting: Vec::new(),
-            charge: Charge::of(Holder::Shards, run.budget),
+            charge: Charge::for_holder(Holder::Shards, ctx.budget),
             seen: 0,
             sent: 0,
             stayed: 0,
@@ -111,7 +114,7 @@ impl<'a> Line<'a> {
         Ok(Self {
             hops: hops.collect(),
             common: Common {
-                run,
+                ctx,
                 own,
                 blocks,
                 steps,
@@ -124,11 +127,11 @@ impl<'a> Line<'a> {
     pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn Out) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
         let hops = &mut self.hops[at..];
-        // Whoever sent them chose this shard: sent on for the same step, they might go round in a circle.
+        // The sender chose this shard: sent on for the same step, the rows might go round in a circle.
         take(hops, &self.common, at, rows, out)
     }
 
-    /// Takes the first step's rows on.
+    /// Takes over the first step's rows.
     pub fn after_start<'l>(&'l mut self, out: &'l mut dyn Out) -> impl Consumer + use<'l, 'a> {
         Rest {
             hops: &mut self.hops,
@@ -138,7 +141,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Gives out all that is held back.
+    /// Passes on all rows that are held back.
     pub fn flush(&mut self, out: &mut dyn Out) -> Flow {
         let common = &self.common;
         let mut rest = self.hops.as_mut_slice();
@@ -152,7 +155,7 @@ impl<'a> Line<'a> {
                     at: at + 1,
                     out,
                 };
-                pipeline.flush(&common.run, 0..1, &mut rest)?;
+                pipeline.flush(&common.ctx, 0..1, &mut rest)?;
             }
             for (shard, rows) in (0..).zip(&mut hop.waiting) {
                 if rows.rows > 0 {
@@ -166,7 +169,7 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Counts of each step since this was last asked, the first step not among them.
+    /// Counts of each step since the last call, without the first step.
     pub fn news(&mut self) -> Vec<StepCounts> {
         let each = self.hops.iter_mut().map(|hop| {
             let stats = hop
@@ -211,7 +214,7 @@ fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
 struct Rest<'h, 'a> {
     hops: &'h mut [Hop<'a>],
     common: &'h Common<'a>,
-    /// The place of the first of `hops`.
+    /// Number of the first of `hops`.
     at: usize,
     out: &'h mut dyn Out,
 }
@@ -255,7 +258,7 @@ fn take<'a>(
     if rows.columns.is_empty() || rows.rows >= ENOUGH_ROWS {
         return hop.go(common, at, Some(rows), after, out);
     }
-    // Few rows wait for others: the step may ask other shards for lists, once a batch.
+    // A few rows wait for others: the step may ask other shards for lists, once per batch.
     hop.stay.append(rows)?;
     if hop.stay.rows < ENOUGH_ROWS {
         return Ok(());
@@ -264,7 +267,7 @@ fn take<'a>(
 }
 
 impl<'a> Hop<'a> {
-    /// Runs rows through the step and gives what comes of them to the steps after it; without any, those that wait.
+    /// Runs rows through the step and passes the results to the steps after it; without rows, those that wait.
     fn go(
         &mut self,
         common: &Common<'a>,
@@ -284,7 +287,7 @@ impl<'a> Hop<'a> {
             none => {
                 let layout = &common.layouts[at];
                 let step = &common.steps[at + 1..at + 2];
-                none.insert(Pipeline::after(layout, step, &common.run)?)
+                none.insert(Pipeline::after(layout, step, &common.ctx)?)
             }
         };
         let mut rest = Rest {
@@ -293,7 +296,7 @@ impl<'a> Hop<'a> {
             at: at + 1,
             out,
         };
-        let flow = pipeline.rows(&common.run, stay, 0..1, &mut rest);
+        let flow = pipeline.rows(&common.ctx, stay, 0..1, &mut rest);
         if waited {
             hop.stay.rows = 0;
         }
@@ -302,7 +305,7 @@ impl<'a> Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Takes out the rows that are sent elsewhere. True if there were any: then the others wait in `stay`.
+    /// Takes out the rows that are sent elsewhere. Returns true if there were any: then the others wait in `stay`.
     fn part(
         &mut self,
         common: &Common<'_>,
@@ -317,7 +320,7 @@ impl Hop<'_> {
         let far = |route: &Route<'_>| far_rows(blocks, own, rows, route);
         self.far.clear();
         self.far.extend(self.routes.iter().map(far));
-        // Where more rows came than were expected, as many will come again.
+        // Where more rows came than expected, the same number is expected to come again.
         self.seen += rows.rows as u64;
         self.choice.expected = self.choice.expected.max(self.seen as f64);
         let width = rows.columns.len();
@@ -341,7 +344,7 @@ impl Hop<'_> {
             .resize_with(common.blocks.shards() as usize, Columns::default);
         self.sorted.sort(&self.owners, self.waiting.len())?;
         for (shard, to) in (0..).zip(&mut self.waiting) {
-            let index = self.sorted.of(shard);
+            let index = self.sorted.of_shard(shard);
             if index.is_empty() {
                 continue;
             }
@@ -356,7 +359,7 @@ impl Hop<'_> {
             }
             to.gather(rows, index);
             if to.rows as usize >= ROWS_A_MESSAGE {
-                // As many will come again.
+                // The same number is expected to come again.
                 let next = to.empty_alike();
                 out.send(shard, at + 1, std::mem::replace(to, next))?;
             }

@@ -1,7 +1,7 @@
 //! Messages between the coordinator of a query and its parts, and between parts, as bytes.
 //!
-//! Numbers are little-endian, columns have their length first. Lengths are compared with the bytes that are there before anything is
-//! allocated, so a damaged message is refused.
+//! Numbers are little-endian, columns are preceded by their length. Lengths are compared with the remaining bytes
+//! before anything is allocated, so a damaged message is refused.
 
 use crate::batch::{View, gather};
 use crate::executor::Repeats;
@@ -9,17 +9,17 @@ use crate::options::StepProfile;
 use jindou_model::{Error, Limit, Resource};
 use std::time::Duration;
 
-/// Names a query on all servers: the shard of its coordinator, and a number that this one gave.
+/// Name of a query on all servers: the shard of its coordinator, and a number assigned by the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct QueryName {
     pub home: u32,
     pub number: u64,
 }
 
-/// The choice between sending rows to data and asking for data, for rows whose next edges are on another shard.
+/// Choice between sending rows to data and asking for data, for rows whose next edges are on another shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardMode {
-    /// By what each costs, batch by batch.
+    /// By cost, batch by batch.
     #[default]
     Dynamic,
     /// Data is always asked for.
@@ -28,7 +28,7 @@ pub enum ShardMode {
     Fork,
 }
 
-/// Rows of the history table, column by column. Without columns they are a bare number.
+/// Rows of the history table, column by column. Without columns only their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub rows: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// True for rows of this many columns.
+    /// Returns true for rows with this many columns.
     pub fn fits(&self, width: usize) -> bool {
         self.columns.len() == width || self.rows == 0
     }
@@ -52,7 +52,7 @@ impl Columns {
         self.rows += index.len() as u64;
     }
 
-    /// No rows, with room for as many as there are here.
+    /// An empty set with the same capacity.
     pub fn empty_alike(&self) -> Self {
         let room = |c: &Vec<u32>| Vec::with_capacity(c.len());
         Self {
@@ -61,36 +61,36 @@ impl Columns {
         }
     }
 
-    /// Bytes of the ids, and some for the rows themselves.
+    /// Bytes of the ids, plus a fixed amount for each row.
     pub fn bytes(&self) -> u64 {
         let ids: usize = self.columns.iter().map(Vec::len).sum();
         64 + 4 * ids as u64
     }
 }
 
-/// Terms of some ids: where each ends in the bytes, an unknown one being empty.
+/// Terms of some ids: the end of each in the bytes; an unknown one is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct ShippedTerms {
     pub ids: Vec<u32>,
     pub ends: Vec<u32>,
     pub bytes: Vec<u8>,
 }
 
-/// Everything that a part of a query has to know.
+/// Everything that a part of a query needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Program {
-    /// The steps, as [`jindou_plan::wire`] has them.
+    /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
     /// Time that is left.
     pub time: Option<Duration>,
     /// Bytes that the query may use on each server.
     pub memory: u64,
     pub mode: ShardMode,
-    /// How often finished rows that are the same are given.
+    /// Treatment of duplicate finished rows.
     pub repeats: Repeats,
     /// The finished rows that are needed, if these are the first in some order.
     pub first: Option<First>,
-    /// Time of the steps is measured.
+    /// True to measure the time of the steps.
     pub profile: bool,
 }
 
@@ -98,11 +98,11 @@ pub(crate) struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct First {
     pub column: u32,
-    /// The greatest terms come first.
+    /// True if the greatest terms come first.
     pub is_descending: bool,
-    /// Of rows with equal terms any may be left out.
+    /// True if any of several rows with equal terms may be left out.
     pub is_alone: bool,
-    /// Rows that are needed; at least one.
+    /// Number of rows that are needed; at least one.
     pub most: u32,
 }
 
@@ -114,11 +114,11 @@ pub(crate) struct Counts {
     pub messages: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Rows that were given to a coordinator on another shard.
+    /// Rows that were sent to a coordinator on another shard.
     pub given: u64,
     /// Finished rows that were held back, since others come before them.
     pub held: u64,
-    /// Rounds and messages of what was asked for in place, and their bytes.
+    /// Rounds and messages of requests for data, and their bytes.
     pub asked: [u64; 3],
     /// Time in which the part's threads computed.
     pub time: Duration,
@@ -134,14 +134,14 @@ pub(crate) struct StepCounts {
     pub stayed: u64,
 }
 
-/// News of a part for the coordinator.
+/// Report of a part for the coordinator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// The shard.
     pub from: u32,
-    /// Numbers of the messages with rows that were worked off.
+    /// Numbers of the processed messages with rows.
     pub completed: Vec<u64>,
-    /// Numbers of those that were sent.
+    /// Numbers of the messages with rows that were sent.
     pub spawned: Vec<u64>,
     /// Rows that went through all steps.
     pub rows: Columns,
@@ -149,7 +149,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A shard's report of nothing, which asks how much waits.
+    /// An empty report of a shard, which asks how much is waiting.
     pub fn nothing(from: u32) -> Self {
         Self {
             from,
@@ -158,7 +158,7 @@ impl Report {
     }
 }
 
-/// The end of a query that a part could not go on with.
+/// A failure of a part, which ends the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     kind: u8,
@@ -167,7 +167,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub fn of(error: &Error, shard: u32) -> Self {
+    pub fn at_shard(error: &Error, shard: u32) -> Self {
         let (kind, shard, text) = match error {
             Error::Shard { shard, message } => (0, *shard, message.clone()),
             Error::Limit(limit) => (1, shard, limit.to_string()),
@@ -202,10 +202,10 @@ impl Failure {
 /// A message to a part, or to a coordinator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
-    /// A query that the shard will have a part of.
+    /// Begins a part of a query at the shard.
     Begin(Program),
-    /// The part makes the first rows out of what its shard owns, or of all of the start if it is the only one that does. The number is
-    /// that of a message with rows.
+    /// The part makes the first rows from the data that its shard owns, or from all of the start if it is the only one
+    /// that does. The number is that of a message with rows.
     Start { number: u64, alone: bool },
     /// Rows for the part: they have gone through the steps before `step`.
     Rows {
@@ -213,13 +213,13 @@ pub(crate) enum Message {
         step: u32,
         rows: Columns,
     },
-    /// To the coordinator.
+    /// For the coordinator.
     Report(Report),
-    /// To the coordinator.
+    /// For the coordinator.
     Failed(Failure),
-    /// Nothing but the question how much waits at the part.
+    /// Asks how much is waiting at the part.
     Waiting,
-    /// The part is not needed any more.
+    /// The part is no longer needed.
     End,
     /// A light query's exploration, to be run at once: the answer has the rows.
     Run(Program),
@@ -228,15 +228,15 @@ pub(crate) enum Message {
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The message was taken; this many bytes wait to be worked off.
+    /// The message was accepted; this many bytes wait to be processed.
     Taken(u64),
-    /// The query is not known, or has ended.
+    /// The query is unknown, or has ended.
     Unknown,
     /// The rows of [`Message::Run`], the number of rows of each step, and terms of the rows' ids.
-    Ran(Columns, Vec<u64>, Terms),
-    /// The exploration cannot be run at once: there is no thread for it, or it gives too many rows.
+    Ran(Columns, Vec<u64>, ShippedTerms),
+    /// The exploration cannot run at once: there is no thread for it, or it gives too many rows.
     Declined,
-    /// The exploration was begun, and failed.
+    /// The exploration was started, and failed.
     Failed(Failure),
 }
 
@@ -381,7 +381,7 @@ pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
     out
 }
 
-/// The message that [`put`] wrote; `None` for other bytes.
+/// Decodes a message of [`put`]; `None` for other bytes.
 pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, Message)> {
     let mut r = Reader(bytes);
     let query = QueryName {
@@ -441,7 +441,7 @@ pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
     out
 }
 
-/// The answer that [`put_answer`] wrote; `None` for other bytes.
+/// Decodes an answer of [`put_answer`]; `None` for other bytes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
     let mut r = Reader(bytes);
     let answer = match r.u8()? {
@@ -450,7 +450,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
         2 => Answer::Ran(
             r.columns()?,
             r.u64s()?,
-            Terms {
+            ShippedTerms {
                 ids: r.u32s()?,
                 ends: r.u32s()?,
                 bytes: r.sized(1)?.to_vec(),
@@ -492,7 +492,7 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// The bytes of this many values of `size` bytes as a length says.
+    /// The bytes of a number of values of `size` bytes, preceded by that number.
     fn sized(&mut self, size: usize) -> Option<&'a [u8]> {
         let count = usize::try_from(self.u64()?).ok()?;
         self.take(count.checked_mul(size)?)
@@ -508,7 +508,7 @@ impl<'a> Reader<'a> {
         Some(all.iter().map(|&b| u32::from_le_bytes(b)).collect())
     }
 
-    /// Columns of one length each, which is that of the rows.
+    /// Columns of one common length, which is that of the rows.
     fn columns(&mut self) -> Option<Columns> {
         let rows = self.u64()?;
         let count = self.u32()?;

@@ -72,7 +72,7 @@ fn messages() -> Vec<Message> {
             rows: bare,
         },
         Message::Report(report),
-        Message::Failed(Failure::of(&Error::Cancelled, 2)),
+        Message::Failed(Failure::at_shard(&Error::Cancelled, 2)),
         Message::Waiting,
         Message::End,
         Message::Run(Program {
@@ -104,14 +104,14 @@ fn messages_come_back_and_cut_ones_do_not() {
         Answer::Ran(
             some_rows(),
             vec![1, 2],
-            Terms {
+            ShippedTerms {
                 ids: vec![7, 9],
                 ends: vec![2, 2],
                 bytes: b"ab".to_vec(),
             },
         ),
         Answer::Declined,
-        Answer::Failed(Failure::of(&Error::Internal("x".into()), 1)),
+        Answer::Failed(Failure::at_shard(&Error::Internal("x".into()), 1)),
     ];
     for answer in answers {
         let bytes = put_answer(&answer);
@@ -170,7 +170,7 @@ fn failures_keep_their_kind() {
         Error::Internal("bug".into()),
     ];
     for e in all {
-        let back = Failure::of(&e, 2).error();
+        let back = Failure::at_shard(&e, 2).error();
         assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(&e));
         assert!(back.to_string().contains(match &e {
             Error::Shard { .. } => "away",

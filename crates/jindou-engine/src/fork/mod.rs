@@ -33,5 +33,5 @@ mod run_now;
 mod sieve;
 mod start;
 
-pub use hub::{ForkExecutor, Hub, LocalShards, Observer, Told, Work};
+pub use hub::{Activity, ForkExecutor, Hub, LocalShards, Observer, Told};
 pub use message::ShardMode;

@@ -1,21 +1,22 @@
-//! Reports of what the threads of parts and coordinators do, for measurements. Costs a look at an empty cell a message where nothing observes.
+//! Reports of the activity of the threads of parts and coordinators, for measurements. Costs one check of an empty cell
+//! per message where nothing observes.
 
 use super::*;
 
-/// A piece of work that a thread begins.
+/// An activity that a thread begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Rows of the message with this number go through the steps of a part.
+pub enum Activity {
+    /// Running the rows of the message with this number through the steps of a part.
     Rows(u64),
-    /// First rows of a part.
+    /// Making first rows of a part.
     Page,
-    /// Rows that a part has held back, and its news, are sent.
+    /// Sending the rows that a part has held back, and its report.
     Flush,
-    /// A part has nothing to do.
+    /// Waiting: a part has nothing to do.
     Idle,
-    /// A coordinator takes the rows of the oldest report that has some.
+    /// Taking the rows of the oldest report that has some, at a coordinator.
     Gathered,
-    /// A coordinator knows that all is worked off.
+    /// The end: a coordinator knows that everything is processed.
     Over,
 }
 
@@ -24,32 +25,32 @@ pub enum Work {
 pub enum Told {
     /// The beginning of a part.
     Begin,
-    /// The part is to make first rows, under this number.
+    /// A request to the part to make first rows, under this number.
     Start(u64),
     /// Rows under this number.
     Rows(u64),
-    /// News for the coordinator.
+    /// A report for the coordinator.
     Report {
-        /// Rows that went through all steps are among them.
+        /// True if it contains rows that went through all steps.
         with_rows: bool,
     },
-    /// Anything else.
+    /// Any other message.
     Other,
 }
 
-/// The receiver of these reports: called by the thread that does the work, before it goes on.
+/// Receiver of these reports: called by the thread at work, before it goes on.
 pub trait Observer: Send + Sync {
-    /// The thread begins this for a query, at a shard.
-    fn begins(&self, query: u64, shard: u32, work: Work);
+    /// Called when the thread begins an activity for a query, at a shard.
+    fn begins(&self, query: u64, shard: u32, work: Activity);
 
-    /// The thread is about to send a message from a shard to another one, or to itself. Those of a round are told of in the order in which
-    /// [`Far::post`](jindou_graph::shard::Far::post) is given them.
+    /// Called when the thread is about to send a message from a shard to another one, or to itself. Messages of a round
+    /// are reported in the order in which [`Far::post`](jindou_graph::shard::Far::post) gets them.
     fn sends(&self, query: u64, way: [u32; 2], message: Told);
 }
 
 impl Inner {
     /// Tells the observer what the calling thread begins.
-    pub fn begins(&self, query: QueryName, shard: u32, work: Work) {
+    pub fn begins(&self, query: QueryName, shard: u32, work: Activity) {
         if let Some(observer) = self.observer.get() {
             observer.begins(query.number, shard, work);
         }
@@ -74,7 +75,7 @@ impl Inner {
 }
 
 impl Hub {
-    /// Has an observer told of all that threads do from now on. Only the first call counts.
+    /// Reports the activity of all threads to an observer from now on. Only the first call counts.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         let _ = self.0.observer.set(observer);
     }

@@ -1,36 +1,36 @@
-//! One worker's news and rows for others, until they are sent.
+//! One worker's reports and rows for others, until they are sent.
 
 use super::*;
-use crate::fork::beyond::Runs;
+use crate::fork::beyond::OrderedRuns;
 use jindou_graph::TermDecoding;
 
-/// News and rows that one worker has for others.
+/// Reports and rows that one worker has for others.
 pub(super) struct Outbox<'p> {
-    part: &'p Part,
+    part: &'p QueryPart,
     /// Rows that went through all steps.
     rows: Columns,
     charge: Charge,
-    /// Rows that were given already, or that are counted, while they are few.
+    /// Rows that were already sent, or that are counted, while they are few.
     known: Option<TupleSet>,
-    /// By place in `known`: how many rows there were, where they are counted.
+    /// By position in `known`: the number of rows, where they are counted.
     numbers: Vec<u32>,
-    /// Rows that were counted since `known` was last empty.
+    /// Number of rows that were counted since `known` was last empty.
     counted: u64,
     /// Memory that `known` may use.
     share: MemoryBudget,
     tuple: Vec<u32>,
-    /// Where only the first rows are needed.
+    /// Set where only the first rows are needed.
     sieve: Option<Sieve>,
     terms: TermDecoding<'p>,
-    runs: Runs<'p>,
-    /// Of `rows`, those that passed.
+    runs: OrderedRuns<'p>,
+    /// The rows, among `rows`, that passed.
     sifted: usize,
     held: u64,
     pub(super) completed: Vec<u64>,
     pub(super) spawned: Vec<u64>,
-    /// Pages of the start that were worked off.
+    /// Pages of the start that were processed.
     pub(super) pages: usize,
-    /// Of the first step.
+    /// Counts of the first step.
     pub(super) first: crate::options::StepProfile,
     messages: u64,
     bytes: u64,
@@ -39,7 +39,7 @@ pub(super) struct Outbox<'p> {
 }
 
 impl<'p> Outbox<'p> {
-    pub(super) fn new(part: &'p Part) -> Self {
+    pub(super) fn new(part: &'p QueryPart) -> Self {
         let width = part.layouts.last().map_or(0, Vec::len);
         let share = part.memory.limit() / (KNOWN_SHARE * part.hub.threads as u64);
         let share = part.memory.part(share);
@@ -54,7 +54,7 @@ impl<'p> Outbox<'p> {
             tuple: Vec::with_capacity(width),
             sieve: part.sieves.as_ref().filter(|_| !merges).map(Sieves::take),
             terms: part.graph.vocabulary().decoding(),
-            runs: Runs::of(&*part.graph),
+            runs: OrderedRuns::of_graph(&*part.graph),
             sifted: 0,
             held: 0,
             completed: Vec::new(),
@@ -69,7 +69,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// True if the coordinator is on another shard.
+    /// Returns true if the coordinator is on another shard.
     fn goes_home(&self) -> bool {
         self.part.shard != self.part.query.home
     }
@@ -81,7 +81,7 @@ impl<'p> Outbox<'p> {
             || !self.numbers.is_empty()
     }
 
-    /// Tells the coordinator all that is new.
+    /// Reports everything new to the coordinator.
     pub(super) fn tell(&mut self, steps: Vec<StepCounts>, inside: bool) -> Result<()> {
         self.give_counted()?;
         self.sift();
@@ -109,7 +109,7 @@ impl<'p> Outbox<'p> {
         self.sifted = 0;
         self.charge.set(0)?;
         self.part.report(report, inside)?;
-        // The start is worked off when the news of its last page have been told.
+        // The start is processed when its last page has been reported.
         let pages = std::mem::take(&mut self.pages);
         let done = match &mut lock(&self.part.state).start {
             Some(start) => start.did(pages),
@@ -145,7 +145,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Takes rows, each as often as it comes.
+    /// Takes rows, duplicates included.
     fn push_all(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         let counts = self.counts();
@@ -160,7 +160,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Takes the rows that were not given before.
+    /// Takes the rows that were not sent before.
     fn push_new(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         self.rows.columns.resize_with(width, Vec::new);
@@ -169,7 +169,7 @@ impl<'p> Outbox<'p> {
             self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
             let new = match self.known.as_mut().map(|known| known.insert(&self.tuple)) {
                 Some(Ok((_, new))) => new,
-                // A set that could not grow takes no more. Rows that come twice do no harm.
+                // A set that could not grow accepts no more. Duplicate rows do no harm.
                 Some(Err(_)) => {
                     self.known = None;
                     true
@@ -188,7 +188,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Counts rows that are the same.
+    /// Counts equal rows.
     fn count(&mut self, rows: View<'_>) -> Result<()> {
         let width = rows.columns.len();
         for row in 0..rows.rows {
@@ -213,7 +213,7 @@ impl<'p> Outbox<'p> {
                     self.counted += 1;
                     self.numbers.len() >= COUNTED
                 }
-                // It could not grow, and yet has the row, or has not: what it has is told, and it begins again.
+                // It could not grow, and may or may not contain the row: its content is reported, and it starts again.
                 Err(_) => {
                     self.push_one(1);
                     true
@@ -238,7 +238,8 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Makes rows of those that were counted, and begins to count from nothing; no more at all if that made them few less.
+    /// Turns the counted rows into rows, and starts counting again; or stops counting if it hardly reduced their
+    /// number.
     fn give_counted(&mut self) -> Result<()> {
         if self.numbers.is_empty() {
             return Ok(());
@@ -250,7 +251,7 @@ impl<'p> Outbox<'p> {
             return Ok(());
         };
         for (tuple, &number) in known.tuples().zip(&numbers) {
-            // One that was refused after all has no number.
+            // A row that was refused after all has no number.
             if number == 0 {
                 continue;
             }
@@ -269,7 +270,7 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    /// Takes the rows out that are not needed.
+    /// Removes the rows that are not needed.
     fn sift(&mut self) {
         if let (Some(sieve), Some(all)) = (&mut self.sieve, &self.part.sieves) {
             let terms = (&mut self.terms, &self.runs);
@@ -278,7 +279,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Gives the rows that there are, and nothing else: what they came from is not worked off yet.
+    /// Sends the rows that there are, and nothing else: the messages that they came from are not processed yet.
     fn give(&mut self) -> Result<()> {
         let report = Report {
             from: self.part.shard,
@@ -296,7 +297,7 @@ impl<'p> Outbox<'p> {
 
 impl Drop for Outbox<'_> {
     fn drop(&mut self) {
-        // The next worker goes on with it.
+        // The next worker continues with it.
         if let (Some(sieve), Some(all)) = (self.sieve.take(), &self.part.sieves) {
             all.give_back(sieve);
         }
@@ -314,7 +315,7 @@ impl Out for Outbox<'_> {
         if self.rows.rows as usize >= self.sifted + ROWS_A_MESSAGE {
             self.sift();
         }
-        // Rows that are still to be sifted wait until they are as many as in a message.
+        // Rows that are still to be sifted wait until there are as many as in a message.
         let is_sifted = self.sieve.is_none() || self.sifted == self.rows.rows as usize;
         if is_sifted && self.rows.rows as usize >= ROWS_A_MESSAGE {
             self.give()?;

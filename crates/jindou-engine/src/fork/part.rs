@@ -1,23 +1,25 @@
-//! One shard's part of a query: messages with rows that wait, the first rows that the shard makes, and the workers that run both
-//! through the steps.
+//! One shard's part of a query: messages with waiting rows, the first rows that the shard makes, and the workers that
+//! run both through the steps.
 //!
-//! Rows that have come furthest go first. While a peer has too much to do, no first rows are made; nothing waits for a peer to take rows,
-//! so parts cannot wait for one another in a circle. Where too much waits, the query's memory limit ends it.
+//! Rows that are furthest along go first. While a peer has too much to do, no first rows are made; nothing waits for a
+//! peer to accept rows, so parts cannot wait for one another in a circle. Where too much waits, the query's memory
+//! limit ends it.
 
 #[path = "outbox.rs"]
 mod outbox;
 
-use super::hub::{Inner, Work};
+use super::hub::{Activity, Inner};
 use super::line::{Line, Out, layouts};
 use super::message::{
     Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
 };
 use super::route::ROWS_A_MESSAGE;
 use super::sieve::{Sieve, Sieves};
-use super::start::{Page, Start, Values};
+use super::start::{Page, Start, StartValues};
 use crate::batch::{Batch, View};
+use crate::eval::EvalContext;
 use crate::executor::Repeats;
-use crate::explore::{Flow, Halt, Run};
+use crate::explore::{Flow, Halt, QueryContext};
 use crate::options::Spawned;
 use crate::table::TupleSet;
 use crate::terms::QueryTerms;
@@ -33,46 +35,49 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait at a part before others make no more first rows for it, and at a coordinator before parts give it no more.
+/// Bytes that may wait at a part before others stop making first rows for it, and at a coordinator before parts stop
+/// sending.
 pub(crate) const ENOUGH: u64 = 16 << 20;
-/// A query of little memory has less: one part in this many of it.
+/// Fraction of the query's memory (one in this many) that may wait, where that is less.
 const ENOUGH_SHARE: u64 = 8;
-/// Time that a worker without work waits for more before its thread ends.
+/// Time that a worker without work waits before its thread ends.
 const LINGER: Duration = Duration::from_millis(2);
 /// Time between two questions whether a peer has less to do.
 const POLL: Duration = Duration::from_millis(2);
-/// Numbers of messages in one report at most.
+/// Largest number of message numbers in one report.
 const REPORTED: usize = 256;
-/// Distinct rows that one worker knows at most.
+/// Largest number of distinct rows that one worker remembers.
 const KNOWN: usize = 1 << 20;
-/// All workers' distinct rows together may take one part in this many of the query's memory: without them rows come twice, which does no harm.
+/// Fraction of the query's memory (one in this many) for all workers' distinct rows: without them duplicates are sent,
+/// which does no harm.
 const KNOWN_SHARE: u64 = 4;
-/// Different rows that one worker counts before it gives them: a table of that size stays in the processor's caches.
+/// Largest number of different rows that one worker counts before it sends them: a table of that size fits in the
+/// processor's caches.
 const COUNTED: usize = 1 << 16;
 /// Rows in a batch.
 const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
 
-/// Rows that wait, and their message's number.
-struct Waiting {
+/// Waiting rows, and their message's number.
+struct QueuedRows {
     number: u64,
     rows: Columns,
 }
 
-struct State {
+struct PartState {
     /// By step.
-    queue: Vec<VecDeque<Waiting>>,
+    queue: Vec<VecDeque<QueuedRows>>,
     charge: Charge,
     workers: usize,
-    /// Of them, those that wait for work.
+    /// Number of workers that wait for work.
     idle: usize,
     start: Option<Start>,
     ended: bool,
-    /// When there was last something to do.
+    /// Time when there was last something to do.
     busy: Instant,
 }
 
 /// A query at one shard.
-pub(crate) struct Part {
+pub(crate) struct QueryPart {
     pub query: QueryName,
     pub shard: u32,
     program: Program,
@@ -82,20 +87,21 @@ pub(crate) struct Part {
     cancel: CancelToken,
     memory: MemoryBudget,
     hub: Arc<Inner>,
-    state: Mutex<State>,
+    state: Mutex<PartState>,
     wake: Condvar,
-    /// Bytes that wait at each shard's part, as last heard.
+    /// Bytes that wait at each shard's part, as last reported.
     full: Vec<AtomicU64>,
-    /// Bytes that may wait elsewhere before this part makes and gives no more: [`ENOUGH`], or less of a query that may use little.
+    /// Bytes that may wait elsewhere before this part stops making and sending rows: [`ENOUGH`], or less for a query
+    /// with little memory.
     enough: u64,
-    /// Counts of what was asked for in place, as last told.
+    /// Counts of requests for data, as last reported.
     asked: Mutex<[u64; 3]>,
-    /// Where only the first rows are needed.
+    /// Set where only the first rows are needed.
     sieves: Option<Sieves>,
 }
 
-/// Something to do.
-enum Job {
+/// Next piece of work.
+enum PartJob {
     Rows(u64, usize, Columns),
     Page(Page),
     /// Nothing to do now.
@@ -106,11 +112,11 @@ enum Job {
     End,
 }
 
-impl Part {
-    /// A part that has nothing to do yet.
+impl QueryPart {
+    /// Creates a part that has nothing to do yet.
     ///
     /// # Errors
-    /// `Internal` for steps that cannot be run, or a column that they do not give.
+    /// `Internal` for steps that cannot run, or a column that they do not give.
     pub fn new(
         query: QueryName,
         shard: u32,
@@ -148,7 +154,7 @@ impl Part {
             graph,
             cancel,
             hub,
-            state: Mutex::new(State {
+            state: Mutex::new(PartState {
                 queue,
                 charge: Charge::new(Holder::Shards, &memory),
                 workers: 0,
@@ -181,13 +187,13 @@ impl Part {
         Ok(Answer::Taken(state.charge.bytes()))
     }
 
-    /// Takes rows that are to go on at a step.
+    /// Takes rows that continue at a step.
     ///
     /// # Errors
     /// `Internal` for rows that do not fit the step; the limit of the query's memory.
     pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<Answer> {
         let step = step as usize;
-        // Rows without columns have nowhere to go to.
+        // Rows without columns cannot be sent anywhere.
         let fits = step > 0
             && step < self.steps.len()
             && !rows.columns.is_empty()
@@ -203,12 +209,12 @@ impl Part {
             return Ok(Answer::Unknown);
         }
         state.charge.add(rows.bytes())?;
-        state.queue[step].push_back(Waiting { number, rows });
+        state.queue[step].push_back(QueuedRows { number, rows });
         self.wake_one(&mut state)?;
         Ok(Answer::Taken(state.charge.bytes()))
     }
 
-    /// Bytes that wait.
+    /// Waiting bytes.
     pub fn waiting(&self) -> Answer {
         let state = lock(&self.state);
         if state.ended {
@@ -236,11 +242,11 @@ impl Part {
         self.wake.notify_all();
     }
 
-    /// Sees to it that someone does what there is to do now.
+    /// Makes sure that a worker does the current work.
     ///
     /// # Errors
-    /// `Internal` if there is no thread for it: for the sender, since a receiver of messages asks no one.
-    fn wake_one(self: &Arc<Self>, state: &mut State) -> Result<()> {
+    /// `Internal` if there is no thread for it, reported to the sender: a receiver of messages must not send any.
+    fn wake_one(self: &Arc<Self>, state: &mut PartState) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {
             self.wake.notify_one();
@@ -266,20 +272,20 @@ impl Part {
         Ok(())
     }
 
-    /// A worker's life.
+    /// Main loop of a worker.
     fn work(self: Arc<Self>) {
         let done = guarded(|| match self.run() {
             Ok(()) | Err(Halt::Stop) => Ok(()),
             Err(Halt::Failed(e)) => Err(e),
         });
-        // A panic left it there.
+        // Left there by a panic.
         self.hub.pool.leave();
         let mut failed = done.err();
         let ended = {
             let mut state = lock(&self.state);
             let ended = state.ended;
             if failed.is_some() {
-                // `run` counts itself off only when it ends well.
+                // `run` decrements the count of workers only when it ends well.
                 state.workers -= 1;
                 state.ended = true;
             }
@@ -309,13 +315,16 @@ impl Part {
             steps: self.steps.iter().take(1).cloned().collect(),
             empty: None,
         };
-        let run = Run {
+        let ctx = QueryContext {
+            eval: EvalContext {
+                vocabulary: self.graph.vocabulary(),
+                terms: &terms,
+                cancel: &self.cancel,
+                scope: None,
+                budget: &self.memory,
+                stop: &stop,
+            },
             snapshot: &*self.graph,
-            vocabulary: self.graph.vocabulary(),
-            terms: &terms,
-            cancel: &self.cancel,
-            scope: None,
-            budget: &self.memory,
             batch_rows: BATCH,
             first_batch: BATCH,
             profile: self.program.profile,
@@ -324,60 +333,59 @@ impl Part {
             heavy: true,
             service: None,
             pool: &Spawned,
-            stop: &stop,
         };
         let waits = self.hub.waits();
-        let mut line = Line::new(&self.steps, &self.layouts, run, self.program.mode, waits)?;
+        let mut line = Line::new(&self.steps, &self.layouts, ctx, self.program.mode, waits)?;
         let mut out = Outbox::new(self);
         let mut chunk = Batch::new(0, &self.memory);
-        let mut values: Option<Values<'_>> = None;
+        let mut values: Option<StartValues<'_>> = None;
         let mut begun = Instant::now();
         loop {
             self.cancel.check()?;
             match self.next() {
-                Job::Rows(number, step, rows) => {
-                    self.begins(Work::Rows(number));
+                PartJob::Rows(number, step, rows) => {
+                    self.begins(Activity::Rows(number));
                     let width = rows.columns.len();
                     if chunk.columns.len() != width {
                         chunk = Batch::new(width, &self.memory);
                     }
                     each_chunk(&rows, &mut chunk, |view| line.rows(step, view, &mut out))?;
-                    // Its rows may still be held back: it counts as worked off when they are not.
+                    // Its rows may still be held back: it counts as processed once they are not.
                     out.completed.push(number);
                     let mut state = lock(&self.state);
                     let bytes = state.charge.bytes().saturating_sub(rows.bytes());
                     state.charge.set(bytes)?;
                 }
-                Job::Page(page) => {
-                    self.begins(Work::Page);
+                PartJob::Page(page) => {
+                    self.begins(Activity::Page);
                     out.pages += 1;
                     let mut to = line.after_start(&mut out);
                     let counts = if let Page::Values(range) = page {
                         let values = match &mut values {
                             Some(values) => values,
-                            none => none.insert(Values::new(&first, &run)?),
+                            none => none.insert(StartValues::new(&first, &ctx)?),
                         };
                         self.call_others(|start| start.has(values.len()));
-                        values.give(range, &run, &mut to)?
+                        values.give(range, &ctx, &mut to)?
                     } else {
                         self.call_others(|_| {});
                         let step = self.steps.first();
                         let step = step.ok_or_else(|| Error::Internal("no first step".into()))?;
-                        page.run(step, &self.layouts[0], &run, &mut to)?
+                        page.run(step, &self.layouts[0], &ctx, &mut to)?
                     };
                     drop(to);
                     out.first.rows_in += counts.0;
                     out.first.rows_out += counts.1;
                 }
-                Job::Full(shard) => {
+                PartJob::Full(shard) => {
                     self.pause(inside, || {
                         std::thread::sleep(POLL);
                         self.ask(shard)
                     })?;
                 }
-                Job::Idle => {
+                PartJob::Idle => {
                     if out.has_news() {
-                        self.begins(Work::Flush);
+                        self.begins(Activity::Flush);
                         line.flush(&mut out)?;
                         out.time += begun.elapsed();
                         let steps = line.news();
@@ -385,13 +393,13 @@ impl Part {
                         begun = Instant::now();
                         continue;
                     }
-                    self.begins(Work::Idle);
+                    self.begins(Activity::Idle);
                     if self.is_over(inside)? {
                         return Ok(());
                     }
                     begun = Instant::now();
                 }
-                Job::End => return self.count_off(),
+                PartJob::End => return self.count_off(),
             }
             if out.completed.len() >= REPORTED {
                 line.flush(&mut out)?;
@@ -403,7 +411,7 @@ impl Part {
         }
     }
 
-    /// Has another worker make first rows too, if there are more of them.
+    /// Lets another worker make first rows too, if there are more of them.
     fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut Start)) {
         let mut state = lock(&self.state);
         let Some(start) = &mut state.start else {
@@ -411,12 +419,12 @@ impl Part {
         };
         look(start);
         if start.has_more() {
-            // Without another one this one makes all.
+            // Without another worker this one makes all.
             let _ = self.wake_one(&mut state);
         }
     }
 
-    fn begins(&self, work: Work) {
+    fn begins(&self, work: Activity) {
         self.hub.begins(self.query, self.shard, work);
     }
 
@@ -425,7 +433,7 @@ impl Part {
         Ok(())
     }
 
-    /// Waits for work without a place to compute in. True if there was none for so long that this thread ends.
+    /// Waits for work without a place to compute in. Returns true if there was none for so long that this thread ends.
     fn is_over(&self, inside: bool) -> Result<bool, Halt> {
         let pool = &*self.hub.pool;
         if inside {
@@ -455,12 +463,12 @@ impl Part {
         Ok(false)
     }
 
-    fn has_work(&self, state: &State) -> bool {
+    fn has_work(&self, state: &PartState) -> bool {
         state.queue.iter().any(|q| !q.is_empty())
             || state.start.as_ref().is_some_and(Start::has_more)
     }
 
-    /// Runs what waits without this thread's place.
+    /// Runs a closure that waits, without this thread's place.
     fn pause(&self, inside: bool, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
         let pool = &*self.hub.pool;
         if inside {
@@ -473,38 +481,38 @@ impl Part {
         waited
     }
 
-    /// The next thing to do: of the rows that wait those that have come furthest, then first rows.
-    fn next(&self) -> Job {
+    /// The next piece of work: among the waiting rows those that are furthest along, then first rows.
+    fn next(&self) -> PartJob {
         let mut state = lock(&self.state);
         if state.ended {
-            return Job::End;
+            return PartJob::End;
         }
         for step in (1..state.queue.len()).rev() {
             if let Some(w) = state.queue[step].pop_front() {
-                return Job::Rows(w.number, step, w.rows);
+                return PartJob::Rows(w.number, step, w.rows);
             }
         }
         let Some(start) = &mut state.start else {
-            return Job::Idle;
+            return PartJob::Idle;
         };
         let full = |(_, f): &(u32, &AtomicU64)| f.load(Ordering::Relaxed) > self.enough;
         if start.has_more()
             && let Some((shard, _)) = (0..).zip(&self.full).find(full)
         {
-            return Job::Full(shard);
+            return PartJob::Full(shard);
         }
         match start.next(&*self.graph) {
-            Some(page) => Job::Page(page),
-            None => Job::Idle,
+            Some(page) => PartJob::Page(page),
+            None => PartJob::Idle,
         }
     }
 
-    /// Asks a peer how much waits there.
+    /// Asks a peer how much is waiting there.
     fn ask(&self, shard: u32) -> Result<()> {
         self.post(shard, Message::Waiting).map(|_| ())
     }
 
-    /// Sends a message to a shard's part; gives its bytes.
+    /// Sends a message to a shard's part; returns its size.
     fn post(&self, shard: u32, message: Message) -> Result<u64> {
         let way = [self.shard, shard];
         let (answer, bytes) = self.hub.post(self.query, way, message, &self.cancel)?;
@@ -524,10 +532,10 @@ impl Part {
         }
     }
 
-    /// Sends news to the coordinator, and waits while too much waits there.
+    /// Sends a report to the coordinator, and waits while too much is waiting there.
     ///
     /// # Errors
-    /// Also where reading failed: what was made since then is not told.
+    /// Also where reading failed: rows made since then are not reported.
     fn report(&self, report: Report, inside: bool) -> Result<()> {
         self.cancel.check()?;
         if self.home_has_room(report)? {
@@ -544,7 +552,7 @@ impl Part {
         })
     }
 
-    /// Sends news to the coordinator; false if too much waits there.
+    /// Sends a report to the coordinator; returns false if too much is waiting there.
     fn home_has_room(&self, report: Report) -> Result<bool> {
         let message = Message::Report(report);
         let way = [self.shard, self.query.home];
@@ -558,7 +566,7 @@ impl Part {
         }
     }
 
-    /// Counts of what was asked for in place since the last call.
+    /// Counts of requests for data since the last call.
     fn newly_asked(&self) -> [u64; 3] {
         let now = self.graph.as_sharded().map(Sharded::traffic);
         let now = now.unwrap_or_default();
@@ -590,7 +598,7 @@ fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> 
     Ok(())
 }
 
-/// The failure that a part's error is to its coordinator.
-pub(crate) fn failure(part: &Part, error: &Error) -> Failure {
-    Failure::of(error, part.shard)
+/// Converts a part's error into the failure that its coordinator gets.
+pub(crate) fn failure(part: &QueryPart, error: &Error) -> Failure {
+    Failure::at_shard(error, part.shard)
 }

@@ -1,5 +1,5 @@
-//! Where rows go before a step: to the shard that owns the key of the list that the step reads, or nowhere, if it costs less to ask
-//! that shard for the list.
+//! Where rows go before a step: to the shard that owns the key of the list that the step reads, or nowhere, if asking
+//! that shard for the list costs less.
 
 use super::message::ShardMode;
 use crate::batch::View;
@@ -11,35 +11,35 @@ use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind
 
 /// Rows of a message to another part, where there are this many.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
-/// Nanoseconds that it costs to send a row, and to send an id of it.
+/// Nanoseconds for sending a row, and for sending an id of it.
 const A_ROW: f64 = 30.0;
 const AN_ID: f64 = 3.0;
-/// Nanoseconds that it costs to ask for a list, and for each neighbour in it.
+/// Nanoseconds for requesting a list, and for each neighbour in it.
 const A_LIST: f64 = 60.0;
 const A_NEIGHBOUR: f64 = 6.0;
 /// Waits for another server that a message with rows costs: its own, and that of the report that follows.
 const WAITS: f64 = 2.0;
 
-/// A column whose ids' owners have lists that a step reads: rows may go to them before it.
+/// A column whose ids' owners have lists that a step reads: rows may be sent to them before the step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Route<'g> {
     pub column: usize,
     /// Lists that the step reads there.
     pub lists: f64,
-    /// Their mean length, all of a row's together.
+    /// Their mean length, all lists of a row together.
     pub degree: f64,
-    /// By list with any: its heavy keys, and the part of their neighbours that the step's condition lets through.
+    /// By list, if there are any: its heavy keys, and the share of their neighbours that the step's condition accepts.
     pub heavy: Vec<(&'g [HeavyKey], f64)>,
 }
 
 /// Where an exploration's first rows are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
-    /// On every shard, of what it owns.
+    /// On every shard, from the data that it owns.
     Everywhere,
     /// On this one alone.
     On(u32),
-    /// Where the query was asked.
+    /// On the shard where the query was asked.
     Home,
 }
 
@@ -48,7 +48,7 @@ fn size(within: &IdFilter) -> f64 {
     runs.map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
 }
 
-/// Keys of a list's predicate, and different neighbours of all of them.
+/// Number of keys of a list's predicate, and of distinct neighbours of all of them.
 fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     let s = graph.predicate_statistics(list.predicate);
     let ends = [f64::from(s.subjects.max(1)), f64::from(s.objects.max(1))];
@@ -58,20 +58,21 @@ fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     }
 }
 
-/// The part of a list's neighbours that a step's condition lets through, as far as it can be told without looking.
+/// Share of a list's neighbours that a step's condition accepts, as far as it can be known without reading them.
 fn passing(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let [_, neighbours] = ends(graph, list);
     within.map_or(1.0, |w| (size(w) / neighbours).min(1.0))
 }
 
-/// Mean length of a key's list, of neighbours that are let through.
+/// Mean number of accepted neighbours in a key's list.
 fn degree(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let s = graph.predicate_statistics(list.predicate);
     let [keys, _] = ends(graph, list);
     (s.edges + s.named_edges) as f64 / keys * passing(graph, list, within)
 }
 
-/// The ways that rows with these columns may take before a step; none before one that reads no shard's edges, or only those of constants.
+/// The routes that rows with these columns may take before a step; none before a step that reads no shard's edges, or
+/// only those of constants.
 pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route<'g>> {
     let mut routes: Vec<Route<'g>> = Vec::new();
     let mut reads = |anchor: Operand, degree: f64, heavy: Option<(&'g [HeavyKey], f64)>| {
@@ -118,7 +119,7 @@ pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> 
     routes
 }
 
-/// The constant whose list a step reads, if it reads no other's.
+/// The constant whose list a step reads, if it reads only that list.
 fn constant(step: &Step) -> Option<u32> {
     let of = |o: Operand| match o {
         Operand::Const(v) => Some(v),
@@ -132,7 +133,7 @@ fn constant(step: &Step) -> Option<u32> {
     }
 }
 
-/// Where the first rows of these steps are made; `None` if no shard but this one can make them.
+/// Where the first rows of these steps are made; `None` if only this shard can make them.
 pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
     let owner = |v: u32| blocks.place(v).map(|p| Starts::On(p.shard));
     let StepKind::Start { source, within, .. } = &steps.first()?.kind else {
@@ -154,19 +155,19 @@ pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
     }
 }
 
-/// True if other shards can run the step.
+/// Returns true if other shards can run the step.
 pub(crate) fn is_forkable(step: &Step) -> bool {
     !matches!(step.kind, StepKind::ScanAll { .. } | StepKind::Cross { .. })
         && jindou_plan::wire::is_sendable(step)
 }
 
-/// Rounds of a query that has parts, besides those of its rows: it is begun and started, and its parts report and end.
+/// Rounds of a query that has parts, besides those of its rows: it begins and starts, and its parts report and end.
 const ROUNDS_OF_PARTS: f64 = 4.0;
-/// Nanoseconds of a part's threads and tables.
+/// Nanoseconds for a part's threads and tables.
 const A_PART: f64 = 50_000.0;
 
-/// Nanoseconds of an exploration here, where the lists of others are asked for, and in parts at all shards. A request to another server takes
-/// `round`, and getting lists from it `reading`.
+/// Estimated nanoseconds of an exploration here, with lists requested from others, and in parts at all shards. A
+/// request to another server takes `round`, and getting lists from it `reading`.
 pub(crate) fn costs(
     graph: &dyn Graph,
     shards: u32,
@@ -212,17 +213,17 @@ pub(crate) fn costs(
     ]
 }
 
-/// The choice between sending rows and asking for lists.
+/// Decision between sending rows and requesting lists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct ListsOrRows {
     pub mode: ShardMode,
     /// Nanoseconds of a request to another server and its answer.
     pub round: f64,
-    /// Nanoseconds of getting a list that another server has: as long, or less where its memory can be read.
+    /// Nanoseconds of getting a list that another server has: the same, or less where its memory can be read directly.
     pub list: f64,
-    /// Rows that the step is expected to get on one shard.
+    /// Expected number of rows for the step on one shard.
     pub expected: f64,
-    /// The share of ids that another shard owns.
+    /// Share of ids that other shards own.
     pub elsewhere: f64,
 }
 
@@ -230,20 +231,20 @@ pub(crate) struct Choice {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FarRows {
     pub rows: usize,
-    /// Their keys, each once where equal ones follow one another.
+    /// Number of their keys, consecutive equal ones counted once.
     pub keys: usize,
-    /// Keys of all rows, near ones too, counted likewise.
+    /// Number of keys of all rows, near ones included, counted in the same way.
     pub all_keys: usize,
-    /// Shards that own them.
+    /// Number of shards that own them.
     pub owners: usize,
-    /// Neighbours of those keys that are heavy.
+    /// Number of neighbours of those keys that are heavy.
     pub heavy: f64,
 }
 
-impl Choice {
-    /// The route that a batch of `rows` with this many columns is sent by, whose rows are far as `far` says of each; `None` if all stay
-    /// here, and lists are asked for. Of several lists to intersect, those that are not at the owner of the row's key must still be asked
-    /// for there.
+impl ListsOrRows {
+    /// The route by which a batch of `rows` with this many columns is sent, given the far rows `far` of each route;
+    /// `None` if all rows stay here and lists are requested. Where several lists are intersected, those that are not at
+    /// the owner of the row's key must still be requested.
     pub fn choose(
         &self,
         rows: usize,
@@ -258,7 +259,7 @@ impl Choice {
         if self.mode == ShardMode::Fork && near {
             return None;
         }
-        // A row's own key is heavy wherever the row is: its list is asked for whole.
+        // A row's own key is heavy wherever the row is: its whole list is requested.
         let asked = |route: &Route<'_>, keys: f64, heavy: f64| match keys {
             0.0 => 0.0,
             _ => {
@@ -285,10 +286,10 @@ impl Choice {
         (self.mode == ShardMode::Fork || cost < stay).then_some(at)
     }
 
-    /// Nanoseconds that sending the far rows costs.
+    /// Nanoseconds for sending the far rows.
     fn send(&self, rows: usize, width: usize, far: FarRows) -> f64 {
         let far_rows = far.rows as f64;
-        // A message is shared by all rows that go the same way before it is full.
+        // A message is shared by all rows with the same destination before it is full.
         let to_come = self.expected * far_rows / rows.max(1) as f64;
         let together = to_come.max(far_rows) / far.owners.max(1) as f64;
         let messages = far_rows / together.clamp(1.0, ROWS_A_MESSAGE as f64);
@@ -296,7 +297,8 @@ impl Choice {
     }
 }
 
-/// The owners of a column's ids, one a row; rows whose ids no shard owns stay. The number of rows of others than `own`.
+/// The owners of a column's ids, one per row; rows whose ids no shard owns stay. Returns the number of rows with an
+/// owner other than `own`.
 pub(crate) fn owners(
     blocks: &Blocks,
     own: u32,
@@ -311,11 +313,11 @@ pub(crate) fn owners(
     out.iter().map(|&o| usize::from(o != own)).sum()
 }
 
-/// Rows of a batch that are looked at before a way is chosen: this many runs, of this many rows each.
+/// Sample of a batch's rows for choosing a route: this many runs, of this many rows each.
 const RUNS: usize = 16;
 const RUN: usize = 16;
 
-/// The far rows of a batch by one route, estimated from runs of rows here and there in it.
+/// The far rows of a batch by one route, estimated from some runs of its rows.
 pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<'_>) -> FarRows {
     let ids = rows.column(route.column);
     let mut far = FarRows::default();
@@ -345,7 +347,7 @@ pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<
     far
 }
 
-/// Neighbours of a key in the lists in which it is heavy.
+/// Number of neighbours of a key in the lists in which it is heavy.
 fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
     let one = |&(keys, passing): &(&[HeavyKey], f64)| {
         let at = keys.binary_search_by_key(&v, |h| h.key).ok()?;
@@ -363,10 +365,10 @@ pub(crate) struct ByOwner {
 }
 
 impl ByOwner {
-    /// Sorts as many rows as there are owners. Rows of one shard stay in their order.
+    /// Sorts as many rows as there are owners. Rows of one shard keep their order.
     ///
     /// # Errors
-    /// `Internal` for an owner that is none of the shards.
+    /// `Internal` for an owner that is not one of the shards.
     pub fn sort(&mut self, owners: &[u8], shards: usize) -> Result<()> {
         self.ends.clear();
         self.ends.resize(shards, 0);
@@ -393,7 +395,7 @@ impl ByOwner {
     }
 
     /// The rows of a shard, ascending.
-    pub fn of(&self, shard: u32) -> &[u32] {
+    pub fn of_shard(&self, shard: u32) -> &[u32] {
         let shard = shard as usize;
         let end = |s: usize| self.ends[s] as usize;
         let from = shard.checked_sub(1).map_or(0, end);
@@ -409,20 +411,20 @@ mod tests {
     fn rows_are_sorted_by_owner() {
         let mut by = ByOwner::default();
         by.sort(&[2, 0, 2, 2, 0], 4).unwrap();
-        let of = |shard| by.of(shard).to_vec();
+        let of = |shard| by.of_shard(shard).to_vec();
         assert_eq!(
             [of(0), of(1), of(2), of(3)],
             [vec![1, 4], vec![], vec![0, 2, 3], vec![]]
         );
         by.sort(&[1], 2).unwrap();
-        assert_eq!((by.of(0), by.of(1)), (&[][..], &[0][..]));
+        assert_eq!((by.of_shard(0), by.of_shard(1)), (&[][..], &[0][..]));
         assert!(by.sort(&[0, 3], 3).is_err());
     }
 
     /// Many far rows of a heavy query are sent; a few rows of a light one never are, whatever a round costs.
     #[test]
     fn the_cheaper_way_is_chosen() {
-        let choice = |round, expected| Choice {
+        let choice = |round, expected| ListsOrRows {
             mode: ShardMode::Dynamic,
             round,
             expected,
@@ -442,25 +444,25 @@ mod tests {
             degree,
             ..Route::default()
         };
-        let sends = |choice: Choice, rows, width, degree, n| {
+        let sends = |choice: ListsOrRows, rows, width, degree, n| {
             let at = choice.choose(rows, width, &[route(0, degree)], &[far(n)]);
             at.is_some()
         };
         assert!(sends(choice(100_000.0, 1e6), 2048, 3, 1.0, 245));
         assert!(!sends(choice(100_000.0, 10.0), 10, 2, 1.0, 5));
         assert!(!sends(choice(1_000.0, 10.0), 10, 2, 1.0, 5));
-        // Long lists are not asked for.
+        // Long lists are not requested.
         assert!(sends(choice(1_000.0, 1e6), 2048, 3, 1000.0, 245));
-        // Nor is one of a heavy key among a few short ones.
+        // Nor is a list of a heavy key among a few short ones.
         let heavy = FarRows {
             heavy: 1e6,
             ..far(5)
         };
         let chosen = |far| choice(100_000.0, 10.0).choose(10, 2, &[route(0, 1.0)], &[far]);
         assert_eq!([chosen(far(5)), chosen(heavy)], [None, Some(0)]);
-        // The mode decides where it is given.
+        // A given mode decides.
         for (mode, expected) in [(ShardMode::Fork, true), (ShardMode::InPlace, false)] {
-            let fixed = Choice {
+            let fixed = ListsOrRows {
                 mode,
                 ..choice(1.0, 1.0)
             };
@@ -468,7 +470,8 @@ mod tests {
         }
     }
 
-    /// Of two lists, the one that is most to ask for decides: here few keys have long lists, and many keys have lists as long.
+    /// The more expensive of two lists decides: here few keys have long lists, and many keys have lists of the same
+    /// length.
     #[test]
     fn rows_go_to_the_list_that_is_most_to_ask_for() {
         let route = |column| Route {
@@ -485,7 +488,7 @@ mod tests {
             heavy: 0.0,
         };
         for mode in [ShardMode::Fork, ShardMode::Dynamic] {
-            let choice = Choice {
+            let choice = ListsOrRows {
                 mode,
                 round: 100_000.0,
                 list: 100_000.0,
@@ -496,7 +499,7 @@ mod tests {
             let to = |a, b| choice.choose(2048, 2, &routes, &[a, b]);
             assert_eq!(to(far(1600, 80), far(1600, 1600)), Some(1));
             assert_eq!(to(far(1600, 1600), far(1600, 80)), Some(0));
-            // What is here already need not be sent to save little.
+            // Rows that are already here need not be sent to save little.
             let near = FarRows {
                 all_keys: 2048,
                 ..FarRows::default()

@@ -1,9 +1,10 @@
 //! A light query's exploration, run at once at the shard that has its start.
 
 use super::line::layouts;
-use super::message::{Columns, Terms};
+use super::message::{Columns, ShippedTerms};
 use crate::batch::View;
-use crate::explore::{Consumer, Flow, Halt, Pipeline, Run};
+use crate::eval::EvalContext;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext};
 use crate::options::{DEFAULT_BATCH_ROWS, Spawned};
 use crate::terms::QueryTerms;
 use crate::worker::guarded;
@@ -12,17 +13,17 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
 use jindou_plan::{Exploration, Step};
 use std::sync::atomic::AtomicBool;
 
-/// Ids of an answer at most: who has more is not light.
+/// Largest number of ids in an answer: a query with more is not light.
 const MOST_IDS: usize = 1 << 18;
-/// Rows without columns at most.
+/// Largest number of rows without columns.
 const MOST_BARE: u64 = 1 << 40;
 
-struct Collect {
+struct CollectColumns {
     rows: Columns,
     too_many: bool,
 }
 
-impl Consumer for Collect {
+impl Consumer for CollectColumns {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         self.rows.rows += rows.rows as u64;
         for (c, to) in self.rows.columns.iter_mut().enumerate() {
@@ -37,14 +38,14 @@ impl Consumer for Collect {
     }
 }
 
-/// Different ids of an answer at most whose terms go with it, and about how many bytes of them.
+/// Largest number of different ids of an answer whose terms are sent with it, and approximate bytes of these terms.
 const MOST_TERMS: usize = 256;
 const MOST_TEXT: usize = 32 << 10;
 
-/// The terms of the ids in these rows that the shard owns, if they are few: whoever asked most probably writes them next, and would have to
-/// ask once more.
-pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> Terms {
-    let mut terms = Terms::default();
+/// The terms of the ids in these rows that the shard owns, if they are few: the asking server most probably writes them
+/// next, and would need another round for them.
+pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
+    let mut terms = ShippedTerms::default();
     let Some(sharded) = graph.as_sharded() else {
         return terms;
     };
@@ -81,13 +82,16 @@ pub(crate) fn run_now(
 ) -> Result<Option<(Columns, Vec<u64>)>> {
     let width = layouts(steps).last().map_or(0, Vec::len);
     let (terms, stop) = (QueryTerms::new(), AtomicBool::new(false));
-    let run = Run {
+    let ctx = QueryContext {
+        eval: EvalContext {
+            vocabulary: graph.vocabulary(),
+            terms: &terms,
+            cancel,
+            scope: None,
+            budget: memory,
+            stop: &stop,
+        },
         snapshot: graph,
-        vocabulary: graph.vocabulary(),
-        terms: &terms,
-        cancel,
-        scope: None,
-        budget: memory,
         batch_rows: DEFAULT_BATCH_ROWS,
         first_batch: DEFAULT_BATCH_ROWS,
         profile: false,
@@ -96,13 +100,12 @@ pub(crate) fn run_now(
         heavy: false,
         service: None,
         pool: &Spawned,
-        stop: &stop,
     };
     let exploration = Exploration {
         steps: steps.to_vec(),
         empty: None,
     };
-    let mut out = Collect {
+    let mut out = CollectColumns {
         rows: Columns {
             rows: 0,
             columns: vec![Vec::new(); width],
@@ -110,18 +113,18 @@ pub(crate) fn run_now(
         too_many: false,
     };
     let counts = guarded(|| {
-        let mut pipeline = Pipeline::new(&exploration, &run)?;
-        let source = Pipeline::source(&exploration, &run)?;
+        let mut pipeline = Pipeline::new(&exploration, &ctx)?;
+        let source = Pipeline::source(&exploration, &ctx)?;
         let (all, len) = (pipeline.steps(), source.len());
-        let mut flow = pipeline.morsel(&run, &source, 0..len, all, &mut out);
+        let mut flow = pipeline.morsel(&ctx, &source, 0..len, all, &mut out);
         if flow.is_ok() {
-            flow = pipeline.flush(&run, 0..all, &mut out);
+            flow = pipeline.flush(&ctx, 0..all, &mut out);
         }
         match flow {
             Ok(()) | Err(Halt::Stop) => {}
             Err(Halt::Failed(e)) => return Err(e),
         }
-        // What could not be read counts for nothing.
+        // Results of failed reads do not count.
         cancel.check()?;
         Ok::<_, Error>(pipeline.stats().iter().map(|s| s.rows_out).collect())
     })?;

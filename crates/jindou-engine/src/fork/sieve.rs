@@ -1,14 +1,15 @@
 //! ORDER BY with LIMIT, at the parts: rows that cannot be among the first are held back.
 //!
-//! A sieve knows, of the rows that it let through, the first `most` by the first sort column, and the last of these is its *bound*. The
-//! coordinator has `most` rows up to the bound by then, so it needs none that comes strictly after it, and none that is equal to it where
-//! nothing else is sorted by. Terms compare as they do there, by what they say ([`Added`]); those of other shards are fetched, unless their
-//! ids say enough ([`Beyond`]). Rows whose term is not known pass, and count for nothing.
+//! A sieve remembers, among the rows that passed, the first `most` by the first sort column; the last of these is its
+//! *bound*. The coordinator then has `most` rows up to the bound, so it needs no row that comes strictly after it, and
+//! no row equal to it where there is no other sort column. Terms compare as at the coordinator, by their content
+//! ([`Added`]); terms of other shards are fetched, unless their ids are sufficient ([`Beyond`]). Rows whose term is
+//! unknown pass, and do not count.
 
-use super::beyond::{Beyond, Runs};
+use super::beyond::{Beyond, OrderedRuns};
 use super::message::{Columns, First};
 use crate::batch::Charge;
-use crate::operators::{Added, each_term};
+use crate::values::{Added, each_term};
 use jindou_graph::TermDecoding;
 use jindou_model::sync::lock;
 use jindou_model::{FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, term};
@@ -18,38 +19,41 @@ use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Rows that a part may hold back rows for: more have their terms compared in one place.
+/// Largest number of needed rows for which a part holds rows back: more have their terms compared in one place.
 pub(crate) const MOST: u64 = 1 << 16;
-/// Rows that pass before terms are looked at: this many, and this many times those that are shown. With fewer there is little to win.
+/// Rows that pass before terms are looked at: this many, and this many times those that are shown. With fewer there is
+/// little to gain.
 const EARLY: usize = 256;
 const EARLY_TIMES: usize = 4;
-/// Of these rows the last ones are looked at: this many times those that are shown, so that half of what comes then is held back.
+/// The last of these rows are looked at: this many times those that are shown, so that half of the following rows are
+/// held back.
 const COMPARED_TIMES: usize = 2;
-/// Ids of a batch whose terms are compared first: with what they say, the ids of others may say enough.
+/// Number of ids of a batch whose terms are compared first: their result may decide the other ids as well.
 const SAMPLE: usize = 512;
-/// Rows that are not worth a look at their terms.
+/// Number of rows for which looking at terms is not worth it.
 const FEW: usize = 32;
-/// Compared terms after which a sieve looks whether it was worth it: if it held back less than a row for [`WORTH`] of them, it ends.
+/// Compared terms after which a sieve checks its benefit: if it held back less than one row for [`WORTH`] of them, it
+/// ends.
 const TRIED: u64 = 1 << 15;
 const WORTH: u64 = 4;
-/// Ids whose place is remembered; a power of two.
+/// Number of ids whose position is remembered; a power of two.
 const SEEN: usize = 1 << 14;
 /// The version of ids whose rows are never needed.
 const BEYOND: u32 = u32::MAX;
-/// Rows of an id that pass where all do.
+/// Rows of an id that pass if all do.
 const ALL: u64 = u64::MAX;
 /// The tag of a term that is not text.
 const NO_TEXT: u8 = term::FIRST_DATATYPE;
-/// Bytes that are charged for at once.
+/// Bytes that are charged at once.
 const STEP: usize = 1 << 16;
 
 /// The sieves of a part's workers.
 pub(crate) struct Sieves {
     first: First,
     budget: MemoryBudget,
-    /// Of workers that ended.
+    /// Sieves of workers that ended.
     spare: Mutex<Vec<Sieve>>,
-    /// The best bound of any.
+    /// The best bound of all workers.
     bound: Mutex<Option<Arc<Added<'static>>>>,
 }
 
@@ -63,7 +67,7 @@ impl Sieves {
         }
     }
 
-    /// A sieve for a worker: one that another one gave back, which knows what passed, if there is one.
+    /// A sieve for a worker: one handed back by another worker, which remembers the rows that passed, if there is one.
     pub fn take(&self) -> Sieve {
         let spare = lock(&self.spare).pop();
         spare.unwrap_or_else(|| Sieve::new(self.first, &self.budget))
@@ -75,35 +79,35 @@ impl Sieves {
 }
 
 /// Rows of one id that passed and are among the first.
-struct Entry {
+struct TopEntry {
     key: Arc<Added<'static>>,
     /// Bytes of the term.
     bytes: usize,
     rows: u64,
-    /// The place of the id among those of a batch; `None` for one before it.
+    /// Position of the id among those of a batch; `None` for one of an earlier batch.
     at: Option<usize>,
     is_descending: bool,
 }
 
-impl Ord for Entry {
+impl Ord for TopEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         directed(&self.key, &other.key, self.is_descending)
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for TopEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for TopEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl Eq for TopEntry {}
 
 fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
     match is_descending {
@@ -112,17 +116,17 @@ fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
     }
 }
 
-/// The first rows of those that passed, the last of them on top.
-struct Best {
+/// The first of the rows that passed, the last of them on top.
+struct TopRows {
     first: First,
-    heap: BinaryHeap<Entry>,
-    /// Rows of the entries.
+    heap: BinaryHeap<TopEntry>,
+    /// Number of rows of the entries.
     rows: u64,
     /// Bytes of their terms.
     bytes: usize,
 }
 
-impl Best {
+impl TopRows {
     fn most(&self) -> u64 {
         u64::from(self.first.most)
     }
@@ -131,8 +135,8 @@ impl Best {
         directed(a, b, self.first.is_descending)
     }
 
-    /// Takes rows in, and gives out those of the batch that are not among the first any more.
-    fn push(&mut self, entry: Entry, out: &mut Vec<Entry>) {
+    /// Adds rows, and returns those of the batch that are no longer among the first.
+    fn push(&mut self, entry: TopEntry, out: &mut Vec<TopEntry>) {
         self.rows += entry.rows;
         self.bytes += entry.bytes;
         self.heap.push(entry);
@@ -140,7 +144,7 @@ impl Best {
         while let Some(mut last) = self.heap.peek_mut() {
             let before = self.rows - last.rows;
             if before < most {
-                // Of equal rows some may be left out where nothing else is sorted by.
+                // Some of several equal rows may be left out where there is no other sort column.
                 if self.first.is_alone && self.rows > most {
                     last.rows = most - before;
                     self.rows = most;
@@ -164,31 +168,31 @@ impl Best {
 
     fn holds(&self) -> usize {
         const ARC: usize = 16;
-        let entry = size_of::<Entry>() + size_of::<Added<'static>>() + ARC;
+        let entry = size_of::<TopEntry>() + size_of::<Added<'static>>() + ARC;
         self.heap.len() * entry + self.bytes
     }
 }
 
-/// The ids of a batch, ascending, and what is known of each.
-struct Batch {
+/// The ids of a batch, ascending, and the results for each.
+struct IdBatch {
     ids: Vec<u32>,
-    /// Rows that have it.
+    /// Number of its rows.
     counts: Vec<u64>,
-    /// Of these, the ones that pass.
+    /// Number of its rows that pass.
     passes: Vec<u64>,
     /// Tags of terms.
     tags: Vec<u8>,
-    /// Places of ids whose rows were taken in.
+    /// Positions of ids whose rows were added.
     inside: Vec<usize>,
-    /// Rows that were taken in, and are not among the first any more.
-    out: Vec<Entry>,
-    /// Rows whose terms were compared.
+    /// Rows that were added, and are no longer among the first.
+    out: Vec<TopEntry>,
+    /// Number of rows whose terms were compared.
     compared: u64,
 }
 
-impl Batch {
-    /// Of ids and rows, grouped by id.
-    fn of(groups: &[&[(u32, u32)]]) -> Self {
+impl IdBatch {
+    /// Groups ids and rows by id.
+    fn from_groups(groups: &[&[(u32, u32)]]) -> Self {
         Self {
             ids: groups.iter().filter_map(|g| Some(g.first()?.0)).collect(),
             counts: groups.iter().map(|g| g.len() as u64).collect(),
@@ -203,7 +207,7 @@ impl Batch {
 
 /// One worker's sieve.
 pub(crate) struct Sieve {
-    best: Best,
+    best: TopRows,
     bound: Option<Arc<Added<'static>>>,
     /// The number of the bound.
     version: u32,
@@ -215,7 +219,7 @@ pub(crate) struct Sieve {
     /// Ids and rows of a batch.
     order: Vec<(u32, u32)>,
     keep: Vec<bool>,
-    /// Rows whose terms were compared, and rows that were held back, since that was last looked at.
+    /// Number of rows whose terms were compared, and of rows that were held back, since the last check.
     tried: u64,
     held: u64,
     is_over: bool,
@@ -225,7 +229,7 @@ pub(crate) struct Sieve {
 impl Sieve {
     fn new(first: First, budget: &MemoryBudget) -> Self {
         Self {
-            best: Best {
+            best: TopRows {
                 first,
                 heap: BinaryHeap::new(),
                 rows: 0,
@@ -241,16 +245,16 @@ impl Sieve {
             tried: 0,
             held: 0,
             is_over: false,
-            charge: Charge::of(Holder::Shards, budget),
+            charge: Charge::for_holder(Holder::Shards, budget),
         }
     }
 
-    /// Takes rows from `from` on out that are not needed; gives how many. The others must be sent.
+    /// Removes rows from `from` on that are not needed; returns their number. The others must be sent.
     pub fn sift(
         &mut self,
         rows: &mut Columns,
         from: usize,
-        (terms, runs): (&mut TermDecoding<'_>, &Runs<'_>),
+        (terms, runs): (&mut TermDecoding<'_>, &OrderedRuns<'_>),
         all: &Sieves,
     ) -> u64 {
         let column = rows.columns.get(self.best.first.column as usize);
@@ -276,7 +280,7 @@ impl Sieve {
             match self.seen[place(id)] {
                 [known, BEYOND] if known == id => *keep = false,
                 [known, version] if known == id && version == self.version => {}
-                // An unbound one counts for nothing, since operators above may bind it.
+                // An unbound value does not count, since operators above may bind it.
                 _ if id == NO_VERTEX || id >= FIRST_QUERY_ID => {}
                 _ if self.beyond.has(runs, id) => *keep = false,
                 _ => self.order.push((id, row)),
@@ -299,7 +303,7 @@ impl Sieve {
         out
     }
 
-    /// Compares the rows that passed before.
+    /// Compares the rows that passed earlier.
     fn take_early(&mut self, terms: &mut TermDecoding<'_>) {
         let mut early = std::mem::take(&mut self.early);
         let compared = EARLY.max(COMPARED_TIMES * self.best.first.most as usize);
@@ -319,19 +323,19 @@ impl Sieve {
         self.version += 1;
     }
 
-    /// Takes rows in if their term is not beyond the bound; gives how it compares.
+    /// Adds rows if their term is not beyond the bound; returns the result of the comparison.
     fn insert(
         &mut self,
         term: &[u8],
         rows: u64,
         at: Option<usize>,
-        out: &mut Vec<Entry>,
+        out: &mut Vec<TopEntry>,
     ) -> Ordering {
         let key = Added::new(None, term.into());
         let bound = self.bound.as_deref();
         let order = bound.map_or(Ordering::Less, |b| self.best.order(&key, b));
         if order == Ordering::Less {
-            let entry = Entry {
+            let entry = TopEntry {
                 key: Arc::new(key.into_owned()),
                 bytes: term.len(),
                 rows,
@@ -339,7 +343,7 @@ impl Sieve {
                 is_descending: self.best.first.is_descending,
             };
             self.best.push(entry, out);
-            // Terms may be long, and many come before their memory is looked at again.
+            // Terms may be long, and many come before their memory is checked again.
             if self.holds() as u64 > self.charge.bytes() {
                 self.is_charged();
             }
@@ -348,17 +352,17 @@ impl Sieve {
     }
 
     /// Decides which rows of `order` pass.
-    fn judge(&mut self, terms: &mut TermDecoding<'_>, runs: &Runs<'_>) {
+    fn judge(&mut self, terms: &mut TermDecoding<'_>, runs: &OrderedRuns<'_>) {
         self.order.sort_unstable();
         let order = std::mem::take(&mut self.order);
         let same = |a: &(u32, u32), b: &(u32, u32)| a.0 == b.0;
         let groups: Vec<&[(u32, u32)]> = order.chunk_by(same).collect();
-        let mut batch = Batch::of(&groups);
+        let mut batch = IdBatch::from_groups(&groups);
         let n = groups.len();
         if n < 2 * SAMPLE {
             self.compare(&mut batch, &(0..n).collect::<Vec<_>>(), terms);
         } else {
-            // From all runs, and from the whole of each.
+            // Taken from all runs, and from the whole of each.
             let step = n / SAMPLE;
             let sample: Vec<usize> = (0..n).step_by(step).collect();
             self.compare(&mut batch, &sample, terms);
@@ -393,8 +397,8 @@ impl Sieve {
         self.order = order;
     }
 
-    /// Compares the terms of some ids of a batch with the bound, and takes those in that are before it.
-    fn compare(&mut self, batch: &mut Batch, some: &[usize], terms: &mut TermDecoding<'_>) {
+    /// Compares the terms of some ids of a batch with the bound, and adds those that are before it.
+    fn compare(&mut self, batch: &mut IdBatch, some: &[usize], terms: &mut TermDecoding<'_>) {
         let ids: Vec<u32> = some.iter().map(|&at| batch.ids[at]).collect();
         each_term(terms, &ids, |place_of, term| {
             let at = some[place_of];
@@ -412,14 +416,14 @@ impl Sieve {
                 _ => batch.passes[at] = 0,
             }
         });
-        // Rows of the batch count for one another: those that are among the first in the end will pass.
+        // Rows of the batch count for one another: those that are among the first at the end will pass.
         if let Some(bound) = self.best.bound().cloned() {
             self.tighten(&bound);
         }
     }
 
-    /// Notes the ids of a batch that turned out to be beyond the bound.
-    fn learn(&mut self, batch: &Batch, runs: &Runs<'_>) {
+    /// Records the ids of a batch that turned out to be beyond the bound.
+    fn learn(&mut self, batch: &IdBatch, runs: &OrderedRuns<'_>) {
         let not_passing = batch.passes.iter().enumerate().filter(|p| *p.1 == 0);
         for (at, _) in not_passing {
             self.beyond.insert(runs, batch.ids[at], batch.tags[at]);
@@ -433,15 +437,15 @@ impl Sieve {
         }
     }
 
-    /// True for rows that are equal to the bound, where what else is sorted by decides.
-    fn passes_as_tie(&self, entry: &Entry) -> bool {
+    /// Returns true for rows that are equal to the bound, where other sort columns decide.
+    fn passes_as_tie(&self, entry: &TopEntry) -> bool {
         let bound = self.best.bound();
         let is_tie = bound.is_some_and(|b| entry.key.order(b) == Ordering::Equal);
         is_tie && !self.best.first.is_alone
     }
 
-    /// Of the rows that were taken in, those pass that are still among the first.
-    fn settle(&mut self, batch: &mut Batch) {
+    /// Among the rows that were added, those that are still among the first pass.
+    fn settle(&mut self, batch: &mut IdBatch) {
         for &at in &batch.inside {
             batch.passes[at] = 0;
         }
@@ -454,7 +458,7 @@ impl Sieve {
         }
         let mut entries = std::mem::take(&mut self.best.heap).into_vec();
         for entry in &mut entries {
-            // They are rows that passed from now on.
+            // From now on they are rows that passed.
             if let Some(at) = entry.at.take() {
                 batch.passes[at] = match self.best.first.is_alone {
                     true => entry.rows,
@@ -465,14 +469,14 @@ impl Sieve {
         self.best.heap = entries.into();
     }
 
-    /// Takes over another worker's bound, if it is a better one: as many rows up to it passed there.
+    /// Takes over another worker's bound, if it is better: the same number of rows up to it passed there.
     fn adopt(&mut self, all: &Sieves) {
         if let Some(other) = &*lock(&all.bound) {
             self.tighten(other);
         }
     }
 
-    /// Lets other workers have the bound.
+    /// Offers its bound to other workers.
     fn publish(&mut self, all: &Sieves) {
         if let Some(own) = self.best.bound().cloned() {
             self.tighten(&own);
@@ -489,7 +493,7 @@ impl Sieve {
         let own = self.bound.as_deref();
         if own.is_none_or(|own| self.best.order(other, own) == Ordering::Less) {
             self.bound = Some(Arc::clone(other));
-            // A bound a batch: there are not this many.
+            // One bound per batch: there are not this many.
             self.version = self.version.saturating_add(1).min(BEYOND - 1);
         }
     }
@@ -503,7 +507,7 @@ impl Sieve {
             + self.keep.capacity()
     }
 
-    /// Charges for what is held; where there is no memory for it, nothing is held back any more.
+    /// Charges the memory held; where there is none left, nothing is held back any more.
     fn is_charged(&mut self) -> bool {
         let holds = self.holds().next_multiple_of(STEP);
         if holds as u64 != self.charge.bytes() && self.charge.set(holds).is_err() {
@@ -523,14 +527,14 @@ impl Sieve {
     }
 }
 
-/// The place of an id in [`Sieve::seen`].
+/// Position of an id in [`Sieve::seen`].
 #[inline]
 fn place(id: u32) -> usize {
     const SHIFT: u32 = u32::BITS - SEEN.ilog2();
     (id.wrapping_mul(0x9E37_79B9) >> SHIFT) as usize
 }
 
-/// Leaves of the rows from `from` on those that `keep` says; gives how many.
+/// Keeps the rows from `from` on that `keep` accepts; returns their number.
 fn retain(rows: &mut Columns, from: usize, keep: &[bool]) -> usize {
     let kept = keep.iter().filter(|k| **k).count();
     if kept == keep.len() {

@@ -6,13 +6,13 @@ use oxrdf::Literal;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Id `i + 1` has the number `values[i]` as its term, if it has one.
-struct Numbers {
+struct NumberTerms {
     values: Vec<Option<i64>>,
     /// Terms that were asked for.
     asked: AtomicUsize,
 }
 
-impl TermSource for Numbers {
+impl TermSource for NumberTerms {
     fn lookup_many(&self, _terms: &[&[u8]], _out: &mut Vec<u32>) {}
 
     fn terms_many(&self, ids: &[u32], take: &mut dyn FnMut(usize, &[u8])) {
@@ -25,7 +25,7 @@ impl TermSource for Numbers {
     }
 }
 
-impl Numbers {
+impl NumberTerms {
     fn new(values: impl Iterator<Item = Option<i64>>) -> Self {
         Self {
             values: values.collect(),
@@ -57,9 +57,9 @@ fn first(most: u32, [is_descending, is_alone]: [bool; 2]) -> First {
     }
 }
 
-/// Runs ids through sieves, `sizes()` rows at once; gives for each row whether it passed.
+/// OrderedRuns ids through sieves, `sizes()` rows at once; gives for each row whether it passed.
 fn sift(
-    numbers: &Numbers,
+    numbers: &NumberTerms,
     ids: &[u32],
     (all, workers): (&Sieves, usize),
     mut sizes: impl FnMut() -> usize,
@@ -77,7 +77,7 @@ fn sift(
         let held = sieve.sift(
             &mut batch,
             kept,
-            (&mut vocabulary.decoding(), &Runs::none()),
+            (&mut vocabulary.decoding(), &OrderedRuns::none()),
             all,
         );
         assert_eq!(batch.rows, (n + kept) as u64 - held);
@@ -99,7 +99,7 @@ fn sift(
 }
 
 /// Each row that was held back comes after enough others that passed.
-fn is_right(numbers: &Numbers, ids: &[u32], passed: &[bool], first: First) {
+fn is_right(numbers: &NumberTerms, ids: &[u32], passed: &[bool], first: First) {
     let mut known: Vec<i64> = ids
         .iter()
         .zip(passed)
@@ -137,7 +137,7 @@ fn rows_that_are_held_back_come_after_enough_others() {
             let is_there = !unknown || rng.below(10) > 0;
             is_there.then(|| rng.below(spread) as i64 - 300)
         });
-        let numbers = Numbers::new(values.collect::<Vec<_>>().into_iter());
+        let numbers = NumberTerms::new(values.collect::<Vec<_>>().into_iter());
         let mut ids: Vec<u32> = (0..20_000).map(|_| 1 + rng.below(terms) as u32).collect();
         match rng.below(4) {
             0 => ids.sort_by_key(|&id| numbers.value(id)),
@@ -168,7 +168,7 @@ fn few_rows_pass_in_random_order() {
     const ROWS: u32 = 100_000;
     let mut rng = Rng::new(3);
     let budget = MemoryBudget::new(1 << 30);
-    let numbers = Numbers::new((0..ROWS).map(|_| Some(rng.below(1 << 60) as i64)));
+    let numbers = NumberTerms::new((0..ROWS).map(|_| Some(rng.below(1 << 60) as i64)));
     let ids: Vec<u32> = (1..=ROWS).collect();
     for (most, ways) in [(1, [false, true]), (10, [true, false]), (1000, [false; 2])] {
         let first = first(most, ways);
@@ -188,7 +188,7 @@ fn few_rows_pass_in_random_order() {
 #[test]
 fn the_worst_order_costs_the_first_of_each_batch() {
     let budget = MemoryBudget::new(1 << 30);
-    let numbers = Numbers::new((0..80_000).rev().map(Some));
+    let numbers = NumberTerms::new((0..80_000).rev().map(Some));
     let ids: Vec<u32> = (1..=80_000).collect();
     let all = Sieves::new(first(10, [false, true]), &budget);
     let passed = sift(&numbers, &ids, (&all, 1), || 8000);
@@ -200,7 +200,7 @@ fn the_worst_order_costs_the_first_of_each_batch() {
 fn equal_rows_pass_as_they_are_needed() {
     let budget = MemoryBudget::new(1 << 30);
     let mut rng = Rng::new(5);
-    let numbers = Numbers::new((0..17).map(Some));
+    let numbers = NumberTerms::new((0..17).map(Some));
     let ids: Vec<u32> = (0..60_000).map(|_| 1 + rng.below(17) as u32).collect();
     for is_alone in [true, false] {
         let first = first(10, [false, is_alone]);
@@ -220,7 +220,7 @@ fn equal_rows_pass_as_they_are_needed() {
 #[test]
 fn few_rows_cost_nothing() {
     let budget = MemoryBudget::new(1 << 30);
-    let numbers = Numbers::new((0..5000).map(Some));
+    let numbers = NumberTerms::new((0..5000).map(Some));
     for (most, rows) in [(1, EARLY as u32 - 1), (2500, 4999)] {
         let ids: Vec<u32> = (1..=rows).collect();
         let all = Sieves::new(first(most, [false; 2]), &budget);
@@ -234,7 +234,7 @@ fn few_rows_cost_nothing() {
 #[test]
 fn a_sieve_that_does_nothing_ends() {
     let budget = MemoryBudget::new(1 << 30);
-    let numbers = Numbers::new((0..400_000).rev().map(Some));
+    let numbers = NumberTerms::new((0..400_000).rev().map(Some));
     let ids: Vec<u32> = (1..=400_000).collect();
     let all = Sieves::new(first(10, [false; 2]), &budget);
     // Each batch is as small as what is shown of it.
@@ -253,7 +253,7 @@ fn a_sieve_that_does_nothing_ends() {
 #[test]
 fn without_memory_rows_pass() {
     let mut rng = Rng::new(9);
-    let numbers = Numbers::new((0..90_000).map(|_| Some(rng.below(1 << 40) as i64)));
+    let numbers = NumberTerms::new((0..90_000).map(|_| Some(rng.below(1 << 40) as i64)));
     let ids: Vec<u32> = (1..=90_000).collect();
     let mut held = Vec::new();
     for kib in [0, 64, 256, 1024, 16_384] {

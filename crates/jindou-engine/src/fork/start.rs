@@ -1,14 +1,14 @@
-//! The first rows that a shard makes: of what it owns where every shard does so, else all of them.
+//! The first rows that a shard makes: from the data that it owns where every shard does so, otherwise all of them.
 
 use crate::batch::Batch;
-use crate::explore::{Consumer, Halt, Pipeline, Run, Source};
+use crate::explore::{Consumer, Halt, Pipeline, QueryContext, Source};
 use crate::filter::Filters;
 use crate::id_test::IdTest;
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 
-/// Ids of a page at most.
+/// Largest number of ids in a page.
 const PAGE: u32 = 1 << 16;
 
 /// The rest of a start.
@@ -17,7 +17,7 @@ enum Cursor {
     Runs(Vec<[u32; 2]>),
     /// The shard's keys from this one on.
     Keys(u32),
-    /// All values from this one on; how many there are is known once the first page was made.
+    /// All values from this one on; their number is known once the first page was made.
     Values(u64, Option<u64>),
     Done,
 }
@@ -27,53 +27,53 @@ pub(crate) struct Start {
     number: u64,
     cursor: Cursor,
     source: Option<StartSource>,
-    /// Pages that were given out and are not worked off.
+    /// Pages that were handed out and are not processed yet.
     open: usize,
     told: bool,
 }
 
 /// Some first rows.
 pub(crate) enum Page {
-    /// Ids, each run from the first one to before the second.
+    /// Ids, as runs from the first id to before the second.
     Runs(Vec<[u32; 2]>),
-    /// Keys, which the start's condition is still to be asked of.
+    /// Keys, for which the start's condition is still to be tested.
     Keys(Vec<u32>),
-    /// The values of a start that one shard makes alone, as far as there are this many.
+    /// Values of a start that one shard makes alone, as far as there are this many.
     Values([u64; 2]),
 }
 
 /// All values of a start, as one worker reads them.
-pub(crate) struct Values<'a> {
+pub(crate) struct StartValues<'a> {
     pipeline: Pipeline<'a>,
     source: Source<'a>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> StartValues<'a> {
     /// The values of an exploration that has no other step.
-    pub fn new(first: &'a Exploration, run: &Run<'a>) -> Result<Self> {
+    pub fn new(first: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
-            pipeline: Pipeline::new(first, run)?,
-            source: Pipeline::source(first, run)?,
+            pipeline: Pipeline::new(first, ctx)?,
+            source: Pipeline::source(first, ctx)?,
         })
     }
 
-    /// Values that there are, at most.
+    /// Upper bound on the number of values.
     pub fn len(&self) -> u64 {
         self.source.len()
     }
 
-    /// Gives some of them on. The number of values, and of rows.
+    /// Passes some of them on. Returns the number of values, and of rows.
     pub fn give(
         &mut self,
         [from, to]: [u64; 2],
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         out: &mut dyn Consumer,
     ) -> Result<(u64, u64), Halt> {
         let rows = |p: &Pipeline<'_>| p.stats().first().map_or(0, |s| s.rows_out);
         let to = to.min(self.len());
         let before = rows(&self.pipeline);
-        self.pipeline.morsel(run, &self.source, from..to, 0, out)?;
-        self.pipeline.flush(run, 0..0, out)?;
+        self.pipeline.morsel(ctx, &self.source, from..to, 0, out)?;
+        self.pipeline.flush(ctx, 0..0, out)?;
         Ok((to.saturating_sub(from), rows(&self.pipeline) - before))
     }
 }
@@ -109,7 +109,7 @@ impl Start {
         })
     }
 
-    /// True while there is another page.
+    /// Returns true while there is another page.
     pub fn has_more(&self) -> bool {
         match self.cursor {
             Cursor::Done => self.open == 0 && !self.told,
@@ -118,7 +118,7 @@ impl Start {
         }
     }
 
-    /// Says how many values there are in all.
+    /// Sets the total number of values.
     pub fn has(&mut self, values: u64) {
         if let Cursor::Values(from, None) = self.cursor {
             self.cursor = if from < values {
@@ -133,7 +133,7 @@ impl Start {
     pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
         let page = match &mut self.cursor {
             Cursor::Done => {
-                // Of a start without a page, someone must say that it is worked off.
+                // For a start without a page, some worker must report that it is processed.
                 if self.open > 0 || self.told {
                     return None;
                 }
@@ -191,7 +191,8 @@ impl Start {
         Some(page)
     }
 
-    /// Notes that this many pages are worked off, and their outcome was told. The start's number, once, when that were all.
+    /// Records that this many pages are processed, and their outcome was reported. Returns the start's number, once,
+    /// after the last page.
     pub fn did(&mut self, pages: usize) -> Option<u64> {
         self.open -= pages.min(self.open);
         let all = pages > 0 && self.open == 0 && matches!(self.cursor, Cursor::Done);
@@ -200,26 +201,26 @@ impl Start {
 }
 
 impl Page {
-    /// Runs the page through the first step and gives its rows on. The number of values, and of rows.
+    /// Runs the page through the first step and passes its rows on. Returns the number of values, and of rows.
     pub fn run(
         self,
         step: &Step,
         layout: &[Slot],
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         to: &mut dyn Consumer,
     ) -> Result<(u64, u64), Halt> {
-        let mut batch = Batch::new(layout.len(), run.budget);
-        let mut filters = Filters::new(&step.filters, layout, run)?;
+        let mut batch = Batch::new(layout.len(), ctx.budget);
+        let mut filters = Filters::new(&step.filters, layout, ctx)?;
         let (mut values, mut rows) = (0u64, 0u64);
         // `fill` writes this many ids to the column, if there is one.
         let mut give = |n: usize, fill: &mut dyn FnMut(&mut [u32])| -> Result<(), Halt> {
-            run.check()?;
+            ctx.check()?;
             batch.ensure(n)?;
             batch.rows = n;
             if let Some(column) = batch.columns.first_mut().and_then(|c| c.get_mut(..n)) {
                 fill(column);
             }
-            filters.apply(run, &mut batch, 0)?;
+            filters.apply(ctx, &mut batch, 0)?;
             values += n as u64;
             rows += batch.rows as u64;
             if batch.rows > 0 {
@@ -232,7 +233,7 @@ impl Page {
                 let mut left: u64 = runs.iter().map(|r| u64::from(r[1] - r[0])).sum();
                 let mut ids = runs.into_iter().flat_map(|[a, b]| a..b);
                 while left > 0 {
-                    let n = left.min(run.batch_rows as u64);
+                    let n = left.min(ctx.batch_rows as u64);
                     left -= n;
                     give(n as usize, &mut |column| {
                         for (to, id) in column.iter_mut().zip(&mut ids) {
@@ -243,11 +244,11 @@ impl Page {
             }
             Self::Keys(mut keys) => {
                 if let StepKind::Start { within, .. } = &step.kind {
-                    let test = IdTest::new(within.as_ref(), run.snapshot);
+                    let test = IdTest::new(within.as_ref(), ctx.snapshot);
                     let kept = test.retain(&mut keys);
                     keys.truncate(kept);
                 }
-                for part in keys.chunks(run.batch_rows) {
+                for part in keys.chunks(ctx.batch_rows) {
                     give(part.len(), &mut |column| column.copy_from_slice(part))?;
                 }
             }

@@ -1,5 +1,5 @@
-//! Plans that another executor is asked to run first: as a whole, or else their first steps. If it cannot, or fails, this CPU
-//! runs them from the start, and no row is delivered twice.
+//! Plans that another executor is asked to run first, as a whole or at least their first steps. If it cannot, or fails,
+//! this CPU runs them from the start, and no row is delivered twice.
 
 use super::held::HeldRows;
 use super::{Offload, execute_on};
@@ -15,20 +15,20 @@ use std::sync::Arc;
 
 /// The executor that a plan is for.
 #[derive(Clone, Default)]
-pub enum Choice {
+pub enum ExecutorChoice {
     /// The CPU.
     #[default]
     Here,
     /// Another executor; the CPU if that one cannot run the plan, or fails.
     Rather(Arc<dyn Executor>),
-    /// Another executor, whose failure is the query's; the CPU for what that one cannot run at all.
+    /// Another executor, whose failure is the query's; the CPU only for plans that it cannot run at all.
     Demanded(Arc<dyn Executor>),
-    /// The shards of the store, as far as they can run the plan; this CPU, which asks them for data, for the rest. Their failure is the
-    /// query's.
+    /// The shards of the store, as far as they can run the plan, and for the rest this CPU, which asks them for data.
+    /// Their failure is the query's.
     Shards(Arc<dyn Executor>),
 }
 
-impl Choice {
+impl ExecutorChoice {
     fn other(&self) -> Option<&dyn Executor> {
         match self {
             Self::Here | Self::Shards(_) => None,
@@ -37,7 +37,7 @@ impl Choice {
     }
 }
 
-/// A plan, and all that running it takes.
+/// A plan with everything needed to run it.
 #[derive(Clone, Copy)]
 pub struct Execution<'a> {
     /// The plan.
@@ -46,32 +46,32 @@ pub struct Execution<'a> {
     pub snapshot: &'a dyn Graph,
     /// Threads, deadline, memory.
     pub options: &'a ExecOptions,
-    /// The terms that the query makes.
+    /// The query-local terms.
     pub terms: &'a QueryTerms,
-    /// The executor that it is for.
-    pub executor: &'a Choice,
+    /// The executor to use.
+    pub executor: &'a ExecutorChoice,
 }
 
 /// The outcome of a plan that ran.
 #[derive(Clone, Debug, Default)]
-pub struct Ran {
+pub struct ExecutionOutcome {
     /// Counts and times.
     pub profile: Profile,
-    /// Lines about the run that only its executor knows; empty unless profiling.
+    /// Lines about the execution that only its executor can give; empty unless profiling.
     pub details: String,
-    /// The reason why the CPU ran the plan although another executor was chosen.
+    /// Reason why the CPU ran the plan although another executor was chosen.
     pub why_here: Option<String>,
     /// Work of each shard for rows that shards made.
     pub shards: Vec<ShardWork>,
 }
 
 impl Execution<'_> {
-    /// Runs the plan with one sink a worker, made by `sinks`. Rows of another executor, and those whose order means something,
-    /// come from one worker.
+    /// Runs the plan with one sink per worker, made by `sinks`. Rows of another executor, and those whose order
+    /// matters, come from one worker.
     ///
     /// # Errors
     /// As [`execute`]; [`Error::Gpu`], in one sentence, where another executor was demanded and failed.
-    pub fn run<P: ParallelSink>(&self, sinks: &P) -> Result<Ran> {
+    pub fn run<P: ParallelSink>(&self, sinks: &P) -> Result<ExecutionOutcome> {
         self.rows(sinks)
     }
 
@@ -79,11 +79,11 @@ impl Execution<'_> {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub fn stream(&self, sink: &mut dyn Sink) -> Result<Ran> {
+    pub fn stream(&self, sink: &mut dyn Sink) -> Result<ExecutionOutcome> {
         self.rows(&Streaming::new(sink, self.options))
     }
 
-    /// Runs the plan into a checksum; with it, whether another executor made it, and the work of each shard.
+    /// Runs the plan into a checksum; also returns whether another executor computed it, and the work of each shard.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -95,7 +95,7 @@ impl Execution<'_> {
         }
         let sum = Summed::<ChecksumSink>::default();
         let shards = match self.executor {
-            Choice::Shards(shards) => self.at_shards(&**shards, &sum)?.shards,
+            ExecutorChoice::Shards(shards) => self.at_shards(&**shards, &sum)?.shards,
             _ => {
                 execute(self.plan, self.snapshot, self.options, self.terms, &sum)?;
                 Vec::new()
@@ -116,17 +116,21 @@ impl Execution<'_> {
         }
     }
 
-    /// Runs the plan, what can be of it at the shards.
-    fn at_shards(&self, shards: &dyn Executor, sinks: &dyn SinkFactory) -> Result<Ran> {
+    /// Runs the plan, as much as possible of it at the shards.
+    fn at_shards(
+        &self,
+        shards: &dyn Executor,
+        sinks: &dyn SinkFactory,
+    ) -> Result<ExecutionOutcome> {
         let (plan, snapshot) = (self.plan, self.snapshot);
-        let offload = match Offload::of(plan, snapshot, self.options, shards) {
+        let offload = match Offload::for_plan(plan, snapshot, self.options, shards) {
             Ok(offload) => Some(offload),
             Err(Error::Unsupported(_)) => None,
             Err(e) => return Err(e),
         };
         let offload = offload.as_ref();
         let profile = drive(plan, snapshot, self.options, self.terms, sinks, offload)?;
-        Ok(Ran {
+        Ok(ExecutionOutcome {
             profile,
             details: offload.map_or(String::new(), Offload::details),
             why_here: None,
@@ -134,12 +138,12 @@ impl Execution<'_> {
         })
     }
 
-    fn rows(&self, sinks: &dyn SinkFactory) -> Result<Ran> {
+    fn rows(&self, sinks: &dyn SinkFactory) -> Result<ExecutionOutcome> {
         let why = match self.executor {
-            Choice::Here => None,
-            Choice::Shards(shards) => return self.at_shards(&**shards, sinks),
-            Choice::Rather(other) => {
-                // Nothing goes out before the other is done, so that the CPU can begin from the start.
+            ExecutorChoice::Here => None,
+            ExecutorChoice::Shards(shards) => return self.at_shards(&**shards, sinks),
+            ExecutorChoice::Rather(other) => {
+                // Nothing is delivered before the executor is done, so that the CPU can begin from the start.
                 let mut held = HeldRows::new(self.plan.output.len(), &self.options.memory);
                 match self.settle(self.rows_there(&**other, &mut held))? {
                     Ok(ran) => {
@@ -151,13 +155,13 @@ impl Execution<'_> {
                     Err(why) => Some(why),
                 }
             }
-            Choice::Demanded(other) => {
+            ExecutorChoice::Demanded(other) => {
                 let mut sink = Watched {
                     sink: sinks.worker(),
                     refused: false,
                 };
                 match self.rows_there(&**other, &mut sink) {
-                    // No one else need try to make rows that are not taken.
+                    // Nothing else needs to produce rows that are not taken.
                     Err(e) if sink.refused => return Err(e),
                     done => match self.settle(done)? {
                         Ok(ran) => {
@@ -171,7 +175,7 @@ impl Execution<'_> {
         };
         let (plan, snapshot) = (self.plan, self.snapshot);
         let profile = drive(plan, snapshot, self.options, self.terms, sinks, None)?;
-        Ok(Ran {
+        Ok(ExecutionOutcome {
             profile,
             details: String::new(),
             why_here: why,
@@ -182,9 +186,10 @@ impl Execution<'_> {
     /// Runs the whole plan, or its first steps, on the other executor.
     ///
     /// # Errors
-    /// `Unsupported` before the first row, where the other executor runs nothing of it; else its own or the sink's.
-    fn rows_there(&self, other: &dyn Executor, sink: &mut dyn Sink) -> Result<Ran> {
-        // Of an ASK, one row is enough, which the operators here see to.
+    /// `Unsupported` before the first row, where the other executor runs no part of it; otherwise its own or the
+    /// sink's.
+    fn rows_there(&self, other: &dyn Executor, sink: &mut dyn Sink) -> Result<ExecutionOutcome> {
+        // One row is enough for an ASK; the operators here take care of that.
         if !self.plan.is_ask() {
             match other.whole(self.plan, self.snapshot, self.options, sink) {
                 Err(Error::Unsupported(_)) => {}
@@ -192,9 +197,9 @@ impl Execution<'_> {
             }
         }
         let profile = self.begin_there(other, sink)?;
-        Ok(Ran {
+        Ok(ExecutionOutcome {
             profile,
-            ..Ran::default()
+            ..ExecutionOutcome::default()
         })
     }
 
@@ -203,17 +208,16 @@ impl Execution<'_> {
         execute_on(plan, snapshot, self.options, self.terms, other, sink)
     }
 
-    /// Decides what follows a try on another executor that gave nothing out: its outcome, why this CPU runs the plan, or the
-    /// query's error.
+    /// Decides what follows an attempt on another executor that delivered nothing: its outcome, the reason why this CPU
+    /// runs the plan, or the query's error.
     ///
     /// # Errors
-    /// The query's own end: it was cancelled, or its time is over. Where the executor was demanded, in one sentence why it
-    /// failed.
+    /// The query was cancelled, or its time is over. Where the executor was demanded, one sentence about its failure.
     fn settle<T>(&self, outcome: Result<T>) -> Result<Result<T, String>> {
-        let demanded = matches!(self.executor, Choice::Demanded(_));
+        let demanded = matches!(self.executor, ExecutorChoice::Demanded(_));
         match outcome {
             Ok(done) => Ok(Ok(done)),
-            // Said before the first row.
+            // Reported before the first row.
             Err(Error::Unsupported(why)) => Ok(Err(why)),
             Err(e @ (Error::Cancelled | Error::Timeout(_) | Error::SinkClosed)) => Err(e),
             Err(Error::Internal(why)) if demanded => Err(Error::Gpu(why)),
@@ -225,7 +229,7 @@ impl Execution<'_> {
     }
 }
 
-/// A sink of which it is known whether rows failed for its own reasons.
+/// A sink that records whether it failed for its own reasons.
 struct Watched<S> {
     sink: S,
     refused: bool,

@@ -1,12 +1,12 @@
-//! Rows that another executor made, held until it is done with all of them: where it fails in between, none was given out, and the
-//! CPU can begin from the start.
+//! Rows from another executor, held until it is done with all of them: if it fails in between, none was delivered, and
+//! the CPU can begin from the start.
 
 use crate::sink::Sink;
 use jindou_model::{CancelToken, Error, Holder, MemoryBudget, Resource, Result};
 
-/// Bytes of ids that are held at most. Of longer results decoding is most of the work, which the CPU does in any case.
+/// Largest number of bytes of ids that are held. Decoding dominates longer results, and the CPU does that in any case.
 const MOST: u64 = 256 << 20;
-/// Rows that are held and given out together.
+/// Number of rows that are held and delivered together.
 const ROWS: usize = 1 << 16;
 
 /// Some rows, column by column.
@@ -16,7 +16,7 @@ struct Chunk {
     bytes: u64,
 }
 
-/// Rows that another executor made, held until it is done with all of them. Charged to the query's budget.
+/// Rows from another executor, held until it is done with all of them. Charged to the query's budget.
 pub(crate) struct HeldRows {
     width: usize,
     chunks: Vec<Chunk>,
@@ -35,7 +35,7 @@ impl HeldRows {
         }
     }
 
-    /// Gives them to a sink, in order.
+    /// Gives the rows to a sink, in order.
     pub fn give(mut self, cancel: &CancelToken, sink: &mut dyn Sink) -> Result<()> {
         for chunk in std::mem::take(&mut self.chunks) {
             cancel.check()?;
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(rows.len(), 100_003);
         assert!((0..100_003).all(|i| rows[i] == [a[i % 100_000], b[i % 100_000]]));
         assert_eq!(budget.used(), 0);
-        // No columns: rows are counted all the same.
+        // Without columns, rows are counted all the same.
         let mut held = HeldRows::new(0, &budget);
         held.batch(&[], 70_000).unwrap();
         let mut out = CollectSink::default();

@@ -4,14 +4,14 @@
 mod fall_back;
 mod held;
 
-pub use fall_back::{Choice, Execution, Ran};
+pub use fall_back::{Execution, ExecutionOutcome, ExecutorChoice};
 
 use crate::batch::{Batch, View};
 use crate::execute::Exec;
 use crate::executor::{
     Executor, Needs, OperatorTask, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
 };
-use crate::explore::{Halt, Run};
+use crate::explore::{Halt, QueryContext};
 use crate::operators::StageStats;
 use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::row_buffer::RowBuffer;
@@ -24,11 +24,11 @@ use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
 use std::sync::{Arc, Mutex};
 
-/// Runs a plan of whose explorations `executor` runs the first steps, as many as it can, and this CPU the rest.
+/// Runs a plan with `executor` running the first steps of its explorations, as many as it can, and this CPU the rest.
 ///
 /// # Errors
-/// `Unsupported`, before the first row, where the executor runs less than two steps of every longer exploration; else as
-/// [`crate::execute`].
+/// `Unsupported`, before the first row, where the executor runs less than two steps of every longer exploration;
+/// otherwise as [`crate::execute`].
 pub fn execute_on(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -37,54 +37,54 @@ pub fn execute_on(
     executor: &dyn Executor,
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
-    let offload = Offload::of(plan, snapshot, options, executor)?;
+    let offload = Offload::for_plan(plan, snapshot, options, executor)?;
     let streaming = Streaming::new(sink, options);
     crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
 
 /// The share of a node that another executor runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Share {
-    /// A number of steps of its exploration, from the start on, which may be none; and which of the rows are needed.
+enum OffloadShare {
+    /// A number of steps of its exploration, from the start on, which may be zero; and which of the rows are needed.
     Steps(usize, Needs),
-    /// All, with all below it; this many rows are wanted at most.
+    /// The node with everything below it; at most this many rows are needed.
     All(Option<u64>),
 }
 
-/// Another executor, and what it runs.
+/// Another executor, and the parts of the plan that it runs.
 pub(crate) struct Offload<'a> {
     executor: &'a dyn Executor,
     options: &'a ExecOptions,
     /// By node of the plan.
-    shares: Vec<Share>,
-    /// Nodes that the executor would not begin.
+    shares: Vec<OffloadShare>,
+    /// Nodes that the executor declined to begin.
     declined: Mutex<Vec<usize>>,
-    started: Mutex<Vec<Started>>,
+    started: Mutex<Vec<PulledExploration>>,
 }
 
-/// Rows that are pulled, their slots, and how many steps they have gone through.
+/// Rows that are pulled, their slots, and the number of steps they have gone through.
 pub(crate) type Pulled = (Arc<dyn PulledRows>, Vec<Slot>, usize);
 
 /// An exploration whose rows are pulled.
-struct Started {
+struct PulledExploration {
     node: usize,
     rows: Arc<dyn PulledRows>,
-    /// Steps that the executor runs.
+    /// Number of steps that the executor runs.
     first: usize,
-    /// No steps are left to run here.
+    /// True if no steps are left to run here.
     all: bool,
 }
 
 impl<'a> Offload<'a> {
-    fn of(
+    fn for_plan(
         plan: &Plan,
         snapshot: &dyn Graph,
         options: &'a ExecOptions,
         executor: &'a dyn Executor,
     ) -> Result<Self> {
         let mut shares = Vec::new();
-        // Operators, whether they are run for each row of others, what the one above needs, and whether the executor runs it with those
-        // above it.
+        // Operators, whether they run for each row of others, which of their rows are needed, and whether the executor
+        // runs them with those above them.
         let mut open = vec![(&plan.root, false, Above::default(), false)];
         while let Some((op, nested, above, covered)) = open.pop() {
             let most = (shares.is_empty() && plan.is_ask()).then_some(1);
@@ -96,7 +96,7 @@ impl<'a> Offload<'a> {
             };
             let all = !covered && !nested && executor.runs(&task)?;
             let share = match op {
-                _ if all => Share::All(most),
+                _ if all => OffloadShare::All(most),
                 Operator::Explore(e)
                     if !covered && e.empty.is_none() && (!nested || executor.runs_nested()) =>
                 {
@@ -106,13 +106,13 @@ impl<'a> Offload<'a> {
                         options,
                     };
                     let n = executor.prefix(&task)?.min(e.steps.len());
-                    // A start alone is not worth the way.
+                    // A start alone is not worth the transfer.
                     let n = if n < e.steps.len().min(2) { 0 } else { n };
                     let whole = n == e.steps.len();
                     let needs = if whole { above.needs } else { Needs::default() };
-                    Share::Steps(n, needs)
+                    OffloadShare::Steps(n, needs)
                 }
-                _ => Share::Steps(0, Needs::default()),
+                _ => OffloadShare::Steps(0, Needs::default()),
             };
             shares.push(share);
             let (below, covered) = (above.below(op), covered || all);
@@ -121,13 +121,16 @@ impl<'a> Offload<'a> {
                 // The order of rows is that of the first input's.
                 let below = match open.len() == from {
                     true => below,
-                    false => Above::of(below.needs.repeats),
+                    false => Above::from_repeats(below.needs.repeats),
                 };
                 open.push((i, nested || role.is_dependent(), below, covered));
             });
             open[from..].reverse();
         }
-        if shares.iter().all(|s| matches!(s, Share::Steps(0, _))) {
+        if shares
+            .iter()
+            .all(|s| matches!(s, OffloadShare::Steps(0, _)))
+        {
             return Err(Error::Unsupported(format!(
                 "this plan on {}",
                 executor.place()
@@ -142,22 +145,23 @@ impl<'a> Offload<'a> {
         })
     }
 
-    /// The steps of a node's exploration that the executor runs, and which of the rows are needed.
+    /// The number of steps of a node's exploration that the executor runs, and which of the rows are needed.
     fn first(&self, node: usize) -> (usize, Needs) {
         match self.shares.get(node) {
-            Some(Share::Steps(n, needs)) => (*n, *needs),
+            Some(OffloadShare::Steps(n, needs)) => (*n, *needs),
             _ => (0, Needs::default()),
         }
     }
 
-    /// The rows of an operator that the executor runs with all below it, and their slots; `None` if it is run here.
+    /// The rows of an operator that the executor runs with everything below it, and their slots; `None` if it runs
+    /// here.
     pub fn operator(
         &self,
         exec: &Exec<'_>,
         op: &Operator,
         node: usize,
     ) -> Result<Option<(RowBuffer, Vec<Slot>)>, Halt> {
-        let Some(&Share::All(most)) = self.shares.get(node) else {
+        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
             return Ok(None);
         };
         if matches!(op, Operator::Count(_)) {
@@ -165,9 +169,9 @@ impl<'a> Offload<'a> {
         }
         let slots = op.layout(&[]);
         let mut keep = Keep {
-            held: RowBuffer::new(slots.len(), &exec.run, Holder::Offload),
-            chunk: Batch::new(slots.len(), exec.run.budget),
-            run: &exec.run,
+            held: RowBuffer::new(slots.len(), &exec.ctx, Holder::Offload),
+            chunk: Batch::new(slots.len(), exec.ctx.budget),
+            ctx: &exec.ctx,
         };
         let (task, mut steps) = (self.task(exec, op, most), Vec::new());
         self.executor.operator(&task, &mut keep, &mut steps)?;
@@ -175,14 +179,14 @@ impl<'a> Offload<'a> {
         Ok(Some((keep.held, slots)))
     }
 
-    /// The numbers of a COUNT that the executor runs with all below it; `None` if it is run here.
+    /// The numbers of a COUNT that the executor runs with everything below it; `None` if it runs here.
     pub fn counts(
         &self,
         exec: &Exec<'_>,
         op: &Operator,
         node: usize,
     ) -> Result<Option<Vec<u64>>, Halt> {
-        let Some(&Share::All(most)) = self.shares.get(node) else {
+        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
             return Ok(None);
         };
         let (task, mut steps) = (self.task(exec, op, most), Vec::new());
@@ -200,12 +204,12 @@ impl<'a> Offload<'a> {
         OperatorTask {
             op,
             most,
-            snapshot: exec.run.snapshot,
+            snapshot: exec.ctx.snapshot,
             options: self.options,
         }
     }
 
-    /// Adds to the profile what the executor did for an operator and the exploration below it.
+    /// Adds the executor's counts for an operator and the exploration below it to the profile.
     fn did(&self, exec: &Exec<'_>, op: &Operator, node: usize, steps: &[StepProfile], rows: u64) {
         let (mut below, mut bottom) = (op, node);
         while let Some(input) = below.inputs().first() {
@@ -228,8 +232,8 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// Starts an exploration whose rows are pulled: them, their slots, and how many steps they have gone through; `None` if the
-    /// executor is no such one, or all steps are run here.
+    /// Starts an exploration whose rows are pulled. Returns the rows, their slots, and the number of steps they have
+    /// gone through; `None` if the executor does not support that, or all steps run here.
     pub fn pull(
         &self,
         snapshot: &dyn Graph,
@@ -237,14 +241,14 @@ impl<'a> Offload<'a> {
         node: usize,
     ) -> Result<Option<Pulled>> {
         let (_, mut needs) = self.first(node);
-        // Without a count of its own, a row is one.
+        // Without a count column, a row counts as one.
         if needs.repeats == Repeats::Counted {
             needs.repeats = Repeats::Each;
         }
         self.begin(snapshot, e, node, needs)
     }
 
-    /// As [`Self::pull`], for callers that take rows with a count; `None` also where the rows do not come so.
+    /// As [`Self::pull`], for callers that take rows with a count; `None` also where the rows do not have one.
     pub fn pull_counted(
         &self,
         snapshot: &dyn Graph,
@@ -280,7 +284,7 @@ impl<'a> Offload<'a> {
             return Ok(None);
         };
         let rows: Arc<dyn PulledRows> = Arc::from(rows);
-        lock(&self.started).push(Started {
+        lock(&self.started).push(PulledExploration {
             node,
             rows: Arc::clone(&rows),
             first,
@@ -289,7 +293,7 @@ impl<'a> Offload<'a> {
         Ok(Some((rows, columns_after(&[], there), first)))
     }
 
-    /// Adds to the profile what the executor did for rows that were pulled.
+    /// Adds the executor's counts for pulled rows to the profile.
     pub fn note(&self, exec: &Exec<'_>) {
         for s in &*lock(&self.started) {
             let mut steps = s.rows.steps();
@@ -303,7 +307,7 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// Work of each shard for rows that were pulled.
+    /// Work of each shard for pulled rows.
     pub fn work(&self) -> Vec<ShardWork> {
         let mut all: Vec<ShardWork> = Vec::new();
         for started in &*lock(&self.started) {
@@ -320,7 +324,7 @@ impl<'a> Offload<'a> {
         all
     }
 
-    /// Lines for people about how rows that were pulled were made.
+    /// Lines for people about how pulled rows were made.
     pub fn details(&self) -> String {
         let mut all: String = lock(&self.started)
             .iter()
@@ -333,7 +337,8 @@ impl<'a> Offload<'a> {
         all
     }
 
-    /// The rows of an exploration's first steps, their slots, and how many steps that were; `None` if all are run here.
+    /// The rows of an exploration's first steps, their slots, and the number of these steps; `None` if all steps run
+    /// here.
     pub fn rows(
         &self,
         exec: &Exec<'_>,
@@ -347,12 +352,12 @@ impl<'a> Offload<'a> {
         let there = &e.steps[..first];
         let columns = columns_after(&[], there);
         let mut keep = Keep {
-            held: RowBuffer::new(columns.len(), &exec.run, Holder::Offload),
-            chunk: Batch::new(columns.len(), exec.run.budget),
-            run: &exec.run,
+            held: RowBuffer::new(columns.len(), &exec.ctx, Holder::Offload),
+            chunk: Batch::new(columns.len(), exec.ctx.budget),
+            ctx: &exec.ctx,
         };
         let task = Task {
-            snapshot: exec.run.snapshot,
+            snapshot: exec.ctx.snapshot,
             steps: there,
             options: self.options,
         };
@@ -367,7 +372,7 @@ impl<'a> Offload<'a> {
         steps.resize(first, StepProfile::default());
         let stats = StageStats {
             rows_in: steps.first().map_or(0, |s| s.rows_in),
-            // With steps left, what comes out of the last of them counts.
+            // With steps left, the rows that come out of the last one count.
             rows_out: if first == e.steps.len() {
                 keep.held.rows()
             } else {
@@ -380,31 +385,31 @@ impl<'a> Offload<'a> {
     }
 }
 
-/// Knowledge of an operator's rows from the operators above it.
+/// Needs of the operators above for an operator's rows.
 #[derive(Clone, Copy, Default)]
 struct Above {
     needs: Needs,
-    /// Rows of an ORDER BY that are shown or skipped, where that is what comes next.
+    /// Number of rows of an ORDER BY that are shown or skipped, if that comes next.
     sliced: Option<u64>,
 }
 
 impl Above {
-    fn of(repeats: Repeats) -> Self {
+    fn from_repeats(repeats: Repeats) -> Self {
         Self {
             needs: Needs { repeats, top: None },
             sliced: None,
         }
     }
 
-    /// The same below the operator, for its first input.
+    /// The needs below the operator, for its first input.
     fn below(self, op: &Operator) -> Self {
-        let mut below = Self::of(needed(op));
-        // Of these each row of the input gives a row at least, with all that it has.
+        let mut below = Self::from_repeats(needed(op));
+        // Each row of the input gives at least one of these rows, with all its columns.
         let keeps = |slot: Slot| match op {
             Operator::Extend(e) => e.to != slot,
             Operator::Apply(a) => a.kind == ApplyKind::Left,
             Operator::Join(j) => {
-                // Unbound there, it would be what the other side has.
+                // If unbound there, it would get the other side's value.
                 let is_own = j.on.iter().all(|k| k.slot != slot || k.left_bound);
                 j.kind == JoinKind::Left && is_own
             }
@@ -431,7 +436,7 @@ impl Above {
     }
 }
 
-/// How often the operator needs rows that are the same.
+/// Treatment of duplicate rows by the operator.
 fn needed(op: &Operator) -> Repeats {
     let counted = |once: bool| {
         if once {
@@ -443,7 +448,7 @@ fn needed(op: &Operator) -> Repeats {
     match op {
         Operator::Distinct(_) | Operator::Reduced(_) => Repeats::Once,
         Operator::Count(c) => counted(c.counts.iter().all(|c| c.distinct)),
-        // Texts that are put together would be made as often as they are counted, all at once.
+        // Concatenated texts would be repeated as often as they are counted, all at once.
         Operator::Group(g) if g.aggregates.iter().any(joins_texts) => Repeats::Each,
         Operator::Group(g) => counted(g.aggregates.iter().all(Aggregate::is_idempotent)),
         _ => Repeats::Each,
@@ -454,11 +459,11 @@ fn joins_texts(a: &Aggregate) -> bool {
     matches!(a.function, AggregateFunction::GroupConcat(_)) && !a.distinct
 }
 
-/// Keeps an executor's rows, whose batches may be much larger than ours.
+/// Collects an executor's rows, whose batches may be much larger than the engine's.
 struct Keep<'r, 'a> {
     held: RowBuffer,
     chunk: Batch,
-    run: &'r Run<'a>,
+    ctx: &'r QueryContext<'a>,
 }
 
 impl Sink for Keep<'_, '_> {
@@ -466,9 +471,9 @@ impl Sink for Keep<'_, '_> {
         if columns.is_empty() {
             return self.held.push(View { columns: &[], rows });
         }
-        for from in (0..rows).step_by(self.run.batch_rows) {
-            self.run.check()?;
-            let n = self.run.batch_rows.min(rows - from);
+        for from in (0..rows).step_by(self.ctx.batch_rows) {
+            self.ctx.check()?;
+            let n = self.ctx.batch_rows.min(rows - from);
             self.chunk.ensure(n)?;
             for (to, column) in self.chunk.columns.iter_mut().zip(columns) {
                 to[..n].copy_from_slice(&column[from..from + n]);

@@ -1,24 +1,24 @@
-//! Keys of a join of which one match is enough: each is looked up in an index of its own.
+//! Join keys of which a single match is enough: each alternative is looked up in an index of its own.
 
-use super::join_table::{Class, JoinTable, Shape};
+use super::join_table::{BoundClass, JoinShape, JoinTable};
 use super::partners::Expansion;
 use crate::batch::View;
-use crate::explore::Run;
+use crate::explore::QueryContext;
 use jindou_model::Result;
 
-/// One worker's way to look up alternatives.
+/// One worker's lookups of alternatives.
 #[derive(Default)]
 pub(super) struct Alternatives {
-    /// Of each alternative that is looked up by value.
+    /// For each alternative that is looked up by value.
     expansions: Vec<Expansion>,
     /// Rows of the batch that an alternative is looked up for.
     pub rows: Vec<u32>,
 }
 
 impl Alternatives {
-    pub fn new(shape: &Shape<'_>, run: &Run<'_>) -> Self {
+    pub fn new(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
         let expansion = |by_value: bool| match by_value {
-            true => Expansion::of_one(shape, run),
+            true => Expansion::of_one(shape, ctx),
             false => Expansion::default(),
         };
         Self {
@@ -39,13 +39,13 @@ impl Alternatives {
         }
     }
 
-    /// Leaves of the pairs of a row of the batch and one of the class those that no alternative before `n` has found.
+    /// Keeps only those pairs of a row of the batch and one of the class that no alternative before `n` has found.
     pub fn new_pairs(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         table: &JoinTable<'_>,
         n: usize,
-        (rows, class): (View<'_>, &Class),
+        (rows, class): (View<'_>, &BoundClass),
         (left, right): (&mut Vec<u32>, &mut Vec<u32>),
     ) -> Result<()> {
         let before = table.shape.either.iter().zip(&table.either).take(n);
@@ -60,7 +60,7 @@ impl Alternatives {
                 is_known = id != 0
                     && other != 0
                     && match terms {
-                        Some(terms) => expansion.has_pair(run, terms, id, other)?,
+                        Some(terms) => expansion.has_pair(ctx, terms, id, other)?,
                         None => id == other,
                     };
                 if is_known {

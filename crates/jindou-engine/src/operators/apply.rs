@@ -1,45 +1,46 @@
-//! Apply: a dependent part that runs on a batch of outer rows at once. Each outer row gets a number in a hidden column that
-//! the inner rows carry; at the end the number says which outer row an inner row belongs to.
+//! Apply: a dependent part that runs on a batch of outer rows at once. Each outer row gets a number in a hidden column
+//! that the inner rows carry; at the end the number identifies the outer row of an inner row.
 
 use super::each::EachSpec;
-use super::stage::{Link, Rest, Spec, Stage, StageStats, Work, finish, hand_all, hand_on, push};
+use super::stage::{
+    Link, NextStages, Stage, StageSpec, StageStats, StageWorker, finish, hand_all, hand_on, push,
+};
 use crate::batch::{Batch, View, gather, pick};
-use crate::compile::{Builder, Outer, Source, To};
-use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
+use crate::compile::{Builder, LeafSource, Outer, StageInput};
+use crate::explore::{Consumer, Flow, Halt, QueryContext, StepStats};
 use crate::tree::{Layout, with};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
-/// How inner rows are put after outer ones.
+/// Layout of inner rows joined to outer ones.
 pub(crate) struct Attach {
     /// Columns of outer rows.
     width: usize,
-    /// For each column that comes after them, the inner one.
+    /// For each further column, the inner column.
     new: Vec<Option<usize>>,
-    /// Outer and inner column of slots that both have and that not every inner row has from its outer row.
+    /// Outer and inner column of slots that both have and that some inner row does not take from its outer row.
     both: Vec<(usize, usize)>,
 }
 
 impl Attach {
-    /// `output` begins with the outer slots; `read` are those that every inner row has from its outer
-    /// row.
+    /// `output` begins with the outer slots; `read` are those that every inner row takes from its outer row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
         let (inner, read) = (Layout::new(inner), Layout::new(read));
-        let of = |s: &Slot| inner.of(*s);
+        let of = |s: &Slot| inner.position_of(*s);
         Self {
             width: outer.len(),
             new: output.iter().skip(outer.len()).map(of).collect(),
             both: outer
                 .iter()
                 .enumerate()
-                .filter(|(_, s)| read.of(**s).is_none())
+                .filter(|(_, s)| read.position_of(**s).is_none())
                 .filter_map(|(o, s)| Some((o, of(s)?)))
                 .collect(),
         }
     }
 
-    /// Appends inner rows, each after the outer row that `numbers` says; those that contradict it are left out. Says for each
-    /// inner row whether it stayed, in `kept`.
+    /// Appends inner rows, each joined to the outer row given in `numbers`; rows that contradict it are left out.
+    /// Records in `kept` which inner rows were appended.
     pub fn append(
         &self,
         out: &mut Batch,
@@ -85,7 +86,7 @@ impl Attach {
     }
 }
 
-/// Appends outer rows alone: those whose flag is `want`. `mark` is the value of a last column for flags 0 and 1.
+/// Appends outer rows alone: those whose flag is `want`. `mark` has the values of a last column for flags 0 and 1.
 pub(crate) fn alone(
     out: &mut Batch,
     outer: View<'_>,
@@ -115,7 +116,7 @@ pub(crate) fn alone(
     Ok(())
 }
 
-/// The row numbers that an apply gives alone, by what was matched.
+/// Numbers of the outer rows that an apply gives alone, depending on which were matched.
 pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
     out.clear();
     let numbers = (0u32..).zip(matched);
@@ -129,17 +130,17 @@ pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
     }
 }
 
-/// Specification of an apply.
+/// Specification of an apply stage.
 pub(crate) struct ApplySpec<'a> {
     pub kind: ApplyKind,
     /// The inner part's stages.
     pub links: Vec<Link<'a>>,
-    /// Where outer rows go in: the outer columns (the row number comes after them), and the first stage.
-    pub leaves: Vec<(Vec<usize>, To)>,
-    /// The row number's column in inner rows.
+    /// Entry of outer rows: the outer columns (followed by the row number), and the first stage.
+    pub leaves: Vec<(Vec<usize>, StageInput)>,
+    /// Column of the row number in inner rows.
     pub number: usize,
     pub attach: Attach,
-    /// Columns of outer rows, and of what comes out.
+    /// Columns of outer rows, and of the output.
     pub widths: (usize, usize),
     /// Ids of `false` and `true`, for a mark.
     pub booleans: [u32; 2],
@@ -218,15 +219,15 @@ impl<'a> Builder<'_, 'a> {
             ..Builder::new(self.exec)
         };
         let inner_slots = builder.op(inner, inner_node)?;
-        let leaves: Vec<(Vec<usize>, To)> = builder
+        let leaves: Vec<(Vec<usize>, StageInput)> = builder
             .leaves
             .into_iter()
             .filter_map(|l| match l.source {
-                Source::Outer(columns) => Some((columns, l.first)),
+                LeafSource::Outer(columns) => Some((columns, l.first)),
                 _ => None,
             })
             .collect();
-        // Slots that every inner row has from its outer row, and from nowhere else, cannot contradict it.
+        // Slots that every inner row takes from its outer row, and from nowhere else, cannot contradict it.
         let made = inner.made_slots();
         let read: Vec<Slot> = outer
             .iter()
@@ -239,7 +240,7 @@ impl<'a> Builder<'_, 'a> {
             kind,
             links: builder.links,
             leaves,
-            // Without a leaf there are no inner rows to have a number.
+            // Without a leaf there are no inner rows to carry a number.
             number: inner_slots.iter().position(|s| *s == number).unwrap_or(0),
             attach: Attach::new(&outer, &inner_slots, &output, &read),
             widths: (outer.len(), output.len()),
@@ -250,9 +251,13 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for ApplySpec<'_> {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Apply::new(self, run)?))
+impl StageSpec for ApplySpec<'_> {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Apply::new(self, ctx)?))
     }
 }
 
@@ -267,34 +272,39 @@ struct Apply<'a> {
 }
 
 impl<'a> Apply<'a> {
-    fn new(spec: &'a ApplySpec<'a>, run: &Run<'a>) -> Result<Self> {
+    fn new(spec: &'a ApplySpec<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
             spec,
             inner: spec
                 .links
                 .iter()
-                .map(|l| Stage::new(l, run))
+                .map(|l| Stage::new(l, ctx))
                 .collect::<Result<_>>()?,
             feed: spec
                 .leaves
                 .iter()
-                .map(|l| Batch::new(l.0.len() + 1, run.budget))
+                .map(|l| Batch::new(l.0.len() + 1, ctx.budget))
                 .collect(),
             matched: vec![],
-            out: Batch::new(spec.widths.1, run.budget),
+            out: Batch::new(spec.widths.1, ctx.budget),
             index: vec![],
             kept: vec![],
         })
     }
 }
 
-impl Work for Apply<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Apply<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         let spec = self.spec;
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
         self.inner.iter_mut().for_each(Stage::clear);
-        let mut end = Collect {
+        let mut end = CollectInner {
             spec,
             outer: rows,
             matched: &mut self.matched,
@@ -302,10 +312,10 @@ impl Work for Apply<'_> {
             enough: false,
             out: &mut self.out,
             kept: &mut self.kept,
-            run,
+            ctx,
             rest: &mut *rest,
         };
-        match feed(&mut self.inner, &mut self.feed, spec, run, rows, &mut end) {
+        match feed(&mut self.inner, &mut self.feed, spec, ctx, rows, &mut end) {
             Err(Halt::Stop) if end.enough => {}
             other => other?,
         }
@@ -315,10 +325,10 @@ impl Work for Apply<'_> {
             .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
         alone(&mut self.out, rows, &index, spec.widths.0, mark)?;
         self.index = index;
-        hand_on(&mut self.out, run, rest)
+        hand_on(&mut self.out, ctx, rest)
     }
 
-    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+    fn finish(&mut self, _run: &QueryContext<'_>, rest: &mut NextStages<'_, '_, '_>) -> Flow {
         hand_all(&mut self.out, rest)
     }
 
@@ -339,12 +349,12 @@ fn feed(
     inner: &mut [Stage<'_>],
     batches: &mut [Batch],
     spec: &ApplySpec<'_>,
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     rows: View<'_>,
-    end: &mut Collect<'_, '_, '_>,
+    end: &mut CollectInner<'_, '_, '_>,
 ) -> Flow {
     for ((columns, first), batch) in spec.leaves.iter().zip(batches) {
-        run.check()?;
+        ctx.check()?;
         batch.ensure(rows.rows)?;
         batch.rows = rows.rows;
         if let Some((numbers, cells)) = batch.columns.split_last_mut() {
@@ -355,30 +365,30 @@ fn feed(
                 *o = n;
             }
         }
-        push(inner, 0, *first, run, batch.view(), end)?;
+        push(inner, 0, *first, ctx, batch.view(), end)?;
     }
     for at in 0..inner.len() {
-        finish(inner, at, run, end)?;
+        finish(inner, at, ctx, end)?;
     }
     Ok(())
 }
 
 /// Takes the inner rows of a batch of outer rows.
-struct Collect<'x, 'r, 'p> {
+struct CollectInner<'x, 'r, 'p> {
     spec: &'x ApplySpec<'p>,
     outer: View<'x>,
     matched: &'x mut [u8],
     /// Outer rows without an inner row so far.
     open: usize,
-    /// Nothing more is needed of this batch.
+    /// Nothing more is needed for this batch.
     enough: bool,
     out: &'x mut Batch,
     kept: &'x mut Vec<u8>,
-    run: &'x Run<'r>,
+    ctx: &'x QueryContext<'r>,
     rest: &'x mut dyn Consumer,
 }
 
-impl Consumer for Collect<'_, '_, '_> {
+impl Consumer for CollectInner<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         let numbers = rows.column(self.spec.number);
         if matches!(self.spec.kind, ApplyKind::Inner | ApplyKind::Left) {
@@ -391,7 +401,7 @@ impl Consumer for Collect<'_, '_, '_> {
                     *m |= kept;
                 }
             }
-            return hand_on(self.out, self.run, self.rest);
+            return hand_on(self.out, self.ctx, self.rest);
         }
         for &n in numbers {
             if let Some(m) = self.matched.get_mut(n as usize) {

@@ -3,14 +3,14 @@
 use super::end::{End, EndSpec};
 use super::group::Groups;
 use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, Source, internal};
-use crate::explore::{Halt, Run};
+use crate::compile::{Builder, LeafSource, internal};
+use crate::explore::{Halt, QueryContext};
 use crate::table::{IdSet, TupleSet};
 use crate::tree::Layout;
 use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Operator, Slot, operator};
 
-/// Rows without columns that are looked at together.
+/// Rows without columns that are processed together.
 const MOST_BARE: usize = 1 << 16;
 
 impl<'a> Builder<'_, 'a> {
@@ -23,32 +23,32 @@ impl<'a> Builder<'_, 'a> {
         if let Some(offload) = self.exec.offload
             && let Some(numbers) = offload.counts(self.exec, whole, node)?
         {
-            let rows = one_row(&numbers, &self.exec.run)?;
-            self.leaf(Source::Whole(rows), node);
+            let rows = one_row(&numbers, &self.exec.ctx)?;
+            self.leaf(LeafSource::Whole(rows), node);
             return Ok(op.counts.iter().map(|c| c.to).collect());
         }
-        let run = &self.exec.run;
+        let ctx = &self.exec.ctx;
         let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
-            let mut counter = Counter::new(&op.group, &op.counts, &slots, run);
-            counted.each(run, |rows, times| counter.add_times(rows, times))?;
+            let mut counter = Counter::new(&op.group, &op.counts, &slots, ctx);
+            counted.each(ctx, |rows, times| counter.add_times(rows, times))?;
             self.exec.holds(node, counter.bytes());
-            counter.finish(run)?
+            counter.finish(ctx)?
         } else {
             let end = EndSpec::Count(&op.group, &op.counts);
             let (End::Count(counter), _) = self.exec.run_into(&op.input, node + 1, end, node)?
             else {
                 return Err(internal("ends in something else"));
             };
-            counter.finish(run)?
+            counter.finish(ctx)?
         };
-        self.leaf(Source::Whole(rows), node);
+        self.leaf(LeafSource::Whole(rows), node);
         let counts = op.counts.iter().map(|c| c.to);
         Ok(op.group.iter().copied().chain(counts).collect())
     }
 }
 
 /// The distinct values so far, in the form that one count needs.
-enum Distinct {
+enum DistinctValues {
     /// Counts every row.
     No,
     /// Distinct ids; only without groups.
@@ -57,14 +57,14 @@ enum Distinct {
     Rows(TupleSet),
 }
 
-struct One {
+struct CountState {
     /// Column of the counted slot; `None` for rows.
     of: Option<usize>,
-    /// The counted slot is never bound.
+    /// True if the counted slot is never bound.
     never: bool,
     /// Columns of a distinct row.
     row: Vec<usize>,
-    distinct: Distinct,
+    distinct: DistinctValues,
     /// By group.
     numbers: Vec<u64>,
 }
@@ -72,15 +72,20 @@ struct One {
 pub(crate) struct Counter<'a> {
     group: &'a [Slot],
     groups: Groups,
-    counts: Vec<One>,
+    counts: Vec<CountState>,
     tuple: Vec<u32>,
     charge: Charge,
 }
 
 impl<'a> Counter<'a> {
-    pub fn new(group: &'a [Slot], counts: &'a [Count], layout: &[Slot], run: &Run<'_>) -> Self {
+    pub fn new(
+        group: &'a [Slot],
+        counts: &'a [Count],
+        layout: &[Slot],
+        ctx: &QueryContext<'_>,
+    ) -> Self {
         let places = Layout::new(layout);
-        let column = |s: &Slot| places.of(*s);
+        let column = |s: &Slot| places.position_of(*s);
         let counts = counts
             .iter()
             .map(|c| {
@@ -91,13 +96,13 @@ impl<'a> Counter<'a> {
                     (None, _) => c.row.iter().filter_map(column).collect(),
                 };
                 let distinct = match (c.distinct, group.is_empty(), row.len()) {
-                    (false, ..) => Distinct::No,
+                    (false, ..) => DistinctValues::No,
                     (true, true, 1) => {
-                        Distinct::Ids(IdSet::new(run.snapshot.dense_ids(), run.budget))
+                        DistinctValues::Ids(IdSet::new(ctx.snapshot.dense_ids(), ctx.budget))
                     }
-                    (true, ..) => Distinct::Rows(TupleSet::new(row.len() + 1, run.budget)),
+                    (true, ..) => DistinctValues::Rows(TupleSet::new(row.len() + 1, ctx.budget)),
                 };
-                One {
+                CountState {
                     of,
                     never: c.of.is_some() && of.is_none(),
                     row,
@@ -108,10 +113,10 @@ impl<'a> Counter<'a> {
             .collect();
         Self {
             group,
-            groups: Groups::new(group, layout, run),
+            groups: Groups::new(group, layout, ctx),
             counts,
             tuple: vec![],
-            charge: Charge::of(Holder::Count, run.budget),
+            charge: Charge::for_holder(Holder::Count, ctx.budget),
         }
     }
 
@@ -130,7 +135,7 @@ impl<'a> Counter<'a> {
                 c.numbers.resize(1, 0);
             }
         } else if rows.columns.is_empty() && rows.rows > 1 {
-            // Without columns all rows are of one group.
+            // Without columns all rows belong to one group.
             self.groups.find(View {
                 columns: &[],
                 rows: 1,
@@ -147,7 +152,7 @@ impl<'a> Counter<'a> {
                 continue;
             }
             match &mut c.distinct {
-                Distinct::No if self.group.is_empty() => {
+                DistinctValues::No if self.group.is_empty() => {
                     c.numbers[0] += match c.of {
                         None => rows.rows as u64,
                         Some(of) => rows
@@ -157,7 +162,7 @@ impl<'a> Counter<'a> {
                             .sum::<u64>(),
                     };
                 }
-                Distinct::No => match c.of {
+                DistinctValues::No => match c.of {
                     None => {
                         for &g in &self.groups.of_row {
                             c.numbers[g as usize] += 1;
@@ -169,7 +174,7 @@ impl<'a> Counter<'a> {
                         }
                     }
                 },
-                Distinct::Ids(set) => {
+                DistinctValues::Ids(set) => {
                     let column = c.row[0];
                     for &v in rows.column(column) {
                         // Unbound values do not count, but an unbound cell is part of a counted row.
@@ -178,8 +183,8 @@ impl<'a> Counter<'a> {
                         }
                     }
                 }
-                Distinct::Rows(set) => {
-                    // Without columns all rows of a group are the same row.
+                DistinctValues::Rows(set) => {
+                    // Without columns all rows of a group are equal.
                     let different = if rows.columns.is_empty() {
                         1
                     } else {
@@ -206,15 +211,15 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    /// Adds rows with columns that count so often each; without such numbers, once.
+    /// Adds rows with columns, each counting this many times; once without numbers.
     pub fn add_times(&mut self, rows: View<'_>, times: &[u32]) -> Result<()> {
         if times.is_empty() {
             return self.add(rows);
         }
         self.add(rows)?;
-        // Once they were added; the rest is what they count more.
+        // They were already added once; this adds the rest.
         for c in &mut self.counts {
-            if c.never || !matches!(c.distinct, Distinct::No) {
+            if c.never || !matches!(c.distinct, DistinctValues::No) {
                 continue;
             }
             for (row, &n) in times.iter().enumerate() {
@@ -241,17 +246,17 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    /// Adds another worker's numbers.
+    /// Adds another worker's counts.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         let number = self.groups.merge(&other.groups)?;
         self.room()?;
         for (c, o) in self.counts.iter_mut().zip(&other.counts) {
             match (&mut c.distinct, &o.distinct) {
-                (Distinct::Ids(a), Distinct::Ids(b)) => {
+                (DistinctValues::Ids(a), DistinctValues::Ids(b)) => {
                     b.for_each(|id| a.insert(id).map(|_| ()))?;
                     c.numbers[0] = a.len();
                 }
-                (Distinct::Rows(a), Distinct::Rows(b)) => {
+                (DistinctValues::Rows(a), DistinctValues::Rows(b)) => {
                     for t in b.tuples() {
                         self.tuple.clear();
                         self.tuple.extend_from_slice(t);
@@ -275,17 +280,17 @@ impl<'a> Counter<'a> {
         Ok(())
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn bytes(&self) -> u64 {
         self.groups.bytes() + self.charge.bytes()
     }
 
-    /// The groups with their numbers. Without group slots there always is one row.
-    pub fn finish(mut self, run: &Run<'_>) -> Result<Batch> {
+    /// The groups with their counts. Without group slots there is always one row.
+    pub fn finish(mut self, ctx: &QueryContext<'_>) -> Result<Batch> {
         let width = self.group.len();
         let groups = self.groups.len();
         self.room()?;
-        let mut out = Batch::new(width + self.counts.len(), run.budget);
+        let mut out = Batch::new(width + self.counts.len(), ctx.budget);
         out.ensure(groups)?;
         out.rows = groups;
         self.groups.write_keys(&mut out.columns);
@@ -293,54 +298,54 @@ impl<'a> Counter<'a> {
         for (column, count) in out.columns.iter_mut().skip(width).zip(&self.counts) {
             for (i, (o, &n)) in column.iter_mut().zip(&count.numbers).enumerate() {
                 if i % 65_536 == 0 {
-                    run.check()?;
+                    ctx.check()?;
                 }
-                *o = small.id(run, n)?;
+                *o = small.id(ctx, n)?;
             }
         }
         Ok(out)
     }
 }
 
-/// A row of numbers that another executor counted.
-fn one_row(numbers: &[u64], run: &Run<'_>) -> Result<Batch> {
-    let mut out = Batch::new(numbers.len(), run.budget);
+/// A row of counts that another executor computed.
+fn one_row(numbers: &[u64], ctx: &QueryContext<'_>) -> Result<Batch> {
+    let mut out = Batch::new(numbers.len(), ctx.budget);
     out.ensure(1)?;
     out.rows = 1;
     for (column, &n) in out.columns.iter_mut().zip(numbers) {
         if let Some(first) = column.first_mut() {
-            *first = number(run, n)?;
+            *first = number(ctx, n)?;
         }
     }
     Ok(out)
 }
 
-/// Ids of small numbers, which most groups' counts are.
+/// Ids of small numbers: most groups' counts are small.
 #[derive(Default)]
 struct SmallNumbers {
     ids: Vec<u32>,
 }
 
 impl SmallNumbers {
-    fn id(&mut self, run: &Run<'_>, n: u64) -> Result<u32> {
+    fn id(&mut self, ctx: &QueryContext<'_>, n: u64) -> Result<u32> {
         const SMALL: u64 = 1024;
         if n >= SMALL {
-            return number(run, n);
+            return number(ctx, n);
         }
         let at = n as usize;
         if self.ids.len() <= at {
             self.ids.resize(at + 1, 0);
         }
         if self.ids[at] == 0 {
-            self.ids[at] = number(run, n)?;
+            self.ids[at] = number(ctx, n)?;
         }
         Ok(self.ids[at])
     }
 }
 
-/// The id of an `xsd:integer`: the store's if it has the term, since the number may be joined.
-fn number(run: &Run<'_>, n: u64) -> Result<u32> {
+/// Id of an `xsd:integer`: the store's if it has the term, since the number may be joined.
+fn number(ctx: &QueryContext<'_>, n: u64) -> Result<u32> {
     let mut bytes = vec![term::FIRST_DATATYPE];
     bytes.extend_from_slice(n.to_string().as_bytes());
-    Ok(run.terms.resolve(run.vocabulary, &bytes, run.budget)?.0)
+    Ok(ctx.terms.resolve(ctx.vocabulary, &bytes, ctx.budget)?.0)
 }

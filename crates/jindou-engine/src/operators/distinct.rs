@@ -1,10 +1,10 @@
-//! DISTINCT: rows are given on as soon as they are seen for the first time. The set is cut into parts by hash; a worker locks
-//! each part once a batch. One column of many ids becomes a bitmap without locks.
+//! DISTINCT: rows are passed on when they are seen for the first time. The set is partitioned by hash; a worker locks
+//! each partition once per batch. A single column of many ids becomes a bitmap without locks.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::Builder;
-use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
 use crate::tree::{Layout, common};
@@ -14,11 +14,11 @@ use jindou_plan::{Slot, operator};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Parts of a set that several workers share.
+/// Partitions of a set that several workers share.
 const PARTS: usize = 16;
-/// Ids above this many turn a set of one column into a bitmap, where one is affordable.
+/// Number of ids above which a set of one column turns into a bitmap, where one is affordable.
 const BITMAP_FROM: usize = 1 << 13;
-/// Rows between fetching an entry and reading it.
+/// Distance, in rows, between prefetching an entry and reading it.
 const AHEAD: usize = 8;
 
 /// State of a DISTINCT that all workers share.
@@ -26,26 +26,29 @@ struct SharedDistinct {
     /// Columns to keep.
     columns: Vec<usize>,
     parts: Vec<Mutex<KeyTable>>,
-    /// Keys in all parts.
+    /// Number of keys in all partitions.
     len: AtomicUsize,
-    bits: OnceLock<Bitmap>,
-    /// Vertices of the base.
+    bits: OnceLock<SharedBitmap>,
+    /// Number of vertices in the base.
     span: u32,
     budget: MemoryBudget,
-    /// Without columns: a row was given.
+    /// Without columns: whether a row was passed on.
     given: AtomicBool,
 }
 
-struct Bitmap {
+struct SharedBitmap {
     words: Vec<AtomicU64>,
     _charge: Charge,
 }
 
 impl SharedDistinct {
-    fn new(layout: &[Slot], slots: &[Slot], run: &Run<'_>) -> Self {
+    fn new(layout: &[Slot], slots: &[Slot], ctx: &QueryContext<'_>) -> Self {
         let layout = Layout::new(layout);
-        let columns: Vec<usize> = slots.iter().filter_map(|s| layout.of(*s)).collect();
-        let parts = if run.threads > 1 { PARTS } else { 1 };
+        let columns: Vec<usize> = slots
+            .iter()
+            .filter_map(|s| layout.position_of(*s))
+            .collect();
+        let parts = if ctx.threads > 1 { PARTS } else { 1 };
         let width = columns.len();
         Self {
             parts: (0..parts)
@@ -53,43 +56,43 @@ impl SharedDistinct {
                     Mutex::new(KeyTable::new(
                         width,
                         0,
-                        Charge::of(Holder::Distinct, run.budget),
+                        Charge::for_holder(Holder::Distinct, ctx.budget),
                     ))
                 })
                 .collect(),
             columns,
             len: AtomicUsize::new(0),
             bits: OnceLock::new(),
-            span: run
+            span: ctx
                 .snapshot
                 .dense_ids()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
-            budget: run.budget.clone(),
+            budget: ctx.budget.clone(),
             given: AtomicBool::new(false),
         }
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     fn bytes(&self) -> u64 {
         let parts: u64 = self.parts.iter().map(|p| lock(p).bytes()).sum();
         parts + self.bits.get().map_or(0, |b| b.words.len() as u64 * 8)
     }
 
-    /// The bitmap of one-column sets, once there are ids enough.
-    fn bitmap(&self) -> Option<&Bitmap> {
+    /// The bitmap of a one-column set, once there are enough ids.
+    fn bitmap(&self) -> Option<&SharedBitmap> {
         if let Some(b) = self.bits.get() {
             return Some(b);
         }
         let n = self.len.load(Ordering::Relaxed);
-        // A table costs some 12 to 40 bytes an id, a bitmap an eighth of a byte a vertex.
+        // A table costs some 12 to 40 bytes per id, a bitmap an eighth of a byte per vertex.
         if self.columns.len() != 1 || n < BITMAP_FROM || n * 64 < self.span as usize / 8 {
             return None;
         }
         let words = (self.span as usize).div_ceil(64);
-        let mut charge = Charge::of(Holder::Distinct, &self.budget);
+        let mut charge = Charge::for_holder(Holder::Distinct, &self.budget);
         charge.set(words * 8).ok()?;
-        let bitmap = Bitmap {
+        let bitmap = SharedBitmap {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
             _charge: charge,
         };
@@ -109,7 +112,7 @@ impl<'a> Builder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let input = self.op(&op.input, node + 1)?;
         let kept = common(&op.slots, &input);
-        let shared = SharedDistinct::new(&input, &kept, &self.exec.run);
+        let shared = SharedDistinct::new(&input, &kept, &self.exec.ctx);
         self.link(shared, &input, node);
         Ok(kept)
     }
@@ -122,15 +125,19 @@ impl<'a> Builder<'_, 'a> {
         let input = self.op(&op.input, node + 1)?;
         let kept = common(&op.slots, &input);
         let layout = Layout::new(&input);
-        let columns = kept.iter().filter_map(|s| layout.of(*s)).collect();
+        let columns = kept.iter().filter_map(|s| layout.position_of(*s)).collect();
         self.link(ReducedSpec(columns), &input, node);
         Ok(kept)
     }
 }
 
-impl Spec for SharedDistinct {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Distinct::new(self, run)))
+impl StageSpec for SharedDistinct {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Distinct::new(self, ctx)))
     }
 
     fn held(&self) -> u64 {
@@ -141,13 +148,17 @@ impl Spec for SharedDistinct {
 /// The columns that a REDUCED keeps.
 struct ReducedSpec(Vec<usize>);
 
-impl Spec for ReducedSpec {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Recent::new(&self.0, run)))
+impl StageSpec for ReducedSpec {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Recent::new(&self.0, ctx)))
     }
 }
 
-/// One worker's side of a DISTINCT.
+/// One worker's part of a DISTINCT.
 struct Distinct<'a> {
     shared: &'a SharedDistinct,
     out: Batch,
@@ -155,15 +166,15 @@ struct Distinct<'a> {
     /// 1 for rows that are new.
     new: Vec<u8>,
     index: Vec<u32>,
-    /// Rows by part, and where each part's begin.
+    /// Rows by partition, and where each partition's rows begin.
     by_part: Vec<u32>,
 }
 
 impl<'a> Distinct<'a> {
-    fn new(shared: &'a SharedDistinct, run: &Run<'_>) -> Self {
+    fn new(shared: &'a SharedDistinct, ctx: &QueryContext<'_>) -> Self {
         Self {
             shared,
-            out: Batch::new(shared.columns.len(), run.budget),
+            out: Batch::new(shared.columns.len(), ctx.budget),
             hashes: vec![],
             new: vec![],
             index: vec![],
@@ -226,7 +237,7 @@ impl<'a> Distinct<'a> {
                 }
             }
         }
-        // What was seen before there was a bitmap is in the table.
+        // Rows seen before there was a bitmap are in the table.
         self.split(|row| hash(&[ids[row as usize]]));
         let mut added = 0;
         for (p, rows) in parts(&self.by_part, shared.parts.len()) {
@@ -234,7 +245,7 @@ impl<'a> Distinct<'a> {
                 continue;
             }
             let mut part = lock(&shared.parts[p]);
-            // Only now is it sure whether others use the bitmap: bits are set before the part is looked at.
+            // Only now is it certain whether others use the bitmap: bits are set before the partition is looked at.
             let bits = shared.bits.get();
             for &row in rows {
                 let id = ids[row as usize];
@@ -247,7 +258,7 @@ impl<'a> Distinct<'a> {
                     }
                     Some(word) => {
                         let bit = 1 << (id % 64);
-                        // With the bitmap at hand before, this worker has just set the bit itself.
+                        // With the bitmap already there, this worker has just set the bit itself.
                         let mine =
                             bitmap.is_some() || word.fetch_or(bit, Ordering::Relaxed) & bit == 0;
                         mine && part.find_one(id) == NONE
@@ -264,7 +275,7 @@ impl<'a> Distinct<'a> {
 
     fn tuples(&mut self, rows: View<'_>) -> Result<()> {
         let shared = self.shared;
-        // A result rarely has more columns; then a list is made.
+        // A result rarely has more columns; then a list is allocated.
         const FEW: usize = 16;
         let mut few: [&[u32]; FEW] = [&[]; FEW];
         let many: Vec<&[u32]>;
@@ -300,7 +311,7 @@ impl<'a> Distinct<'a> {
         Ok(())
     }
 
-    /// Sorts the rows of `self.index` by part: `by_part` begins with the end of each part.
+    /// Sorts the rows of `self.index` by partition: `by_part` begins with the end of each partition.
     fn split(&mut self, hash: impl Fn(u32) -> u64) {
         let n = self.shared.parts.len();
         let mask = n as u64 - 1;
@@ -329,7 +340,7 @@ impl<'a> Distinct<'a> {
     }
 }
 
-/// The rows of each part.
+/// The rows of each partition.
 fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
     let (ends, places) = by_part.split_at(n.min(by_part.len()));
     let mut from = 0;
@@ -340,13 +351,13 @@ fn parts(by_part: &[u32], n: usize) -> impl Iterator<Item = (usize, &[u32])> {
     })
 }
 
-/// Slots of a worker's memory of rows met lately.
+/// Number of slots in a worker's table of recent rows.
 const RECENT: usize = 1 << 12;
 
-/// REDUCED: drops repetitions of rows met lately. A table of rows, one hash a slot, the newer overwriting the older.
+/// REDUCED: drops repetitions of recent rows. A table of rows, one slot per hash, newer rows overwriting older ones.
 struct Recent {
     columns: Vec<usize>,
-    /// The rows' ids, `columns.len()` a slot; all 0 means empty (rows of only unbound values pass).
+    /// Ids of the rows, `columns.len()` per slot; all 0 means empty (rows of only unbound values pass).
     slots: Vec<u32>,
     out: Batch,
     tuple: Vec<u32>,
@@ -354,11 +365,11 @@ struct Recent {
 }
 
 impl Recent {
-    fn new(columns: &[usize], run: &Run<'_>) -> Self {
+    fn new(columns: &[usize], ctx: &QueryContext<'_>) -> Self {
         Self {
             slots: vec![0; RECENT * columns.len()],
             columns: columns.to_vec(),
-            out: Batch::new(columns.len(), run.budget),
+            out: Batch::new(columns.len(), ctx.budget),
             tuple: vec![],
             index: vec![],
         }
@@ -394,8 +405,13 @@ impl Recent {
     }
 }
 
-impl Work for Distinct<'_> {
-    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Distinct<'_> {
+    fn batch(
+        &mut self,
+        _run: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         rest.batch(self.new_rows(rows)?)
     }
 
@@ -404,8 +420,13 @@ impl Work for Distinct<'_> {
     }
 }
 
-impl Work for Recent {
-    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Recent {
+    fn batch(
+        &mut self,
+        _run: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         rest.batch(self.pass(rows)?)
     }
 

@@ -1,18 +1,20 @@
-//! Apply with a dependent part that looks at all its rows: it is run once for each distinct combination of the outer columns
-//! that it reads, and its rows are kept for the next outer row with the same combination, as far as there is memory.
+//! Apply with a dependent part that looks at all its rows: it runs once for each distinct combination of the outer
+//! columns that it reads, and its rows are kept for later outer rows with the same combination, as far as there is
+//! memory.
 
 use super::apply::{Attach, alone, alone_of};
-use super::stage::{Rest, Spec, Work, hand_all, hand_on};
+use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
+use crate::eval::EvalContext;
 use crate::execute::Exec;
-use crate::explore::{Flow, Halt, Run};
+use crate::explore::{Flow, Halt, QueryContext};
 use crate::key_table::KeyTable;
 use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{ApplyKind, Operator, Slot};
 use std::sync::atomic::AtomicBool;
 
-/// The part of its outer row that a dependent part sees: slots, and their ids.
+/// The part of an outer row that a dependent part reads: slots, and their ids.
 pub(crate) struct OuterRow {
     pub slots: Vec<Slot>,
     pub values: Vec<u32>,
@@ -22,7 +24,7 @@ pub(crate) struct OuterRow {
 pub(crate) struct EachSpec<'a> {
     pub kind: ApplyKind,
     pub inner: &'a Operator,
-    /// The inner operator's number.
+    /// The inner operator's node number.
     pub node: usize,
     pub exec: Exec<'a>,
     pub outer: Vec<Slot>,
@@ -33,17 +35,21 @@ pub(crate) struct EachSpec<'a> {
 }
 
 /// Result of running the inner part for a combination.
-enum Known {
-    /// Not run, or forgotten.
+enum InnerResult {
+    /// Not run yet, or dropped.
     No,
-    /// Whether there is a row.
+    /// True if there is a row.
     Any(bool),
     Rows(RowBuffer, Attach),
 }
 
-impl Spec for EachSpec<'_> {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Each::new(self, run)))
+impl StageSpec for EachSpec<'_> {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Each::new(self, ctx)))
     }
 }
 
@@ -51,7 +57,7 @@ struct Each<'a> {
     spec: &'a EachSpec<'a>,
     keys: KeyTable,
     /// By number of the combination.
-    known: Vec<Known>,
+    known: Vec<InnerResult>,
     numbers: Vec<u32>,
     matched: Vec<u8>,
     out: Batch,
@@ -60,35 +66,40 @@ struct Each<'a> {
 }
 
 impl<'a> Each<'a> {
-    fn new(spec: &'a EachSpec<'a>, run: &Run<'_>) -> Self {
+    fn new(spec: &'a EachSpec<'a>, ctx: &QueryContext<'_>) -> Self {
         Self {
             keys: KeyTable::new(
                 spec.reads.len(),
                 0,
-                Charge::of(Holder::Correlated, run.budget),
+                Charge::for_holder(Holder::Correlated, ctx.budget),
             ),
             known: vec![],
             numbers: vec![],
             matched: vec![],
-            out: Batch::new(spec.output.len(), run.budget),
+            out: Batch::new(spec.output.len(), ctx.budget),
             index: vec![],
             kept: vec![],
             spec,
         }
     }
 
-    /// Runs the inner part for a combination. When memory is short, what earlier ones gave is forgotten first.
-    fn run_remembering(&mut self, run: &Run<'_>, number: u32) -> Result<Known> {
-        match self.run_once(run, number) {
-            Err(Error::Limit(_)) if self.known.iter().any(|k| matches!(k, Known::Rows(..))) => {
-                self.known.iter_mut().for_each(|k| *k = Known::No);
-                self.run_once(run, number)
+    /// Runs the inner part for a combination. When memory is short, results of earlier combinations are dropped first.
+    fn run_remembering(&mut self, ctx: &QueryContext<'_>, number: u32) -> Result<InnerResult> {
+        match self.run_once(ctx, number) {
+            Err(Error::Limit(_))
+                if self
+                    .known
+                    .iter()
+                    .any(|k| matches!(k, InnerResult::Rows(..))) =>
+            {
+                self.known.iter_mut().for_each(|k| *k = InnerResult::No);
+                self.run_once(ctx, number)
             }
             other => other,
         }
     }
 
-    fn run_once(&self, run: &Run<'_>, number: u32) -> Result<Known> {
+    fn run_once(&self, ctx: &QueryContext<'_>, number: u32) -> Result<InnerResult> {
         let spec = self.spec;
         let outer = OuterRow {
             slots: spec.reads.iter().map(|r| r.0).collect(),
@@ -96,13 +107,16 @@ impl<'a> Each<'a> {
         };
         let stop = AtomicBool::new(false);
         let exec = Exec {
-            // A device is not worth the way for one row at a time.
+            // A device is not worth the transfer for one row at a time.
             offload: None,
-            run: Run {
+            ctx: QueryContext {
                 threads: 1,
                 heavy: false,
-                stop: &stop,
-                ..*run
+                eval: EvalContext {
+                    stop: &stop,
+                    ..ctx.eval
+                },
+                ..*ctx
             },
             nodes: spec.exec.nodes,
             profile: spec.exec.profile,
@@ -113,10 +127,10 @@ impl<'a> Each<'a> {
                 .held(spec.inner, spec.node, Holder::Correlated)
                 .map(|(held, slots)| {
                     let attach = Attach::new(&spec.outer, &slots, &spec.output, &[]);
-                    Known::Rows(held, attach)
+                    InnerResult::Rows(held, attach)
                 }),
             ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_) => {
-                exec.any(spec.inner, spec.node).map(Known::Any)
+                exec.any(spec.inner, spec.node).map(InnerResult::Any)
             }
         };
         flow.map_err(|halt| match halt {
@@ -126,37 +140,42 @@ impl<'a> Each<'a> {
     }
 }
 
-impl Work for Each<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Each<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         let spec = self.spec;
         let columns: Vec<&[u32]> = spec.reads.iter().map(|r| rows.column(r.1)).collect();
         let mut numbers = std::mem::take(&mut self.numbers);
         self.keys.insert(&columns, rows.rows, &mut numbers)?;
-        self.known.resize_with(self.keys.len(), || Known::No);
+        self.known.resize_with(self.keys.len(), || InnerResult::No);
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
         for (row, &n) in numbers.iter().enumerate() {
-            if matches!(self.known.get(n as usize), Some(Known::No) | None) {
-                run.check()?;
-                let known = self.run_remembering(run, n)?;
+            if matches!(self.known.get(n as usize), Some(InnerResult::No) | None) {
+                ctx.check()?;
+                let known = self.run_remembering(ctx, n)?;
                 if let Some(k) = self.known.get_mut(n as usize) {
                     *k = known;
                 }
             }
             match self.known.get(n as usize) {
-                Some(Known::Any(any)) => self.matched[row] = u8::from(*any),
-                Some(Known::Rows(held, attach)) => {
+                Some(InnerResult::Any(any)) => self.matched[row] = u8::from(*any),
+                Some(InnerResult::Rows(held, attach)) => {
                     let (out, kept, index) = (&mut self.out, &mut self.kept, &mut self.index);
                     let matched = &mut self.matched[row];
-                    each_part(held, run, |part| {
+                    each_part(held, ctx, |part| {
                         index.clear();
                         index.resize(part.rows, row as u32);
                         attach.append(out, rows, index, part, kept)?;
                         *matched |= u8::from(kept.contains(&1));
-                        hand_on(out, run, rest)
+                        hand_on(out, ctx, rest)
                     })?;
                 }
-                Some(Known::No) | None => {}
+                Some(InnerResult::No) | None => {}
             }
         }
         self.numbers = numbers;
@@ -166,10 +185,10 @@ impl Work for Each<'_> {
             .filter(|_| matches!(spec.kind, ApplyKind::Mark(_)));
         alone(&mut self.out, rows, &index, spec.outer.len(), mark)?;
         self.index = index;
-        hand_on(&mut self.out, run, rest)
+        hand_on(&mut self.out, ctx, rest)
     }
 
-    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+    fn finish(&mut self, _run: &QueryContext<'_>, rest: &mut NextStages<'_, '_, '_>) -> Flow {
         hand_all(&mut self.out, rest)
     }
 
@@ -178,17 +197,21 @@ impl Work for Each<'_> {
     }
 }
 
-/// Calls `f` with all rows, a batch at most at a time.
-fn each_part(held: &RowBuffer, run: &Run<'_>, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
+/// Calls `f` with all rows, at most a batch at a time.
+fn each_part(
+    held: &RowBuffer,
+    ctx: &QueryContext<'_>,
+    mut f: impl FnMut(View<'_>) -> Flow,
+) -> Flow {
     held.each(|view| {
         if !view.columns.is_empty() {
             return f(view);
         }
         let mut left = view.rows;
         while left > 0 {
-            let rows = left.min(run.batch_rows);
+            let rows = left.min(ctx.batch_rows);
             left -= rows;
-            run.check()?;
+            ctx.check()?;
             f(View { columns: &[], rows })?;
         }
         Ok(())

@@ -1,29 +1,29 @@
-//! The ends of pipelines: one part a worker, put together when all are done.
+//! Ends of pipelines: one part per worker, merged when all are done.
 
 use super::BATCH;
 use super::count::Counter;
 use super::group::Grouping;
 use super::order::Sorter;
 use crate::batch::View;
-use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
 use crate::tree::Layout;
 use jindou_model::{Error, Holder, Result, scope};
 use jindou_plan::{Aggregate, Count, Slot};
 
-/// Specification of a pipeline's end: the form that its rows take there.
+/// Specification of a pipeline's end: what its rows become.
 #[derive(Clone, Copy)]
 pub(crate) enum EndSpec<'a, 's> {
     /// The query's result, with these columns.
     Output(&'a [Slot], &'s dyn SinkFactory),
     /// Rows in memory, held by an operator of this name.
     RowBuffer(Holder),
-    /// Whether there is one.
+    /// Whether there is a row.
     Any,
     Count(&'a [Slot], &'a [Count]),
     Group(&'a [Slot], &'a [Aggregate]),
-    /// Sorted; at most this many of the first.
+    /// Sorted rows; at most this many of the first.
     Order(&'a [(Slot, bool)], Option<u64>),
 }
 
@@ -38,27 +38,27 @@ pub(crate) enum End<'a, 's> {
 }
 
 impl<'a, 's> End<'a, 's> {
-    pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], run: &Run<'_>) -> Self {
+    pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
         match spec {
             EndSpec::Output(output, sinks) => {
                 let sink = scope::outside(|| sinks.worker());
                 Self::Output(Output::new(output, layout, sink))
             }
             EndSpec::RowBuffer(holder) => {
-                Self::RowBuffer(RowBuffer::new(layout.len(), run, holder))
+                Self::RowBuffer(RowBuffer::new(layout.len(), ctx, holder))
             }
             EndSpec::Any => Self::Any(false),
             EndSpec::Count(group, counts) => {
-                Self::Count(Box::new(Counter::new(group, counts, layout, run)))
+                Self::Count(Box::new(Counter::new(group, counts, layout, ctx)))
             }
             EndSpec::Group(by, aggregates) => {
-                Self::Group(Box::new(Grouping::new(by, aggregates, layout, run)))
+                Self::Group(Box::new(Grouping::new(by, aggregates, layout, ctx)))
             }
-            EndSpec::Order(by, most) => Self::Order(Box::new(Sorter::new(by, layout, most, run))),
+            EndSpec::Order(by, most) => Self::Order(Box::new(Sorter::new(by, layout, most, ctx))),
         }
     }
 
-    pub fn batch(&mut self, run: &Run<'_>, rows: View<'_>) -> Flow {
+    pub fn batch(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
         match self {
             // Rows that leave the query are the reader's.
             Self::Output(o) => scope::outside(|| o.batch(rows)),
@@ -68,26 +68,26 @@ impl<'a, 's> End<'a, 's> {
                 if *any { Err(Halt::Stop) } else { Ok(()) }
             }
             Self::Count(c) => Ok(c.add(rows)?),
-            Self::Group(g) => Ok(g.add(run, rows)?),
-            Self::Order(o) => Ok(o.add(run, rows)?),
+            Self::Group(g) => Ok(g.add(ctx, rows)?),
+            Self::Order(o) => Ok(o.add(ctx, rows)?),
         }
     }
 
-    /// Adds what another worker's part holds.
-    pub fn merge(&mut self, run: &Run<'_>, other: Self) -> Result<()> {
+    /// Merges another worker's part.
+    pub fn merge(&mut self, ctx: &QueryContext<'_>, other: Self) -> Result<()> {
         match (self, other) {
             (Self::Output(a), Self::Output(b)) => a.rows += b.rows,
             (Self::RowBuffer(a), Self::RowBuffer(b)) => a.append(b)?,
             (Self::Any(a), Self::Any(b)) => *a |= b,
             (Self::Count(a), Self::Count(b)) => a.merge(&b)?,
-            (Self::Group(a), Self::Group(b)) => a.merge(run, *b)?,
+            (Self::Group(a), Self::Group(b)) => a.merge(ctx, *b)?,
             (Self::Order(a), Self::Order(b)) => a.merge(*b)?,
             _ => return Err(Error::Internal("ends of two kinds do not merge".into())),
         }
         Ok(())
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::RowBuffer(h) => h.bytes(),
@@ -99,9 +99,9 @@ impl<'a, 's> End<'a, 's> {
     }
 }
 
-/// Gives the plan's output columns to a sink.
+/// Passes the plan's output columns to a sink.
 pub(crate) struct Output<'s> {
-    /// `None` once given back.
+    /// `None` once it is handed back.
     sink: Option<Box<dyn WorkerSink + 's>>,
     /// Column by output position; `None` for one that is never bound.
     columns: Vec<Option<usize>>,
@@ -109,13 +109,13 @@ pub(crate) struct Output<'s> {
     pub rows: u64,
 }
 
-/// Results with at most this many columns need no allocation a batch.
+/// Number of columns up to which a result needs no allocation per batch.
 const WIDE: usize = 24;
 
 impl<'s> Output<'s> {
     fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
         let layout = Layout::new(layout);
-        let columns = output.iter().map(|s| layout.of(*s)).collect();
+        let columns = output.iter().map(|s| layout.position_of(*s)).collect();
         Self {
             sink: Some(sink),
             columns,
@@ -124,7 +124,7 @@ impl<'s> Output<'s> {
         }
     }
 
-    /// Gives the sink back: all rows were taken.
+    /// Hands the sink back: all rows were taken.
     pub fn done(mut self) -> Result<Self> {
         if let Some(sink) = self.sink.take() {
             scope::outside(|| sink.done())?;
@@ -137,7 +137,7 @@ impl Consumer for Output<'_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         let unbound = self.columns.iter().any(Option::is_none);
         if unbound && rows.columns.is_empty() && rows.rows > BATCH {
-            // Bare rows have no bound; zeros have.
+            // Rows without columns are unbounded in number; columns of zeros are not.
             let mut left = rows.rows;
             while left > 0 {
                 let n = left.min(BATCH);

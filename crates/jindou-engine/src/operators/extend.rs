@@ -1,23 +1,23 @@
-//! BIND, and columns put in another order.
+//! BIND, and reordering of columns.
 
-use super::stage::{Rest, Spec, StageStats, Work};
+use super::stage::{NextStages, StageSpec, StageStats, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
-use crate::explore::{Consumer, Flow, Halt, Run, StepStats};
+use crate::explore::{Consumer, Flow, Halt, QueryContext, StepStats};
 use crate::tree::{Layout, SlotList};
 use crate::values::Evaluator;
 use jindou_model::Result;
 use jindou_plan::{GeneralExpression, Operator, Slot, operator};
 use std::time::{Duration, Instant};
 
-/// One BIND or several that follow each other, the first one first: the rows that come in are copied once, however many columns are added.
+/// One or more consecutive BINDs, the first one first: the input rows are copied once, however many columns are added.
 struct ExtendSpec<'a> {
     values: Vec<(&'a GeneralExpression, usize)>,
     /// The slots that come in, and those that are added.
     slots: Vec<Slot>,
 }
 
-/// For each column to give, the one that it comes from.
+/// Source of each output column.
 struct ProjectSpec(Vec<usize>);
 
 impl<'a> Builder<'_, 'a> {
@@ -36,7 +36,7 @@ impl<'a> Builder<'_, 'a> {
         let mut there = SlotList::of_all(slots.iter().copied());
         let mut values = vec![];
         for (op, node) in chain.into_iter().rev() {
-            if there.of(op.to).is_some() {
+            if there.position_of(op.to).is_some() {
                 self.extended(&mut values, &slots);
                 slots = self.without(op.to, slots, node);
                 there = SlotList::of_all(slots.iter().copied());
@@ -49,7 +49,7 @@ impl<'a> Builder<'_, 'a> {
         Ok(slots)
     }
 
-    /// Puts in the stage that adds the last of these columns.
+    /// Adds the stage that computes the last of these columns.
     fn extended(&mut self, values: &mut Vec<(&'a GeneralExpression, usize)>, slots: &[Slot]) {
         let Some(&(_, node)) = values.last() else {
             return;
@@ -60,7 +60,8 @@ impl<'a> Builder<'_, 'a> {
         self.link(ExtendSpec { values, slots }, input, node);
     }
 
-    /// Drops a column that is about to be bound: rows may have it without a value in any (a group by what is never bound).
+    /// Drops a column that is about to be bound: rows may have it although it is unbound in all of them (a GROUP BY of
+    /// a slot that is never bound).
     pub(super) fn without(&mut self, slot: Slot, slots: Vec<Slot>, node: usize) -> Vec<Slot> {
         if !slots.contains(&slot) {
             return slots;
@@ -73,17 +74,26 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for ExtendSpec<'_> {
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Extend::new(self, input.len(), run)?))
+impl StageSpec for ExtendSpec<'_> {
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Extend::new(self, input.len(), ctx)?))
     }
 }
 
-impl Work for Extend {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Extend {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         let before = self.elsewhere();
-        self.rows(run, rows)?;
-        if run.profile {
+        self.rows(ctx, rows)?;
+        if ctx.profile {
             rest.spent_for_another(self.elsewhere() - before);
         }
         rest.batch(self.out.view())
@@ -98,20 +108,29 @@ impl Work for Extend {
     }
 }
 
-impl Spec for ProjectSpec {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Project::new(&self.0, run)))
+impl StageSpec for ProjectSpec {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Project::new(&self.0, ctx)))
     }
 }
 
-impl Work for Project {
-    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Project {
+    fn batch(
+        &mut self,
+        _run: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         rest.batch(self.rows(rows)?)
     }
 }
 
 /// A column that is added.
-struct Column {
+struct ExtendedColumn {
     evaluator: Evaluator,
     /// The node and its counts, unless they are those of the stage.
     own: Option<(usize, StageStats)>,
@@ -121,50 +140,50 @@ struct Column {
 struct Extend {
     /// Columns that come in.
     width: usize,
-    columns: Vec<Column>,
+    columns: Vec<ExtendedColumn>,
     out: Batch,
 }
 
 impl Extend {
-    fn new(spec: &ExtendSpec<'_>, width: usize, run: &Run<'_>) -> Result<Self> {
+    fn new(spec: &ExtendSpec<'_>, width: usize, ctx: &QueryContext<'_>) -> Result<Self> {
         let layout = Layout::new(&spec.slots);
         let last = spec.values.len().saturating_sub(1);
         let mut columns = Vec::with_capacity(spec.values.len());
         for (i, (value, node)) in spec.values.iter().enumerate() {
-            run.check()?;
-            columns.push(Column {
-                evaluator: Evaluator::new(value, &layout.first(width + i), run)?,
+            ctx.check()?;
+            columns.push(ExtendedColumn {
+                evaluator: Evaluator::new(value, &layout.first(width + i), ctx)?,
                 own: (i < last).then(|| (*node, StageStats::default())),
             });
         }
         Ok(Self {
             width,
             columns,
-            out: Batch::new(spec.slots.len(), run.budget),
+            out: Batch::new(spec.slots.len(), ctx.budget),
         })
     }
 
-    /// Time spent for other nodes than the stage's.
+    /// Time spent for nodes other than the stage's.
     fn elsewhere(&self) -> Duration {
         let own = self.columns.iter().filter_map(|c| c.own.as_ref());
         own.map(|(_, stats)| stats.time).sum()
     }
 
-    fn rows(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
+    fn rows(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
         self.out.ensure(rows.rows)?;
         self.out.rows = rows.rows;
         for (c, column) in self.out.columns.iter_mut().take(self.width).enumerate() {
             column[..rows.rows].copy_from_slice(rows.column(c));
         }
         for (i, column) in self.columns.iter_mut().enumerate() {
-            let clock = run.profile.then(Instant::now);
+            let clock = ctx.profile.then(Instant::now);
             let (there, new) = self.out.columns.split_at_mut(self.width + i);
             let there = View {
                 columns: there,
                 rows: rows.rows,
             };
             if let Some(new) = new.first_mut() {
-                column.evaluator.column(run, there, &mut new[..rows.rows])?;
+                column.evaluator.column(ctx, there, &mut new[..rows.rows])?;
             }
             let Some((node, stats)) = &mut column.own else {
                 continue;
@@ -173,7 +192,7 @@ impl Extend {
             stats.rows_in += rows.rows as u64;
             stats.rows_out += rows.rows as u64;
             stats.time += time;
-            if let Some(live) = run.live.and_then(|l| l.node(*node)) {
+            if let Some(live) = ctx.live.and_then(|l| l.node(*node)) {
                 live.counts().add(rows.rows, rows.rows, time);
             }
         }
@@ -181,17 +200,17 @@ impl Extend {
     }
 }
 
-/// Gives rows some of their columns.
+/// Passes on some of the columns of rows.
 struct Project {
     columns: Vec<usize>,
     out: Batch,
 }
 
 impl Project {
-    fn new(columns: &[usize], run: &Run<'_>) -> Self {
+    fn new(columns: &[usize], ctx: &QueryContext<'_>) -> Self {
         Self {
             columns: columns.to_vec(),
-            out: Batch::new(columns.len(), run.budget),
+            out: Batch::new(columns.len(), ctx.budget),
         }
     }
 

@@ -1,16 +1,16 @@
 //! FILTER.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
-use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::filter::{Filters, TRUE};
 use jindou_model::Result;
 use jindou_plan::{Condition, Slot, operator};
 
 struct FilterSpec<'a>(&'a Condition);
 
-/// Keeps rows on which the condition is true.
+/// Keeps rows for which the condition is true.
 struct Filter<'a> {
     filters: Filters<'a>,
     kept: Batch,
@@ -31,29 +31,38 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for FilterSpec<'_> {
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+impl StageSpec for FilterSpec<'_> {
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
         Ok(Box::new(Filter {
-            filters: Filters::new(std::slice::from_ref(self.0), input, run)?,
-            kept: Batch::new(input.len(), run.budget),
+            filters: Filters::new(std::slice::from_ref(self.0), input, ctx)?,
+            kept: Batch::new(input.len(), ctx.budget),
         }))
     }
 }
 
-impl Work for Filter<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Filter<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         if rows.columns.is_empty() {
-            // A condition without variables: one value for all rows.
+            // A condition without variables has one value for all rows.
             let one = View {
                 columns: &[],
                 rows: 1,
             };
-            let keep = self.filters.flags(run, one)?.first() == Some(&TRUE);
+            let keep = self.filters.flags(ctx, one)?.first() == Some(&TRUE);
             return if keep { rest.batch(rows) } else { Ok(()) };
         }
         self.kept.rows = 0;
         self.kept.append(rows)?;
-        self.filters.apply(run, &mut self.kept, 0)?;
+        self.filters.apply(ctx, &mut self.kept, 0)?;
         rest.batch(self.kept.view())
     }
 

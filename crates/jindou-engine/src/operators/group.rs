@@ -1,9 +1,9 @@
-//! GROUP BY: numbers the groups of rows, and hands rows with their numbers to the aggregates.
+//! GROUP BY: numbers the groups of rows, and passes rows with their group numbers to the aggregates.
 
 use super::end::{End, EndSpec};
 use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, Source, internal};
-use crate::explore::{Halt, Run};
+use crate::compile::{Builder, LeafSource, internal};
+use crate::explore::{Halt, QueryContext};
 use crate::key_table::KeyTable;
 use crate::tree::Layout;
 use crate::values::Accumulators;
@@ -16,53 +16,53 @@ impl<'a> Builder<'_, 'a> {
         op: &'a operator::Group,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        let run = &self.exec.run;
+        let ctx = &self.exec.ctx;
         let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
-            let mut groups = Grouping::new(&op.by, &op.aggregates, &slots, run);
-            counted.each(run, |rows, times| groups.add_times(run, rows, times))?;
+            let mut groups = Grouping::new(&op.by, &op.aggregates, &slots, ctx);
+            counted.each(ctx, |rows, times| groups.add_times(ctx, rows, times))?;
             self.exec.holds(node, groups.bytes());
-            groups.finish(run)?
+            groups.finish(ctx)?
         } else {
             let end = EndSpec::Group(&op.by, &op.aggregates);
             let (End::Group(groups), _) = self.exec.run_into(&op.input, node + 1, end, node)?
             else {
                 return Err(internal("ends in something else"));
             };
-            groups.finish(run)?
+            groups.finish(ctx)?
         };
-        self.leaf(Source::Whole(rows), node);
+        self.leaf(LeafSource::Whole(rows), node);
         let values = op.aggregates.iter().map(|a| a.to);
         Ok(op.by.iter().copied().chain(values).collect())
     }
 }
 
-/// The groups of rows with certain columns.
+/// Groups of rows by certain columns.
 pub(crate) struct Groups {
     /// Column of each grouping slot; `None` when never bound.
     columns: Vec<Option<usize>>,
     keys: KeyTable,
     zeros: Vec<u32>,
-    /// Group number by row of the batch.
+    /// Group number of each row of the batch.
     pub of_row: Vec<u32>,
 }
 
 impl Groups {
-    pub fn new(by: &[Slot], layout: &[Slot], run: &Run<'_>) -> Self {
-        let vertices = run.snapshot.dense_ids().saturating_add(1);
+    pub fn new(by: &[Slot], layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
+        let vertices = ctx.snapshot.dense_ids().saturating_add(1);
         let layout = Layout::new(layout);
         Self {
-            columns: by.iter().map(|s| layout.of(*s)).collect(),
+            columns: by.iter().map(|s| layout.position_of(*s)).collect(),
             keys: KeyTable::new(
                 by.len(),
                 vertices.min(FIRST_TAIL_ID),
-                Charge::of(Holder::GroupBy, run.budget),
+                Charge::for_holder(Holder::GroupBy, ctx.budget),
             ),
             zeros: vec![],
             of_row: vec![],
         }
     }
 
-    /// Groups so far; without grouping slots there always is one.
+    /// Number of groups so far; without grouping slots there is always one.
     pub fn len(&self) -> usize {
         self.keys.len().max(usize::from(self.columns.is_empty()))
     }
@@ -85,7 +85,7 @@ impl Groups {
         self.keys.insert(&columns, rows.rows, &mut self.of_row)
     }
 
-    /// Takes another worker's groups over; the numbers that they have here, by their numbers there.
+    /// Merges another worker's groups; returns the numbers that they have here, by their numbers there.
     pub fn merge(&mut self, other: &Self) -> Result<Vec<u32>> {
         let width = self.columns.len();
         let mut map = Vec::with_capacity(other.len());
@@ -127,48 +127,58 @@ pub(crate) struct Grouping {
 }
 
 impl Grouping {
-    pub fn new(by: &[Slot], aggregates: &[Aggregate], layout: &[Slot], run: &Run<'_>) -> Self {
+    pub fn new(
+        by: &[Slot],
+        aggregates: &[Aggregate],
+        layout: &[Slot],
+        ctx: &QueryContext<'_>,
+    ) -> Self {
         Self {
-            groups: Groups::new(by, layout, run),
-            aggregates: Accumulators::new(aggregates, layout, run),
+            groups: Groups::new(by, layout, ctx),
+            aggregates: Accumulators::new(aggregates, layout, ctx),
             width: by.len() + aggregates.len(),
         }
     }
 
-    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
-        if rows.columns.is_empty() && rows.rows > run.batch_rows {
+    pub fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
+        if rows.columns.is_empty() && rows.rows > ctx.batch_rows {
             let mut left = rows.rows;
             while left > 0 {
-                let rows = left.min(run.batch_rows);
+                let rows = left.min(ctx.batch_rows);
                 left -= rows;
-                run.check()?;
-                self.add(run, View { columns: &[], rows })?;
+                ctx.check()?;
+                self.add(ctx, View { columns: &[], rows })?;
             }
             return Ok(());
         }
         self.groups.find(rows)?;
         self.aggregates.grow(self.groups.len())?;
-        self.aggregates.add(run, rows, &self.groups.of_row)
+        self.aggregates.add(ctx, rows, &self.groups.of_row)
     }
 
-    /// Adds rows that count so often each; without such numbers, once.
-    pub fn add_times(&mut self, run: &Run<'_>, rows: View<'_>, times: &[u32]) -> Result<()> {
+    /// Adds rows, each counting this many times; once without numbers.
+    pub fn add_times(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        times: &[u32],
+    ) -> Result<()> {
         if times.is_empty() {
-            return self.add(run, rows);
+            return self.add(ctx, rows);
         }
         self.groups.find(rows)?;
         self.aggregates.grow(self.groups.len())?;
         let times = |row: usize| times[row];
         self.aggregates
-            .add_times(run, rows, &self.groups.of_row, times)
+            .add_times(ctx, rows, &self.groups.of_row, times)
     }
 
-    pub fn merge(&mut self, run: &Run<'_>, mut other: Self) -> Result<()> {
+    pub fn merge(&mut self, ctx: &QueryContext<'_>, mut other: Self) -> Result<()> {
         // A worker that had no rows has no states yet.
         other.aggregates.grow(other.groups.len())?;
         let map = self.groups.merge(&other.groups)?;
         self.aggregates.grow(self.groups.len())?;
-        self.aggregates.merge(run, other.aggregates, &map)
+        self.aggregates.merge(ctx, other.aggregates, &map)
     }
 
     pub fn bytes(&self) -> u64 {
@@ -176,14 +186,14 @@ impl Grouping {
     }
 
     /// The groups: keys, then the aggregates' values.
-    pub fn finish(mut self, run: &Run<'_>) -> Result<Batch> {
+    pub fn finish(mut self, ctx: &QueryContext<'_>) -> Result<Batch> {
         let rows = self.groups.len();
         self.aggregates.grow(rows)?;
-        let mut out = Batch::new(self.width, run.budget);
+        let mut out = Batch::new(self.width, ctx.budget);
         out.ensure(rows)?;
         out.rows = rows;
         self.groups.write_keys(&mut out.columns);
-        let values = self.aggregates.finish(run)?;
+        let values = self.aggregates.finish(ctx)?;
         let from = self.width - values.len().min(self.width);
         for (column, values) in out.columns.iter_mut().skip(from).zip(values) {
             for (o, v) in column.iter_mut().zip(values) {

@@ -1,12 +1,12 @@
 //! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
 use super::alternatives::Alternatives;
-use super::join_table::{Class, Index, IndexKeys, JoinTable, Shape, masks_of};
-use super::partners::{Expansion, Terms};
-use super::stage::{Rest, Spec, Work, hand_all, hand_on};
+use super::join_table::{BoundClass, Index, IndexKeys, JoinShape, JoinTable, masks_of};
+use super::partners::{Expansion, MatchTerms};
+use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::compile::Builder;
-use crate::explore::{Flow, Halt, Run};
+use crate::explore::{Flow, Halt, QueryContext};
 use crate::filter::Filters;
 use crate::key_table::NONE;
 use crate::row_buffer::RowBuffer;
@@ -16,46 +16,46 @@ use jindou_model::{Holder, Result};
 use jindou_plan::{JoinKind, Relation, Slot, operator};
 use std::sync::Arc;
 
-/// Keys between fetching the bounds of a key's rows and reading them.
+/// Distance, in keys, between prefetching the bounds of a key's rows and reading them.
 const AHEAD: usize = 16;
 
-struct Probe<'a> {
+struct JoinProbe<'a> {
     table: &'a JoinTable<'a>,
     condition: Option<Filters<'a>>,
     out: Batch,
-    /// By row of the batch: it has a partner.
+    /// By row of the batch: whether it has a partner.
     matched: Vec<u8>,
     lookup: Lookup,
     expansion: Expansion,
     alternatives: Alternatives,
-    /// Row and place of each pair that is being written.
+    /// Row and position of each pair that is being written.
     left: Vec<u32>,
     right: Vec<u32>,
-    /// By mask of bound keys of the streaming side: the rows that have it.
+    /// Rows by the mask of bound keys of the streaming side.
     masks: Vec<u64>,
     kinds: Vec<u64>,
     rows: Vec<u32>,
     index: Vec<u32>,
-    /// Indexes that were asked for, by class and keys.
+    /// Indexes used so far, by class and keys.
     known: Vec<(usize, IndexKeys, Arc<Index>)>,
 }
 
 /// Part of a batch that is looked up in a class.
 #[derive(Clone, Copy)]
-struct Part<'x> {
+struct ClassLookup<'x> {
     rows: View<'x>,
-    /// Rows of the batch; all without.
+    /// Rows of the batch; `None` for all.
     some: Option<&'x [u32]>,
-    class: &'x Class,
+    class: &'x BoundClass,
     alternative: Option<usize>,
-    /// Keys that may be unbound by which it is looked up.
+    /// Optional keys by which it is looked up.
     mask: u64,
 }
 
-/// Keys whose partners are looked for one by one.
+/// Keys whose partners are looked up one by one.
 #[derive(Clone, Copy)]
-struct Values<'x> {
-    terms: &'x [Terms],
+struct ValueLookup<'x> {
+    terms: &'x [MatchTerms],
     columns: &'x [usize],
     bounds: &'x [(usize, Relation, usize)],
 }
@@ -77,7 +77,7 @@ impl<'a> Builder<'_, 'a> {
         if held.rows() == 0 {
             match kind {
                 JoinKind::Inner => {
-                    // No rows: nothing of the left side needs to run.
+                    // No rows: the left side need not run.
                     let left = left.layout(self.outer_slots());
                     return Ok(with(left, right_slots));
                 }
@@ -92,41 +92,45 @@ impl<'a> Builder<'_, 'a> {
             left_slots = self.without(to, left_slots, node);
             booleans = [self.boolean("false")?, self.boolean("true")?];
         }
-        let shape = Shape::new(op, &left_slots, &right_slots)?;
+        let shape = JoinShape::new(op, &left_slots, &right_slots)?;
         let output = shape.output.clone();
         let held = if shape.never {
             if matches!(kind, JoinKind::Inner | JoinKind::Semi) {
                 self.forget(made);
                 return Ok(output);
             }
-            RowBuffer::new(right_slots.len(), &self.exec.run, Holder::HashJoin)
+            RowBuffer::new(right_slots.len(), &self.exec.ctx, Holder::HashJoin)
         } else {
             held
         };
         if self.open.is_empty() {
             return Ok(output);
         }
-        let table = JoinTable::build(shape, held, booleans, &self.exec.run)?;
+        let table = JoinTable::build(shape, held, booleans, &self.exec.ctx)?;
         self.exec.holds(node, table.bytes());
         self.link(table, &left_slots, node);
         Ok(output)
     }
 }
 
-impl Spec for JoinTable<'_> {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Probe::new(self, run)?))
+impl StageSpec for JoinTable<'_> {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(JoinProbe::new(self, ctx)?))
     }
 }
 
-impl<'a> Probe<'a> {
-    fn new(table: &'a JoinTable<'a>, run: &Run<'a>) -> Result<Self> {
+impl<'a> JoinProbe<'a> {
+    fn new(table: &'a JoinTable<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         let shape = &table.shape;
         let condition = match shape.condition {
-            Some(c) => Some(Filters::new(std::slice::from_ref(c), &shape.both, run)?),
+            Some(c) => Some(Filters::new(std::slice::from_ref(c), &shape.both, ctx)?),
             None => None,
         };
-        // With a condition, pairs are written out first, and a last column tells the left row.
+        // With a condition, pairs are written out first, and a last column identifies the left row.
         let width = match condition {
             Some(_) => shape.both.len() + 1,
             None => shape.output.len(),
@@ -134,11 +138,11 @@ impl<'a> Probe<'a> {
         Ok(Self {
             table,
             condition,
-            out: Batch::new(width, run.budget),
+            out: Batch::new(width, ctx.budget),
             matched: vec![],
             lookup: Lookup::default(),
-            expansion: Expansion::new(shape, run),
-            alternatives: Alternatives::new(shape, run),
+            expansion: Expansion::new(shape, ctx),
+            alternatives: Alternatives::new(shape, ctx),
             left: vec![],
             right: vec![],
             masks: vec![],
@@ -152,10 +156,10 @@ impl<'a> Probe<'a> {
     /// Looks up the rows of each mask in each class, by the keys that are bound on both sides.
     fn by_mask(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         kinds: &[u64],
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let table = self.table;
         for &kind in kinds {
@@ -171,7 +175,7 @@ impl<'a> Probe<'a> {
             let mut flow = Ok(());
             for (at, class) in table.classes.iter().enumerate() {
                 let mask = kind & class.mask;
-                flow = self.in_class(run, rows, at, mask, some, rest);
+                flow = self.in_class(ctx, rows, at, mask, some, rest);
                 if flow.is_err() {
                     break;
                 }
@@ -184,7 +188,7 @@ impl<'a> Probe<'a> {
 
     fn index(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         class: usize,
         alternative: Option<usize>,
         mask: u64,
@@ -194,7 +198,7 @@ impl<'a> Probe<'a> {
             return Ok(Arc::clone(&k.2));
         }
         let of = &self.table.classes[class];
-        let index = self.table.index(run, of, alternative, mask)?;
+        let index = self.table.index(ctx, of, alternative, mask)?;
         self.known.push((class, keys, Arc::clone(&index)));
         Ok(index)
     }
@@ -202,22 +206,22 @@ impl<'a> Probe<'a> {
     /// Matches rows (`some` of the batch, or all) with a class.
     fn in_class(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         at: usize,
         mask: u64,
         some: Option<&[u32]>,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let table = self.table;
         let Some(class) = table.classes.get(at) else {
             return Ok(());
         };
-        // MINUS wants a shared variable that is bound on both sides.
+        // MINUS requires a shared variable that is bound on both sides.
         if table.shape.kind == JoinKind::Minus && mask == 0 && table.shape.sure.is_empty() {
             return Ok(());
         }
-        let part = Part {
+        let part = ClassLookup {
             rows,
             some,
             class,
@@ -225,16 +229,16 @@ impl<'a> Probe<'a> {
             mask,
         };
         if table.shape.either.is_empty() {
-            let index = self.index(run, at, None, mask)?;
+            let index = self.index(ctx, at, None, mask)?;
             let values = table.shape.sure.iter().skip(table.shape.first_value());
             let columns: Vec<usize> = values.map(|k| k.left).collect();
-            let values = Values {
+            let values = ValueLookup {
                 terms: &table.terms,
                 columns: &columns,
                 bounds: &table.shape.bounds,
             };
             let mut expansion = std::mem::take(&mut self.expansion);
-            let flow = self.matches(run, part, &index, values, &mut expansion, rest);
+            let flow = self.matches(ctx, part, &index, values, &mut expansion, rest);
             self.expansion = expansion;
             return flow;
         }
@@ -257,21 +261,21 @@ impl<'a> Probe<'a> {
             if numbers.is_empty() {
                 continue;
             }
-            let part = Part {
+            let part = ClassLookup {
                 some: Some(&numbers),
                 alternative: Some(n),
                 ..part
             };
-            let values = Values {
+            let values = ValueLookup {
                 terms: terms.as_slice(),
                 columns: &[one.key.left],
                 bounds: &[],
             };
             let mut expansion = self.alternatives.take(n);
             flow = self
-                .index(run, at, Some(n), mask)
+                .index(ctx, at, Some(n), mask)
                 .map_err(Into::into)
-                .and_then(|index| self.matches(run, part, &index, values, &mut expansion, rest));
+                .and_then(|index| self.matches(ctx, part, &index, values, &mut expansion, rest));
             self.alternatives.put(n, expansion);
             if flow.is_err() {
                 break;
@@ -281,23 +285,23 @@ impl<'a> Probe<'a> {
         flow
     }
 
-    /// Matches rows by keys, of which these are looked up by the terms that theirs are equal to.
+    /// Matches rows by keys, some of which are looked up by the terms that theirs are equal to.
     fn matches(
         &mut self,
-        run: &Run<'_>,
-        part: Part<'_>,
+        ctx: &QueryContext<'_>,
+        part: ClassLookup<'_>,
         index: &Index,
-        values: Values<'_>,
+        values: ValueLookup<'_>,
         expansion: &mut Expansion,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let table = self.table;
         if values.terms.is_empty() {
             self.lookup.find(table, index, part, &[]);
-            return self.found(run, part, index, rest);
+            return self.found(ctx, part, index, rest);
         }
         let all_pairs = table.shape.kind.gives_pairs();
-        let Values {
+        let ValueLookup {
             terms,
             columns,
             bounds,
@@ -305,28 +309,28 @@ impl<'a> Probe<'a> {
         expansion.begin();
         loop {
             let matched = &self.matched;
-            // Of rows whose partner is not given, one is enough.
+            // Where the partner is not output, one is enough.
             let done = |row: u32| !all_pairs && matched.get(row as usize) == Some(&1);
-            if !expansion.fill(run, terms, columns, bounds, part.rows, part.some, done)? {
+            if !expansion.fill(ctx, terms, columns, bounds, part.rows, part.some, done)? {
                 return Ok(());
             }
-            run.check()?;
-            let part = Part {
+            ctx.check()?;
+            let part = ClassLookup {
                 some: Some(&expansion.rows),
                 ..part
             };
             self.lookup.find(table, index, part, &expansion.terms);
-            self.found(run, part, index, rest)?;
+            self.found(ctx, part, index, rest)?;
         }
     }
 
-    /// Notes the rows (`some` of the batch, or all) whose keys were found, and writes their pairs.
+    /// Records the rows (`some` of the batch, or all) whose keys were found, and writes their pairs.
     fn found(
         &mut self,
-        run: &Run<'_>,
-        part: Part<'_>,
+        ctx: &QueryContext<'_>,
+        part: ClassLookup<'_>,
         index: &Index,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         if self.condition.is_none() {
             match part.some {
@@ -348,7 +352,7 @@ impl<'a> Probe<'a> {
             }
         }
         let found = std::mem::take(&mut self.lookup.found);
-        let flow = self.pairs(run, part, index, &found, rest);
+        let flow = self.pairs(ctx, part, index, &found, rest);
         self.lookup.found = found;
         flow
     }
@@ -356,13 +360,13 @@ impl<'a> Probe<'a> {
     /// Writes the pairs of rows that were found, in blocks.
     fn pairs(
         &mut self,
-        run: &Run<'_>,
-        part: Part<'_>,
+        ctx: &QueryContext<'_>,
+        part: ClassLookup<'_>,
         index: &Index,
         found: &[u32],
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
-        let block = run.batch_rows;
+        let block = ctx.batch_rows;
         let all_pairs = self.table.shape.kind.gives_pairs();
         self.left.clear();
         self.right.clear();
@@ -379,7 +383,7 @@ impl<'a> Probe<'a> {
             };
             let (mut place, end) = index.places(n);
             while place < end {
-                // Of rows whose partner is not given, one is enough.
+                // Where the partner is not output, one is enough.
                 if !all_pairs && self.matched.get(row as usize) == Some(&1) {
                     break;
                 }
@@ -389,18 +393,23 @@ impl<'a> Probe<'a> {
                 self.right.extend(place..place + take as u32);
                 place += take as u32;
                 if self.left.len() == block {
-                    self.write(run, part, index)?;
-                    hand_on(&mut self.out, run, rest)?;
+                    self.write(ctx, part, index)?;
+                    hand_on(&mut self.out, ctx, rest)?;
                 }
             }
         }
-        self.write(run, part, index)?;
-        hand_on(&mut self.out, run, rest)
+        self.write(ctx, part, index)?;
+        hand_on(&mut self.out, ctx, rest)
     }
 
-    /// Appends the pairs collected so far to the output, those on which the condition is true.
-    fn write(&mut self, run: &Run<'_>, part: Part<'_>, index: &Index) -> Result<()> {
-        let Part { rows, class, .. } = part;
+    /// Appends the pairs collected so far for which the condition is true to the output.
+    fn write(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        part: ClassLookup<'_>,
+        index: &Index,
+    ) -> Result<()> {
+        let ClassLookup { rows, class, .. } = part;
         let shape = &self.table.shape;
         let all_pairs = shape.kind.gives_pairs();
         if !index.in_order() {
@@ -411,7 +420,7 @@ impl<'a> Probe<'a> {
         if let (Some(n), true) = (part.alternative, all_pairs) {
             let pairs = (&mut self.left, &mut self.right);
             self.alternatives
-                .new_pairs(run, self.table, n, (rows, class), pairs)?;
+                .new_pairs(ctx, self.table, n, (rows, class), pairs)?;
         }
         let (from, n) = (self.out.rows, self.left.len());
         if n == 0 {
@@ -443,7 +452,7 @@ impl<'a> Probe<'a> {
             if let Some(numbers) = self.out.columns.last_mut() {
                 numbers[from..from + n].copy_from_slice(&self.left);
             }
-            condition.apply(run, &mut self.out, from)?;
+            condition.apply(ctx, &mut self.out, from)?;
             if let Some(numbers) = self.out.columns.last() {
                 for &row in &numbers[from..self.out.rows] {
                     if let Some(m) = self.matched.get_mut(row as usize) {
@@ -460,12 +469,12 @@ impl<'a> Probe<'a> {
         Ok(())
     }
 
-    /// Rows that are given, or not, because of what was found.
+    /// Rows that are output, or not, depending on whether partners were found.
     fn rest_of_batch(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let shape = &self.table.shape;
         let want = match shape.kind {
@@ -500,18 +509,23 @@ impl<'a> Probe<'a> {
             }
         }
         self.out.rows = from + n;
-        hand_on(&mut self.out, run, rest)
+        hand_on(&mut self.out, ctx, rest)
     }
 }
 
-impl Work for Probe<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        run.check()?;
+impl StageWorker for JoinProbe<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
+        ctx.check()?;
         let table = self.table;
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
         if table.shape.unsure.is_empty() {
-            self.in_class(run, rows, 0, 0, None, rest)?;
+            self.in_class(ctx, rows, 0, 0, None, rest)?;
         } else {
             let bound = table.shape.unsure.iter().map(|k| rows.column(k.left));
             masks_of(bound, rows.rows, &mut self.masks);
@@ -520,14 +534,14 @@ impl Work for Probe<'_> {
             kinds.extend_from_slice(&self.masks);
             kinds.sort_unstable();
             kinds.dedup();
-            let flow = self.by_mask(run, rows, &kinds, rest);
+            let flow = self.by_mask(ctx, rows, &kinds, rest);
             self.kinds = kinds;
             flow?;
         }
-        self.rest_of_batch(run, rows, rest)
+        self.rest_of_batch(ctx, rows, rest)
     }
 
-    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+    fn finish(&mut self, _run: &QueryContext<'_>, rest: &mut NextStages<'_, '_, '_>) -> Flow {
         hand_all(&mut self.out, rest)
     }
 
@@ -537,17 +551,23 @@ impl Work for Probe<'_> {
 }
 
 impl Lookup {
-    /// `found` becomes the key numbers of the rows; `terms` are those of keys by value.
-    fn find(&mut self, table: &JoinTable<'_>, index: &Index, part: Part<'_>, terms: &[Vec<u32>]) {
-        /// A join rarely has more keys; then a list is made.
+    /// Sets `found` to the key numbers of the rows; `terms` are those of keys by value.
+    fn find(
+        &mut self,
+        table: &JoinTable<'_>,
+        index: &Index,
+        part: ClassLookup<'_>,
+        terms: &[Vec<u32>],
+    ) {
+        /// A join rarely has more keys; then a list is allocated.
         const FEW: usize = 8;
         let mut few: [&[u32]; FEW] = [&[]; FEW];
         let many: Vec<&[u32]>;
-        let Part { rows, some, .. } = part;
+        let ClassLookup { rows, some, .. } = part;
         let all_keys = || table.keys(part.alternative, part.mask);
         let width = all_keys().count();
         let n = some.map_or(rows.rows, <[u32]>::len);
-        // An alternative comes behind what must match in any case, which is not by value then.
+        // An alternative is compared after the keys that must match in any case, which are then not by value.
         let first = table.shape.first_value();
         let by_value = |i: usize| terms.get(i.checked_sub(first)?);
         if let Some(some) = some {

@@ -1,13 +1,14 @@
 //! The held side of a hash join.
 //!
-//! Keys that may be unbound on the held side cut its rows into *classes*, one for each set of them that is bound. A row of
-//! the streaming side is looked up in each class by the keys that are bound on **both** sides; each such set of keys has an
-//! index of the class, made when it is first asked for. So any mix of bound and unbound keys is matched exactly. With keys
-//! that are always bound there is one class with one index, and its rows lie in the order of their keys.
+//! Keys that may be unbound on the held side divide its rows into *classes*, one for each set of bound keys. A row of
+//! the streaming side is looked up in each class by the keys that are bound on **both** sides; each such set of keys
+//! has an index of the class, built when it is first needed. So any mix of bound and unbound keys is matched exactly.
+//! With keys that are always bound there is one class with one index, and its rows are stored in the order of their
+//! keys.
 
-use super::partners::Terms;
+use super::partners::MatchTerms;
 use crate::batch::{Charge, View};
-use crate::explore::{Flow, Run};
+use crate::explore::{Flow, QueryContext};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
 use crate::tree::Layout;
@@ -18,58 +19,58 @@ use jindou_plan::{Condition, JoinKind, Match, MatchBy, Relation, Slot, operator}
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
-/// Most keys that may be unbound: each takes a bit.
+/// Largest number of keys that may be unbound: each takes a bit.
 const MOST_UNSURE: usize = 64;
 
 /// A slot of both sides, or one of each that must match.
 #[derive(Clone, Copy)]
-pub(crate) struct Key {
+pub(crate) struct JoinColumns {
     pub left: usize,
     /// Column of the held rows.
     pub right: usize,
 }
 
-/// The keys of an index: the alternative among them, and the bits of those that may be unbound.
+/// The keys of an index: its alternative, and the bits of those that may be unbound.
 pub(crate) type IndexKeys = (Option<usize>, u64);
 
 /// A key that need not match where another one does.
 #[derive(Clone, Copy)]
 pub(crate) struct Alternative {
-    pub key: Key,
-    /// The row's own term is not the one to look up.
+    pub key: JoinColumns,
+    /// True if the row's own term is not the one to look up.
     pub by_value: bool,
 }
 
-/// How the sides go together: columns of the rows that stream, that are held, and that come out.
-pub(crate) struct Shape<'a> {
+/// Layout of a join: columns of the streamed rows, of the held rows, and of the output.
+pub(crate) struct JoinShape<'a> {
     pub kind: JoinKind,
-    /// Slots of what comes out: those of the left side, then what the right side adds.
+    /// Slots of the output: those of the left side, then those that the right side adds.
     pub output: Vec<Slot>,
     pub left_width: usize,
-    /// Bound in every row of both sides; then those of the matches, which are bound in every held row, and where the other side's
-    /// is unbound there is no partner.
-    pub sure: Vec<Key>,
-    /// The comparisons of the last of `sure`: the row's own term is not the one to look up.
+    /// Keys bound in every row of both sides; then those of the matches, which are bound in every held row, and where
+    /// an unbound slot of the other side means that there is no partner.
+    pub sure: Vec<JoinColumns>,
+    /// Comparisons of the last keys of `sure`: the row's own term is not the one to look up.
     pub by_value: Vec<MatchBy>,
-    /// Second bounds: the place in `by_value` of a comparison by order, and another one with the same held column, the first
-    /// of whose sides is this column.
+    /// Second bounds: the position in `by_value` of a comparison by order, and another one with the same held column,
+    /// the first side of which is this column.
     pub bounds: Vec<(usize, Relation, usize)>,
-    /// Of these one at least must match, unless there are none. Either side's may be unbound.
+    /// Alternatives, at least one of which must match, unless there are none. Either side may be unbound.
     pub either: Vec<Alternative>,
     /// Columns of the held rows that must be bound.
     needed: Vec<usize>,
-    /// A side lacks a column that must match: no pair does.
+    /// True if a side lacks a column that must match: no pair does.
     pub never: bool,
-    /// May be unbound in some row of a side.
-    pub unsure: Vec<Key>,
+    /// Keys that may be unbound in some row of a side.
+    pub unsure: Vec<JoinColumns>,
     /// Columns of the held rows that come after the left side's.
     pub added: Vec<usize>,
     pub condition: Option<&'a Condition>,
-    /// Slots of left rows with the right side's after, for the condition.
+    /// Slots of left rows followed by the right side's, for the condition.
     pub both: Vec<Slot>,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> JoinShape<'a> {
     /// # Errors
     /// `Limit` for more than 64 keys that may be unbound.
     pub fn new(op: &'a operator::Join, left: &[Slot], right: &[Slot]) -> Result<Self> {
@@ -88,13 +89,13 @@ impl<'a> Shape<'a> {
         let keys: Vec<Slot> = on.iter().map(|k| k.slot).collect();
         let keys = Layout::new(&keys);
         for (r, slot) in right.iter().enumerate() {
-            let Some(l) = left_layout.of(*slot) else {
+            let Some(l) = left_layout.position_of(*slot) else {
                 added.push(r);
                 both.push(*slot);
                 continue;
             };
-            let key = Key { left: l, right: r };
-            match keys.of(*slot).and_then(|k| on.get(k)) {
+            let key = JoinColumns { left: l, right: r };
+            match keys.position_of(*slot).and_then(|k| on.get(k)) {
                 Some(k) if k.left_bound && k.right_bound => sure.push(key),
                 _ => unsure.push(key),
             }
@@ -108,11 +109,11 @@ impl<'a> Shape<'a> {
             ));
         }
         let mut never = false;
-        let (mut valued, mut by_value, mut needed) = (Vec::<Key>::new(), vec![], vec![]);
+        let (mut valued, mut by_value, mut needed) = (Vec::<JoinColumns>::new(), vec![], vec![]);
         let mut bounds = vec![];
         let key_of = |m: &Match| {
             let of = |slots: &[Slot], slot| slots.iter().position(|s| *s == slot);
-            Some(Key {
+            Some(JoinColumns {
                 left: of(left, m.left)?,
                 right: of(right, m.right)?,
             })
@@ -169,7 +170,7 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// The place in `sure` of the first key that is looked up by value.
+    /// Position in `sure` of the first key that is looked up by value.
     pub fn first_value(&self) -> usize {
         self.sure.len().saturating_sub(self.by_value.len())
     }
@@ -179,15 +180,16 @@ impl<'a> Shape<'a> {
 pub(crate) struct Index {
     /// Key → number.
     pub keys: KeyTable,
-    /// Places of the rows of key `n` are `starts[n] .. starts[n + 1]`; empty when every key has one row: place `n`.
+    /// Positions of the rows of key `n` are `starts[n] .. starts[n + 1]`; empty when every key has one row: position
+    /// `n`.
     starts: Vec<u32>,
-    /// Row by place; empty when the rows lie in this order.
+    /// Row by position; empty when the rows are in this order.
     order: Vec<u32>,
     charge: Charge,
 }
 
 impl Index {
-    /// The places of a key's rows.
+    /// Positions of a key's rows.
     #[inline]
     pub fn places(&self, number: u32) -> (u32, u32) {
         match self.starts.get(number as usize..) {
@@ -196,7 +198,7 @@ impl Index {
         }
     }
 
-    /// Where the bounds of the places are read, for a prefetch.
+    /// Where the bounds of the positions are read, for a prefetch.
     #[inline]
     pub fn starts(&self) -> &[u32] {
         &self.starts
@@ -216,41 +218,41 @@ impl Index {
     }
 }
 
-/// RowBuffer rows in which the same keys are bound.
-pub(crate) struct Class {
-    /// Bits of the unsure keys that are bound.
+/// Held rows in which the same keys are bound.
+pub(crate) struct BoundClass {
+    /// Bits of the optional keys that are bound.
     pub mask: u64,
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
     /// By all keys that are bound.
     main: Arc<Index>,
-    /// By an alternative, or by fewer of the unsure keys.
+    /// By an alternative, or by fewer of the optional keys.
     others: Mutex<FxHashMap<IndexKeys, Arc<Index>>>,
     charge: Charge,
 }
 
 pub(crate) struct JoinTable<'a> {
-    pub shape: Shape<'a>,
-    pub classes: Vec<Class>,
-    /// The terms of each key that is looked up by value.
-    pub terms: Vec<Terms>,
-    /// The same of each alternative.
-    pub either: Vec<Option<Terms>>,
+    pub shape: JoinShape<'a>,
+    pub classes: Vec<BoundClass>,
+    /// Terms of each key that is looked up by value.
+    pub terms: Vec<MatchTerms>,
+    /// Terms of each alternative.
+    pub either: Vec<Option<MatchTerms>>,
     /// Ids of `false` and `true`, for a mark.
     pub booleans: [u32; 2],
     budget: MemoryBudget,
 }
 
 impl<'a> JoinTable<'a> {
-    /// Takes the right side's rows.
+    /// Takes over the right side's rows.
     pub fn build(
-        shape: Shape<'a>,
+        shape: JoinShape<'a>,
         held: RowBuffer,
         booleans: [u32; 2],
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
     ) -> Result<Self> {
-        let budget = run.budget.clone();
-        let held = bound(held, &shape.needed, run)?;
+        let budget = ctx.budget.clone();
+        let held = bound(held, &shape.needed, ctx)?;
         let mut terms = Vec::new();
         for (key, by) in shape
             .sure
@@ -258,21 +260,21 @@ impl<'a> JoinTable<'a> {
             .skip(shape.first_value())
             .zip(&shape.by_value)
         {
-            terms.push(Terms::new(&held, key.right, *by, run)?);
+            terms.push(MatchTerms::new(&held, key.right, *by, ctx)?);
         }
         let mut either = Vec::new();
         for a in &shape.either {
             either.push(match a.by_value {
-                true => Some(Terms::new(&held, a.key.right, MatchBy::Value, run)?),
+                true => Some(MatchTerms::new(&held, a.key.right, MatchBy::Value, ctx)?),
                 false => None,
             });
         }
         let mut classes = Vec::new();
         if shape.unsure.is_empty() {
-            classes.push(Class::new(&shape, 0, held, run)?);
+            classes.push(BoundClass::new(&shape, 0, held, ctx)?);
         } else {
-            for (mask, part) in split(&shape, held, run)? {
-                classes.push(Class::new(&shape, mask, part, run)?);
+            for (mask, part) in split(&shape, held, ctx)? {
+                classes.push(BoundClass::new(&shape, mask, part, ctx)?);
             }
         }
         Ok(Self {
@@ -285,26 +287,27 @@ impl<'a> JoinTable<'a> {
         })
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn bytes(&self) -> u64 {
         let tables = self
             .classes
             .iter()
             .map(|c| c.charge.bytes() + c.main.keys.bytes() + c.main.charge.bytes());
         let terms = self.terms.iter().chain(self.either.iter().flatten());
-        tables.sum::<u64>() + terms.map(Terms::held).sum::<u64>()
+        tables.sum::<u64>() + terms.map(MatchTerms::held).sum::<u64>()
     }
 
-    /// The keys that rows with the unsure keys `mask` are matched by in a class, an alternative's among them.
-    pub fn keys(&self, alternative: Option<usize>, mask: u64) -> impl Iterator<Item = Key> {
+    /// The keys by which rows with the optional keys `mask` are matched in a class, an alternative's among them.
+    pub fn keys(&self, alternative: Option<usize>, mask: u64) -> impl Iterator<Item = JoinColumns> {
         keys(&self.shape, alternative, mask)
     }
 
-    /// The index of a class by the sure keys, an alternative and the unsure keys in `mask`, a subset of the class's own.
+    /// The index of a class by the sure keys, an alternative and the optional keys in `mask`, a subset of the class's
+    /// own.
     pub fn index(
         &self,
-        run: &Run<'_>,
-        class: &Class,
+        ctx: &QueryContext<'_>,
+        class: &BoundClass,
         alternative: Option<usize>,
         mask: u64,
     ) -> Result<Arc<Index>> {
@@ -323,9 +326,9 @@ impl<'a> JoinTable<'a> {
         if let [column] = columns[..] {
             numbering.span(std::iter::once(column))?;
         }
-        for from in (0..class.rows).step_by(run.batch_rows) {
-            run.check()?;
-            let to = class.rows.min(from + run.batch_rows);
+        for from in (0..class.rows).step_by(ctx.batch_rows) {
+            ctx.check()?;
+            let to = class.rows.min(from + ctx.batch_rows);
             let part: Vec<&[u32]> = columns.iter().map(|c| &c[from..to]).collect();
             numbering.add(&part, to - from)?;
         }
@@ -346,10 +349,10 @@ impl<'a> JoinTable<'a> {
 }
 
 fn keys<'s>(
-    shape: &'s Shape<'_>,
+    shape: &'s JoinShape<'_>,
     alternative: Option<usize>,
     mask: u64,
-) -> impl Iterator<Item = Key> + 's {
+) -> impl Iterator<Item = JoinColumns> + 's {
     let unsure = shape
         .unsure
         .iter()
@@ -362,16 +365,16 @@ fn keys<'s>(
 }
 
 /// The held rows in which all of these columns are bound.
-fn bound(held: RowBuffer, columns: &[usize], run: &Run<'_>) -> Result<RowBuffer> {
+fn bound(held: RowBuffer, columns: &[usize], ctx: &QueryContext<'_>) -> Result<RowBuffer> {
     let lacks = |view: View<'_>| columns.iter().any(|&c| view.column(c).contains(&0));
     if !held.chunks().iter().any(|c| lacks(c.view())) {
         return Ok(held);
     }
     let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
-    let mut out = RowBuffer::new(width, run, Holder::HashJoin);
+    let mut out = RowBuffer::new(width, ctx, Holder::HashJoin);
     let mut kept: Vec<Vec<u32>> = vec![vec![]; width];
     for chunk in held.chunks() {
-        run.check()?;
+        ctx.check()?;
         let view = chunk.view();
         kept.iter_mut().for_each(Vec::clear);
         for row in 0..view.rows {
@@ -390,13 +393,17 @@ fn bound(held: RowBuffer, columns: &[usize], run: &Run<'_>) -> Result<RowBuffer>
     Ok(out)
 }
 
-/// RowBuffer rows by which unsure keys are bound.
-fn split(shape: &Shape<'_>, held: RowBuffer, run: &Run<'_>) -> Result<Vec<(u64, RowBuffer)>> {
+/// Held rows by the optional keys that are bound.
+fn split(
+    shape: &JoinShape<'_>,
+    held: RowBuffer,
+    ctx: &QueryContext<'_>,
+) -> Result<Vec<(u64, RowBuffer)>> {
     let mut parts: Vec<(u64, RowBuffer)> = Vec::new();
     let (mut masks, mut index, mut seen) = (vec![], vec![], vec![]);
     let mut columns: Vec<Vec<u32>> = Vec::new();
     for chunk in held.chunks() {
-        run.check()?;
+        ctx.check()?;
         let rows = chunk.view();
         let bound = shape.unsure.iter().map(|k| rows.column(k.right));
         masks_of(bound, rows.rows, &mut masks);
@@ -410,7 +417,7 @@ fn split(shape: &Shape<'_>, held: RowBuffer, run: &Run<'_>) -> Result<Vec<(u64, 
                 None => {
                     parts.push((
                         mask,
-                        RowBuffer::new(rows.columns.len(), run, Holder::HashJoin),
+                        RowBuffer::new(rows.columns.len(), ctx, Holder::HashJoin),
                     ));
                     parts.len() - 1
                 }
@@ -435,7 +442,7 @@ fn split(shape: &Shape<'_>, held: RowBuffer, run: &Run<'_>) -> Result<Vec<(u64, 
     Ok(parts)
 }
 
-/// By row, which of the columns are bound.
+/// For each row, which of the columns are bound.
 pub(crate) fn masks_of<'c>(
     columns: impl Iterator<Item = &'c [u32]>,
     rows: usize,
@@ -450,8 +457,13 @@ pub(crate) fn masks_of<'c>(
     }
 }
 
-impl Class {
-    fn new(shape: &Shape<'_>, mask: u64, held: RowBuffer, run: &Run<'_>) -> Result<Self> {
+impl BoundClass {
+    fn new(
+        shape: &JoinShape<'_>,
+        mask: u64,
+        held: RowBuffer,
+        ctx: &QueryContext<'_>,
+    ) -> Result<Self> {
         let rows = usize::try_from(held.rows())
             .ok()
             .filter(|r| u32::try_from(*r).is_ok_and(|r| r < NONE))
@@ -463,17 +475,17 @@ impl Class {
             })?;
         let width = held.chunks().first().map_or(0, |c| c.view().columns.len());
         let right: Vec<usize> = keys(shape, None, mask).map(|k| k.right).collect();
-        let mut numbering = Numbering::new(right.len(), rows, run.budget)?;
+        let mut numbering = Numbering::new(right.len(), rows, ctx.budget)?;
         if let [column] = right[..] {
             numbering.span(held.chunks().iter().map(|c| c.view().column(column)))?;
         }
         held_flow(held.each(|view| {
-            run.check()?;
+            ctx.check()?;
             let columns: Vec<&[u32]> = right.iter().map(|&c| view.column(c)).collect();
             Ok(numbering.add(&columns, view.rows)?)
         }))?;
         let (index, place_of_row) = numbering.finish()?;
-        let mut charge = Charge::of(Holder::HashJoin, run.budget);
+        let mut charge = Charge::for_holder(Holder::HashJoin, ctx.budget);
         charge.set(rows * width * 4)?;
         let mut columns: Vec<Vec<u32>> = (0..width).map(|_| huge_zeroed(rows)).collect();
         let mut from = 0;
@@ -518,18 +530,18 @@ struct Numbering {
 
 impl Numbering {
     fn new(width: usize, rows: usize, budget: &MemoryBudget) -> Result<Self> {
-        let mut charge = Charge::of(Holder::HashJoin, budget);
-        // Numbers by row now, bounds of places at the end.
+        let mut charge = Charge::for_holder(Holder::HashJoin, budget);
+        // For now numbers by row; at the end, bounds of positions.
         charge.set(rows * 8)?;
         Ok(Self {
-            keys: KeyTable::new(width, 0, Charge::of(Holder::HashJoin, budget)),
+            keys: KeyTable::new(width, 0, Charge::for_holder(Holder::HashJoin, budget)),
             of_row: Vec::with_capacity(rows),
             scratch: vec![],
             charge,
         })
     }
 
-    /// Keys of one column that lie close together go into an array.
+    /// Keys of one column that are close together go into an array.
     fn span<'c>(&mut self, parts: impl Iterator<Item = &'c [u32]>) -> Result<()> {
         let (mut first, mut last, mut rows) = (u32::MAX, 0, 0usize);
         for part in parts {
@@ -551,11 +563,11 @@ impl Numbering {
         Ok(())
     }
 
-    /// The index, and the place of each row.
+    /// The index, and the position of each row.
     fn finish(mut self) -> Result<(Index, Vec<u32>)> {
         let keys = self.keys.len();
         if keys == self.of_row.len() {
-            // Every row has a key of its own: numbers are places.
+            // Every row has a key of its own: numbers are positions.
             self.charge.set(0)?;
             let index = Index {
                 keys: self.keys,
@@ -574,7 +586,7 @@ impl Numbering {
             sum += *s;
             *s = sum;
         }
-        // `starts[n]` runs to the start of the next key while places are given out.
+        // `starts[n]` advances to the start of the next key while positions are assigned.
         for n in &mut self.of_row {
             let place = &mut starts[*n as usize];
             *n = *place;

@@ -1,7 +1,7 @@
-//! Leaves whose rows are there before the pipeline runs: outer rows, inline data, what another endpoint says.
+//! Leaves whose rows exist before the pipeline runs: outer rows, inline data, answers of other endpoints.
 
 use crate::batch::Batch;
-use crate::compile::{Builder, Outer, Source, internal};
+use crate::compile::{Builder, LeafSource, Outer, internal};
 use crate::explore::Halt;
 use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
@@ -28,7 +28,7 @@ impl Builder<'_, '_> {
                     return Err(internal("reads an outer row where there is none"));
                 };
                 let there = common(slots, &outer.slots);
-                let mut batch = Batch::new(there.len(), self.exec.run.budget);
+                let mut batch = Batch::new(there.len(), self.exec.ctx.budget);
                 batch.ensure(1)?;
                 batch.rows = 1;
                 for (column, slot) in batch.columns.iter_mut().zip(&there) {
@@ -38,7 +38,7 @@ impl Builder<'_, '_> {
                         *c = v;
                     }
                 }
-                self.leaf(Source::Whole(batch), node);
+                self.leaf(LeafSource::Whole(batch), node);
                 Ok(there)
             }
             Outer::Many(there, number) => {
@@ -48,7 +48,7 @@ impl Builder<'_, '_> {
                     .filter_map(|s| there.iter().position(|t| t == s))
                     .collect();
                 kept.push(*number);
-                self.leaf(Source::Outer(columns), node);
+                self.leaf(LeafSource::Outer(columns), node);
                 Ok(kept)
             }
         }
@@ -59,35 +59,35 @@ impl Builder<'_, '_> {
         values: &operator::Values,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
-        // Without rows what is above needs no stage, and may read slots that only rows would have.
+        // Without rows the operators above need no stage, and may read slots that only rows would have.
         if !values.rows.is_empty() {
             let held = self.held_values(values.slots.len(), &values.rows)?;
-            self.leaf(Source::RowBuffer(held), node);
+            self.leaf(LeafSource::RowBuffer(held), node);
         }
         Ok(values.slots.clone())
     }
 
     fn held_values(&self, width: usize, rows: &[Vec<Cell>]) -> Result<RowBuffer> {
-        let run = &self.exec.run;
-        let mut held = RowBuffer::new(width, run, Holder::Values);
-        let mut batch = Batch::new(width, run.budget);
+        let ctx = &self.exec.ctx;
+        let mut held = RowBuffer::new(width, ctx, Holder::Values);
+        let mut batch = Batch::new(width, ctx.budget);
         // Terms that the text repeats are shared: a long one is hashed once.
         let mut long: FxHashMap<*const u8, u32> = FxHashMap::default();
         let mut id_of = |t: &Canonical| {
-            let resolve = || Ok(run.terms.resolve(run.vocabulary, t, run.budget)?.0);
+            let resolve = || Ok(ctx.terms.resolve(ctx.vocabulary, t, ctx.budget)?.0);
             if t.len() < LONG {
                 return resolve();
             }
             if let Some(known) = long.get(&t.as_ptr()) {
                 return Ok(*known);
             }
-            run.check()?;
+            ctx.check()?;
             let id = resolve()?;
             long.insert(t.as_ptr(), id);
             Ok::<u32, Error>(id)
         };
-        for part in rows.chunks(run.batch_rows) {
-            run.check()?;
+        for part in rows.chunks(ctx.batch_rows) {
+            ctx.check()?;
             batch.ensure(part.len())?;
             batch.rows = part.len();
             for (c, column) in batch.columns.iter_mut().enumerate() {
@@ -104,7 +104,7 @@ impl Builder<'_, '_> {
         Ok(held)
     }
 
-    /// The endpoint that a SERVICE asks, for this outer row.
+    /// The endpoint that a SERVICE asks for this outer row.
     fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
         let slot = match &service.endpoint {
             Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
@@ -124,11 +124,11 @@ impl Builder<'_, '_> {
                         .into(),
                 )
             })?;
-        let (run, mut bytes) = (&self.exec.run, vec![]);
+        let (ctx, mut bytes) = (&self.exec.ctx, vec![]);
         if id >= FIRST_QUERY_ID {
-            run.terms.term(VertexId(id), &mut bytes);
+            ctx.terms.term(VertexId(id), &mut bytes);
         } else {
-            run.vocabulary.term(VertexId(id), &mut bytes);
+            ctx.vocabulary.term(VertexId(id), &mut bytes);
         }
         match term::parts(&bytes) {
             Some(Parts::Iri(iri)) => Ok(Cow::Owned(iri.to_owned())),
@@ -145,28 +145,28 @@ impl Builder<'_, '_> {
         let (held, slots) = self.called(service)?;
         // As with the rows of VALUES.
         if held.rows() > 0 {
-            self.leaf(Source::RowBuffer(held), node);
+            self.leaf(LeafSource::RowBuffer(held), node);
         }
         Ok(slots)
     }
 
     fn called(&self, service: &Service) -> Result<(RowBuffer, Vec<Slot>)> {
-        let run = &self.exec.run;
+        let ctx = &self.exec.ctx;
         let slots = with(vec![], service.slots.iter().map(|s| s.1));
         let call = || {
             let endpoint = &*self.endpoint(service)?;
-            let Some(caller) = run.service else {
+            let Some(caller) = ctx.service else {
                 return Err(Error::Service {
                     endpoint: endpoint.to_owned(),
                     message: "calls to other endpoints are not allowed here".into(),
                     allowed: false,
                 });
             };
-            let mut held = RowBuffer::new(slots.len(), run, Holder::Service);
-            let mut batch = Batch::new(slots.len(), run.budget);
-            batch.ensure(run.batch_rows)?;
+            let mut held = RowBuffer::new(slots.len(), ctx, Holder::Service);
+            let mut batch = Batch::new(slots.len(), ctx.budget);
+            batch.ensure(ctx.batch_rows)?;
             let names: Vec<&str> = service.slots.iter().map(|s| s.0.as_str()).collect();
-            let cancel: &CancelToken = run.cancel;
+            let cancel: &CancelToken = ctx.cancel;
             caller.call(endpoint, &service.query, &names, cancel, &mut |row| {
                 let at = batch.rows;
                 for ((_, slot), cell) in service.slots.iter().zip(row) {
@@ -174,13 +174,13 @@ impl Builder<'_, '_> {
                     if let Some(c) = column.and_then(|c| batch.columns.get_mut(c)) {
                         c[at] = match cell {
                             None => 0,
-                            Some(t) => run.terms.resolve(run.vocabulary, t, run.budget)?.0,
+                            Some(t) => ctx.terms.resolve(ctx.vocabulary, t, ctx.budget)?.0,
                         };
                     }
                 }
                 batch.rows += 1;
-                if batch.rows == run.batch_rows {
-                    run.check()?;
+                if batch.rows == ctx.batch_rows {
+                    ctx.check()?;
                     held.push(batch.view())?;
                     batch.rows = 0;
                 }
@@ -200,7 +200,7 @@ impl Builder<'_, '_> {
                 | Error::Internal(_)),
             ) => Err(e),
             Err(_) if service.silent => {
-                let mut held = RowBuffer::new(0, run, Holder::Service);
+                let mut held = RowBuffer::new(0, ctx, Holder::Service);
                 held.push(crate::batch::View {
                     columns: &[],
                     rows: 1,
@@ -213,9 +213,9 @@ impl Builder<'_, '_> {
 
     /// The id of an `xsd:boolean`.
     pub(super) fn boolean(&self, lexical: &str) -> Result<u32> {
-        let run = &self.exec.run;
+        let ctx = &self.exec.ctx;
         let mut bytes = vec![term::BOOLEAN_TAG];
         bytes.extend_from_slice(lexical.as_bytes());
-        Ok(run.terms.resolve(run.vocabulary, &bytes, run.budget)?.0)
+        Ok(ctx.terms.resolve(ctx.vocabulary, &bytes, ctx.budget)?.0)
     }
 }

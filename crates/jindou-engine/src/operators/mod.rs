@@ -1,12 +1,12 @@
-//! Operators: stages that every worker has for itself, and the ends of pipelines that see all rows.
+//! Operators: stages that every worker has for itself, and ends of pipelines that see all rows.
 //!
 //! ```text
 //! leaf ─► stage ─► stage ─┐
-//! leaf ─► stage ──────────┴► stage ─► end (part of a worker, put together when all are done)
+//! leaf ─► stage ──────────┴► stage ─► end (part of a worker, merged when all are done)
 //! ```
 //!
-//! Stages lie in one array, each before the one it gives its rows to, so that a batch is pushed through without a list of
-//! pointers: the part of the array after a stage is what comes after it.
+//! Stages are stored in one array, each before the one that it gives its rows to, so that a batch is pushed through
+//! without a list of pointers: the part of the array after a stage is the rest of the pipeline.
 
 mod alternatives;
 mod apply;
@@ -21,7 +21,6 @@ mod join;
 mod join_table;
 mod leaves;
 mod order;
-mod order_keys;
 mod partners;
 mod path;
 mod slice;
@@ -32,11 +31,10 @@ mod union;
 pub(crate) use each::OuterRow;
 pub(crate) use end::{End, EndSpec};
 pub(crate) use order::Sorter;
-pub(crate) use order_keys::{Added, Places, each_term};
 pub(crate) use slice::SliceState;
-pub(crate) use stage::{END, Link, Spec, Stage, StageStats, finish, push};
+pub(crate) use stage::{END, Link, Stage, StageSpec, StageStats, finish, push};
 
-use crate::compile::{Builder, Source};
+use crate::compile::{Builder, LeafSource};
 use crate::explore::Halt;
 use jindou_plan::{Operator, Slot};
 
@@ -44,12 +42,13 @@ use jindou_plan::{Operator, Slot};
 const BATCH: usize = 2048;
 
 impl<'a> Builder<'_, 'a> {
-    /// Adds an operator: its own file says what is run before, which leaf or stage it becomes, and the slots of its rows.
+    /// Adds an operator: its own file determines what runs before, which leaf or stage it becomes, and the slots of its
+    /// rows.
     pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
         if let Some(offload) = self.exec.offload
             && let Some((held, slots)) = offload.operator(self.exec, op, node)?
         {
-            self.leaf(Source::RowBuffer(held), node);
+            self.leaf(LeafSource::RowBuffer(held), node);
             return Ok(slots);
         }
         match op {

@@ -1,16 +1,16 @@
-//! ORDER BY: rows with a key of 64 bits a sort column, made from value ranks; no string is read while sorting.
+//! ORDER BY: rows with a 64-bit key per sort column, made from value ranks; no string is read while sorting.
 //!
-//! Each worker sorts its own rows; the last one merges the sorted parts while it gives them on. That needs keys that do
-//! not depend on what others have: those of base terms. Where a sort column has a term that the query made, all rows are
-//! sorted at the end. Descending keys are complemented.
+//! Each worker sorts its own rows; the last one merges the sorted parts while it outputs them. That requires keys that
+//! do not depend on other workers: those of base terms. Where a sort column has a query-local term, all rows are sorted
+//! at the end. Descending keys are complemented.
 
 use super::BATCH;
 use super::end::{End, EndSpec};
-use super::order_keys::{Keys, Looked, PLACE_BITS};
 use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, Source, internal};
-use crate::explore::{Flow, Halt, Run};
+use crate::compile::{Builder, LeafSource, internal};
+use crate::explore::{Flow, Halt, QueryContext};
 use crate::tree::Layout;
+use crate::values::{Keys, Looked, PLACE_BITS};
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};
@@ -20,9 +20,9 @@ use std::sync::Mutex;
 /// A top-k buffer is cut when it holds this many times k rows, at least [`LEAST`].
 const SLACK: usize = 4;
 const LEAST: usize = 4096;
-/// Rows between two looks at the clock.
+/// Rows between two checks of the deadline.
 const CHECK: usize = 1 << 16;
-/// Bits of a base term's key: those above its place.
+/// Bits of a base term's key: those above its position.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
 
 impl<'a> Builder<'_, 'a> {
@@ -46,29 +46,29 @@ impl<'a> Builder<'_, 'a> {
         else {
             return Err(internal("ends in something else"));
         };
-        // Without rows what is above needs no stage, and may read slots that only rows would have.
+        // Without rows the operators above need no stage, and may read slots that only rows would have.
         if !sorter.is_empty() {
-            self.leaf(Source::Sorted(Box::new(Mutex::new(*sorter))), node);
+            self.leaf(LeafSource::Sorted(Box::new(Mutex::new(*sorter))), node);
         }
         Ok(slots)
     }
 }
 
 pub(crate) struct Sorter {
-    /// (column, descending); slots that are never bound sort nothing.
+    /// (column, descending); slots that are never bound do not affect the order.
     by: Vec<(usize, bool)>,
     width: usize,
-    /// Rows that a slice above can show.
+    /// Number of rows that a slice above can show.
     most: Option<usize>,
-    rows: Rows,
-    /// A sort column has a term that the base does not have, or a triple term.
+    rows: FlatRows,
+    /// True if a sort column has a term that the base does not have, or a triple term.
     added: bool,
-    /// With `most` rows of base terms at hand: the greatest first key among them. Later rows must not exceed it.
+    /// With `most` rows of base terms collected: the greatest first key among them. Later rows must not exceed it.
     bound: Option<u64>,
-    /// Of this worker's rows, once they are sorted.
-    order: Option<Order>,
+    /// Order of this worker's rows, once they are sorted.
+    order: Option<RowOrder>,
     /// Rows of other workers.
-    parts: Vec<Part>,
+    parts: Vec<WorkerRows>,
     /// Rows of inputs without columns.
     bare: u64,
     kept: Batch,
@@ -77,26 +77,26 @@ pub(crate) struct Sorter {
 }
 
 /// Rows of another worker, and their order if they are sorted.
-struct Part {
-    rows: Rows,
-    order: Option<Order>,
+struct WorkerRows {
+    rows: FlatRows,
+    order: Option<RowOrder>,
 }
 
 /// Rows, one after the other.
-struct Rows {
+struct FlatRows {
     width: usize,
     ids: Vec<u32>,
     len: usize,
     charge: Charge,
 }
 
-impl Rows {
+impl FlatRows {
     fn new(width: usize, budget: &MemoryBudget) -> Self {
         Self {
             width,
             ids: vec![],
             len: 0,
-            charge: Charge::of(Holder::OrderBy, budget),
+            charge: Charge::for_holder(Holder::OrderBy, budget),
         }
     }
 
@@ -104,7 +104,7 @@ impl Rows {
         let want = (self.len + more) * self.width;
         if want > self.ids.capacity() {
             let room = want.max(self.ids.capacity() * 2);
-            // Old and new live together while rows move.
+            // Old and new rows exist together while they move.
             self.charge.set((room + self.ids.capacity()) * 4)?;
             self.ids.reserve_exact(room - self.ids.len());
             self.charge.set(self.ids.capacity() * 4)?;
@@ -140,9 +140,9 @@ impl Rows {
     }
 
     /// Keeps the rows of an order, in that order.
-    fn keep(&mut self, order: &Order) -> Result<()> {
+    fn keep(&mut self, order: &RowOrder) -> Result<()> {
         let n = order.rows();
-        let mut charge = Charge::of(Holder::OrderBy, self.charge.budget());
+        let mut charge = Charge::for_holder(Holder::OrderBy, self.charge.budget());
         charge.set(n * self.width * 4)?;
         let mut kept = Vec::with_capacity(n * self.width);
         for at in 0..n {
@@ -156,65 +156,70 @@ impl Rows {
 }
 
 impl Sorter {
-    pub fn new(by: &[(Slot, bool)], layout: &[Slot], most: Option<u64>, run: &Run<'_>) -> Self {
+    pub fn new(
+        by: &[(Slot, bool)],
+        layout: &[Slot],
+        most: Option<u64>,
+        ctx: &QueryContext<'_>,
+    ) -> Self {
         let places = Layout::new(layout);
         Self {
             by: by
                 .iter()
-                .filter_map(|(s, d)| Some((places.of(*s)?, *d)))
+                .filter_map(|(s, d)| Some((places.position_of(*s)?, *d)))
                 .collect(),
             width: layout.len(),
             most: most.and_then(|m| usize::try_from(m).ok()),
-            rows: Rows::new(layout.len(), run.budget),
+            rows: FlatRows::new(layout.len(), ctx.budget),
             added: false,
             bound: None,
             order: None,
             parts: vec![],
             bare: 0,
-            kept: Batch::new(layout.len(), run.budget),
+            kept: Batch::new(layout.len(), ctx.budget),
             index: vec![],
-            budget: run.budget.clone(),
+            budget: ctx.budget.clone(),
         }
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn bytes(&self) -> u64 {
-        let of = |rows: &Rows, order: &Option<Order>| {
+        let of = |rows: &FlatRows, order: &Option<RowOrder>| {
             rows.charge.bytes() + order.as_ref().map_or(0, |o| o.charge.bytes())
         };
         let parts: u64 = self.parts.iter().map(|p| of(&p.rows, &p.order)).sum();
         parts + of(&self.rows, &self.order)
     }
 
-    /// Keeps the rows.
-    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>) -> Result<()> {
+    /// Stores the rows.
+    pub fn add(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Result<()> {
         if self.width == 0 {
             self.bare += rows.rows as u64;
             return Ok(());
         }
-        let looked = Looked::new(run);
+        let looked = Looked::new(ctx);
         self.added |= self
             .by
             .iter()
             .any(|by| rows.column(by.0).iter().any(|&v| looked.has(v)));
         match self.bound {
-            Some(bound) if !self.added => self.push_within(run, rows, bound)?,
+            Some(bound) if !self.added => self.push_within(ctx, rows, bound)?,
             _ => self.rows.push(rows)?,
         }
         if let Some(most) = self.most
             && self.rows.len >= most.saturating_mul(SLACK).max(LEAST)
         {
-            self.cut(run, most)?;
+            self.cut(ctx, most)?;
         }
         Ok(())
     }
 
-    /// Keeps the rows whose first key is not beyond the bound.
-    fn push_within(&mut self, run: &Run<'_>, rows: View<'_>, bound: u64) -> Result<()> {
+    /// Stores the rows whose first key is not beyond the bound.
+    fn push_within(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, bound: u64) -> Result<()> {
         let Some(&(column, descending)) = self.by.first() else {
             return self.rows.push(rows);
         };
-        let keys = Keys::new(run);
+        let keys = Keys::new(ctx);
         self.index.clear();
         for (row, &id) in (0u32..).zip(rows.column(column)) {
             if directed(keys.key(id), descending) <= bound {
@@ -233,8 +238,8 @@ impl Sorter {
     }
 
     /// Keeps the `most` first rows in sort order.
-    fn cut(&mut self, run: &Run<'_>, most: usize) -> Result<()> {
-        let mut order = Order::new(&self.by, &self.rows, self.added, run)?;
+    fn cut(&mut self, ctx: &QueryContext<'_>, most: usize) -> Result<()> {
+        let mut order = RowOrder::new(&self.by, &self.rows, self.added, ctx)?;
         order.cut(most);
         if !self.added && order.rows() == most {
             self.bound = order.greatest();
@@ -242,27 +247,27 @@ impl Sorter {
         self.rows.keep(&order)
     }
 
-    /// Sorts this worker's rows, where that does not depend on other workers'.
-    pub fn done(&mut self, run: &Run<'_>) -> Result<()> {
+    /// Sorts this worker's rows, if that does not depend on other workers' rows.
+    pub fn done(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
         if self.width == 0 || self.added || u32::try_from(self.rows.len).is_err() {
             return Ok(());
         }
         if let Some(most) = self.most
             && most < self.rows.len
         {
-            self.cut(run, most)?;
+            self.cut(ctx, most)?;
         }
-        let mut order = Order::new(&self.by, &self.rows, false, run)?;
-        order.sort(run)?;
+        let mut order = RowOrder::new(&self.by, &self.rows, false, ctx)?;
+        order.sort(ctx)?;
         self.order = Some(order);
         Ok(())
     }
 
-    /// Takes another worker's rows over.
+    /// Takes over another worker's rows.
     pub fn merge(&mut self, other: Self) -> Result<()> {
         self.bare += other.bare;
         self.added |= other.added;
-        self.parts.push(Part {
+        self.parts.push(WorkerRows {
             rows: other.rows,
             order: other.order,
         });
@@ -274,8 +279,8 @@ impl Sorter {
         self.bare == 0 && self.rows.len == 0 && self.parts.iter().all(|p| p.rows.len == 0)
     }
 
-    /// Gives all rows in order.
-    pub fn give(&mut self, run: &Run<'_>, to: &mut dyn FnMut(View<'_>) -> Flow) -> Flow {
+    /// Outputs all rows in order.
+    pub fn give(&mut self, ctx: &QueryContext<'_>, to: &mut dyn FnMut(View<'_>) -> Flow) -> Flow {
         if self.width == 0 {
             let rows = usize::try_from(self.bare).unwrap_or(usize::MAX);
             return to(View { columns: &[], rows });
@@ -298,25 +303,25 @@ impl Sorter {
             if let Some(most) = self.most
                 && most < self.rows.len
             {
-                self.cut(run, most)?;
+                self.cut(ctx, most)?;
             }
-            let mut order = Order::new(&self.by, &self.rows, self.added, run)?;
-            order.sort(run)?;
+            let mut order = RowOrder::new(&self.by, &self.rows, self.added, ctx)?;
+            order.sort(ctx)?;
             self.order = Some(order);
         }
-        run.check()?;
+        ctx.check()?;
         let own = self.order.as_ref().map(|o| (&self.rows, o));
         let others = self.parts.iter();
-        let parts: Vec<(&Rows, &Order)> = own
+        let parts: Vec<(&FlatRows, &RowOrder)> = own
             .into_iter()
             .chain(others.filter_map(|p| Some((&p.rows, p.order.as_ref()?))))
             .collect();
         let mut out = Batch::new(self.width, &self.budget);
         out.ensure(BATCH)?;
         let mut left = self.most.unwrap_or(usize::MAX);
-        let mut next = Merge::new(&parts);
+        let mut next = RowMerge::new(&parts);
         while left > 0 {
-            run.check()?;
+            ctx.check()?;
             out.rows = 0;
             while out.rows < BATCH.min(left)
                 && let Some(row) = next.row()
@@ -336,21 +341,25 @@ impl Sorter {
     }
 }
 
-/// The rows of sorted parts, least first.
-struct Merge<'m> {
-    parts: &'m [(&'m Rows, &'m Order)],
-    /// By part, how many rows were given.
+/// Merges the rows of sorted parts, least first.
+struct RowMerge<'m> {
+    parts: &'m [(&'m FlatRows, &'m RowOrder)],
+    /// Number of rows output, by part.
     at: Vec<usize>,
-    /// Of several parts: the next row of each.
-    heads: BinaryHeap<Reverse<Head<'m>>>,
+    /// With several parts: the next row of each.
+    heads: BinaryHeap<Reverse<MergeHead<'m>>>,
 }
 
-impl<'m> Merge<'m> {
-    fn new(parts: &'m [(&'m Rows, &'m Order)]) -> Self {
+impl<'m> RowMerge<'m> {
+    fn new(parts: &'m [(&'m FlatRows, &'m RowOrder)]) -> Self {
         let mut heads = BinaryHeap::new();
         if parts.len() > 1 {
             for (part, (_, order)) in parts.iter().enumerate() {
-                heads.extend((order.rows() > 0).then_some(Reverse(Head { part, at: 0, order })));
+                heads.extend((order.rows() > 0).then_some(Reverse(MergeHead {
+                    part,
+                    at: 0,
+                    order,
+                })));
             }
         }
         Self {
@@ -371,7 +380,7 @@ impl<'m> Merge<'m> {
             return Some(rows.row(order.row(*at - 1)));
         }
         let mut head = self.heads.peek_mut()?;
-        let Head { part, at, order } = head.0;
+        let MergeHead { part, at, order } = head.0;
         let (rows, _) = self.parts.get(part)?;
         if at + 1 < order.rows() {
             head.0.at += 1;
@@ -384,13 +393,13 @@ impl<'m> Merge<'m> {
 
 /// The next row of a part.
 #[derive(Clone, Copy)]
-struct Head<'m> {
+struct MergeHead<'m> {
     part: usize,
     at: usize,
-    order: &'m Order,
+    order: &'m RowOrder,
 }
 
-impl Ord for Head<'_> {
+impl Ord for MergeHead<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.order
             .compare(self.at, other.order, other.at)
@@ -398,35 +407,35 @@ impl Ord for Head<'_> {
     }
 }
 
-impl PartialOrd for Head<'_> {
+impl PartialOrd for MergeHead<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head<'_> {
+impl PartialEq for MergeHead<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Head<'_> {}
+impl Eq for MergeHead<'_> {}
 
 #[inline]
 fn directed(key: u64, descending: bool) -> u64 {
     if descending { !key } else { key }
 }
 
-/// Rows by their keys.
-struct Order {
+/// Order of rows by their keys.
+struct RowOrder {
     keyed: Keyed,
     charge: Charge,
 }
 
 enum Keyed {
-    /// At most two keys of base terms, 41 bits each, and the row's number: one integer a row.
+    /// At most two keys of base terms, 41 bits each, and the row's number: one integer per row.
     Packed(Vec<u128>),
-    /// First key, row; the other keys, `more` a row, in row order.
+    /// First key and row; the other keys, `more` per row, in row order.
     Wide {
         rows: Vec<(u64, u32)>,
         rest: Vec<u64>,
@@ -434,13 +443,18 @@ enum Keyed {
     },
 }
 
-impl Order {
-    /// Rows with their keys, in no order. `added`: a sort column has terms that the base does not have, or triple terms.
-    fn new(by: &[(usize, bool)], rows: &Rows, added: bool, run: &Run<'_>) -> Result<Self> {
-        let mut charge = Charge::of(Holder::OrderBy, run.budget);
+impl RowOrder {
+    /// Rows with their keys, unsorted. `added`: a sort column has terms that the base does not have, or triple terms.
+    fn new(
+        by: &[(usize, bool)],
+        rows: &FlatRows,
+        added: bool,
+        ctx: &QueryContext<'_>,
+    ) -> Result<Self> {
+        let mut charge = Charge::for_holder(Holder::OrderBy, ctx.budget);
         let more = by.len().saturating_sub(1);
         charge.set(rows.len * (16 + if more > 1 || added { more * 8 } else { 0 }))?;
-        let mut keys = Keys::new(run);
+        let mut keys = Keys::new(ctx);
         let width = rows.width.max(1);
         if !added && by.len() <= 2 {
             const MASK: u64 = (1 << BASE_BITS) - 1;
@@ -453,7 +467,7 @@ impl Order {
             let mut packed = Vec::with_capacity(rows.len);
             for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
                 if (n as usize).is_multiple_of(CHECK) {
-                    run.check()?;
+                    ctx.check()?;
                 }
                 let (first, second) = (key(row, by.first()), key(row, by.get(1)));
                 packed.push(first << (BASE_BITS + 32) | second << 32 | u128::from(n));
@@ -464,13 +478,13 @@ impl Order {
             });
         }
         if added {
-            let looked = Looked::new(run);
-            // Of all columns at once: places of different calls do not compare.
+            let looked = Looked::new(ctx);
+            // All columns at once: positions from different calls do not compare.
             let columns = by.iter().flat_map(|&(column, _)| {
                 let ids = rows.ids.iter().skip(column).step_by(width);
                 ids.copied().filter(move |&v| looked.has(v))
             });
-            keys.place_added(run, columns)?;
+            keys.place_added(ctx, columns)?;
         }
         let key = |row: &[u32], by: &(usize, bool)| {
             let id = row[by.0];
@@ -480,7 +494,7 @@ impl Order {
         let mut rest = Vec::with_capacity(rows.len * more);
         for (n, row) in (0u32..).zip(rows.ids.chunks_exact(width)) {
             if (n as usize).is_multiple_of(CHECK) {
-                run.check()?;
+                ctx.check()?;
             }
             first.push((by.first().map_or(0, |by| key(row, by)), n));
             rest.extend(by.iter().skip(1).map(|by| key(row, by)));
@@ -502,7 +516,7 @@ impl Order {
         }
     }
 
-    /// The number of the row at a place.
+    /// The number of the row at a position.
     #[inline]
     fn row(&self, at: usize) -> u32 {
         match &self.keyed {
@@ -515,15 +529,16 @@ impl Order {
     fn greatest(&self) -> Option<u64> {
         match &self.keyed {
             Keyed::Packed(rows) => rows.iter().max().map(|r| {
-                // The bits below belong to places, which a base term's key has none of; complemented they are ones.
+                // The bits below belong to positions, which a base term's key does not have; complemented they are
+                // ones.
                 ((r >> (BASE_BITS + 32)) as u64) << PLACE_BITS | ((1 << PLACE_BITS) - 1)
             }),
             Keyed::Wide { rows, .. } => rows.iter().map(|r| r.0).max(),
         }
     }
 
-    fn sort(&mut self, run: &Run<'_>) -> Result<()> {
-        run.check()?;
+    fn sort(&mut self, ctx: &QueryContext<'_>) -> Result<()> {
+        ctx.check()?;
         match &mut self.keyed {
             Keyed::Packed(rows) => rows.sort_unstable(),
             Keyed::Wide { rows, rest, more } => {
@@ -531,10 +546,10 @@ impl Order {
                 rows.sort_unstable_by(|a, b| compare((rest, a), (rest, b), more));
             }
         }
-        run.check()
+        ctx.check()
     }
 
-    /// Leaves the first `most` rows, in no order.
+    /// Keeps the first `most` rows, unsorted.
     fn cut(&mut self, most: usize) {
         if most >= self.rows() {
             return;
@@ -552,7 +567,7 @@ impl Order {
         }
     }
 
-    /// Compares rows of two orders made alike.
+    /// Compares rows of two orders with the same keys.
     #[inline]
     fn compare(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
         match (&self.keyed, &other.keyed) {

@@ -1,41 +1,47 @@
-//! Comparisons of a join that have no key: each row of the streaming side is looked up once for each held term that it matches.
+//! Comparisons of a join that have no key: each row of the streaming side is looked up once for each held term that it
+//! matches.
 
-use super::join_table::Shape;
+use super::join_table::JoinShape;
 use crate::batch::{Charge, View};
-use crate::explore::Run;
+use crate::explore::QueryContext;
 use crate::row_buffer::RowBuffer;
 use crate::values::{Equals, Later, Ordered, Partners};
 use jindou_model::{Holder, Result};
 use jindou_plan::{MatchBy, Relation};
 use rustc_hash::FxHashSet;
 
-/// The terms of a column of the held rows, ready to be asked which of them a term matches.
-pub(crate) enum Terms {
+/// The terms of a column of the held rows, prepared for finding those that a term matches.
+pub(crate) enum MatchTerms {
     Equal(Equals),
     Ordered(Relation, Ordered),
 }
 
-impl Terms {
-    pub fn new(held: &RowBuffer, column: usize, by: MatchBy, run: &Run<'_>) -> Result<Self> {
+impl MatchTerms {
+    pub fn new(
+        held: &RowBuffer,
+        column: usize,
+        by: MatchBy,
+        ctx: &QueryContext<'_>,
+    ) -> Result<Self> {
         let mut seen = FxHashSet::default();
-        let mut charge = Charge::of(Holder::HashJoin, run.budget);
+        let mut charge = Charge::for_holder(Holder::HashJoin, ctx.budget);
         for chunk in held.chunks() {
-            run.check()?;
+            ctx.check()?;
             seen.extend(chunk.view().column(column));
             charge.set(seen.capacity() * 9)?;
         }
         let ids: Vec<u32> = seen.into_iter().collect();
         Ok(match by {
             MatchBy::Order(relation) => {
-                Self::Ordered(relation, Ordered::new(&ids, Holder::HashJoin, run)?)
+                Self::Ordered(relation, Ordered::new(&ids, Holder::HashJoin, ctx)?)
             }
             MatchBy::Term | MatchBy::Value => {
-                Self::Equal(Equals::new(&ids, Holder::HashJoin, run)?)
+                Self::Equal(Equals::new(&ids, Holder::HashJoin, ctx)?)
             }
         })
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn held(&self) -> u64 {
         match self {
             Self::Equal(e) => e.held(),
@@ -44,51 +50,56 @@ impl Terms {
     }
 }
 
-/// One worker's way to ask.
+/// One worker's lookups.
 enum Asker {
     Equal(Partners),
     Ordered(Later),
 }
 
-/// Rows of the streaming side, each once for each combination of held terms that it matches. One a worker.
+/// Rows of the streaming side, each repeated for each combination of held terms that it matches. One per worker.
 #[derive(Default)]
 pub(crate) struct Expansion {
     /// Rows of the batch.
     pub rows: Vec<u32>,
-    /// A column for each comparison: the held term.
+    /// One column per comparison: the held term.
     pub terms: Vec<Vec<u32>>,
     askers: Vec<Asker>,
-    /// Each held term that is found is a partner, and one is enough.
+    /// True if each held term that is found is a partner, and one is enough.
     first: bool,
-    /// The terms that the row at hand matches, by comparison, but for the last one where it is by order: those are copied as they are
-    /// wanted.
+    /// Terms that the current row matches, by comparison, except for the last one if it is by order: those are copied
+    /// as needed.
     lists: Vec<Vec<u32>>,
-    /// How many terms match by the last comparison.
+    /// Number of terms that match by the last comparison.
     last: usize,
-    /// The combination that comes next.
+    /// The next combination.
     at: Vec<usize>,
     row: u32,
-    /// Rows that are still to come.
+    /// Remaining rows.
     next: usize,
 }
 
 impl Expansion {
-    /// Of the comparisons of which all must be true.
-    pub fn new(shape: &Shape<'_>, run: &Run<'_>) -> Self {
-        Self::of(shape, &shape.by_value, shape.sure.len() == 1, run)
+    /// Expands comparisons that must all be true.
+    pub fn new(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
+        Self::for_shape(shape, &shape.by_value, shape.sure.len() == 1, ctx)
     }
 
-    /// Of an alternative.
-    pub fn of_one(shape: &Shape<'_>, run: &Run<'_>) -> Self {
-        Self::of(shape, &[MatchBy::Value], shape.sure.is_empty(), run)
+    /// Expands an alternative.
+    pub fn of_one(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
+        Self::for_shape(shape, &[MatchBy::Value], shape.sure.is_empty(), ctx)
     }
 
     /// `is_alone`: there are no other keys that are always bound.
-    fn of(shape: &Shape<'_>, by: &[MatchBy], is_alone: bool, run: &Run<'_>) -> Self {
+    fn for_shape(
+        shape: &JoinShape<'_>,
+        by: &[MatchBy],
+        is_alone: bool,
+        ctx: &QueryContext<'_>,
+    ) -> Self {
         let n = by.len();
         let asker = |by: &MatchBy| match by {
-            MatchBy::Order(_) => Asker::Ordered(Later::new(run)),
-            MatchBy::Term | MatchBy::Value => Asker::Equal(Partners::new(run)),
+            MatchBy::Order(_) => Asker::Ordered(Later::new(ctx)),
+            MatchBy::Term | MatchBy::Value => Asker::Equal(Partners::new(ctx)),
         };
         Self {
             terms: vec![vec![]; n],
@@ -102,12 +113,19 @@ impl Expansion {
         }
     }
 
-    /// True if the first comparison is true of the two terms.
-    pub fn has_pair(&mut self, run: &Run<'_>, set: &Terms, id: u32, held: u32) -> Result<bool> {
+    /// Returns true if the first comparison is true for the two terms.
+    pub fn has_pair(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        set: &MatchTerms,
+        id: u32,
+        held: u32,
+    ) -> Result<bool> {
         Ok(match (self.askers.first_mut(), set) {
-            (Some(Asker::Equal(partners)), Terms::Equal(set)) => {
-                partners.of(run, set, id)?.binary_search(&held).is_ok()
-            }
+            (Some(Asker::Equal(partners)), MatchTerms::Equal(set)) => partners
+                .equal_ids(ctx, set, id)?
+                .binary_search(&held)
+                .is_ok(),
             _ => false,
         })
     }
@@ -118,16 +136,16 @@ impl Expansion {
         self.at.clear();
     }
 
-    /// The next combinations, a batch of them at most, in place of those before; false if there are none. Rows are those in
-    /// `some`, or all; not those of which `done` says so.
+    /// Writes the next combinations, at most a batch of them, replacing the previous ones; returns false if there are
+    /// none. Rows are those in `some`, or all, except those marked in `done`.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of it the batch's state"
     )]
     pub fn fill(
         &mut self,
-        run: &Run<'_>,
-        sets: &[Terms],
+        ctx: &QueryContext<'_>,
+        sets: &[MatchTerms],
         columns: &[usize],
         bounds: &[(usize, Relation, usize)],
         rows: View<'_>,
@@ -137,7 +155,7 @@ impl Expansion {
         self.rows.clear();
         self.terms.iter_mut().for_each(Vec::clear);
         let all = some.map_or(rows.rows, <[u32]>::len);
-        while self.rows.len() < run.batch_rows {
+        while self.rows.len() < ctx.batch_rows {
             if self.at.is_empty() || done(self.row) {
                 self.at.clear();
                 if self.next >= all {
@@ -148,21 +166,21 @@ impl Expansion {
                     None => self.next as u32,
                 };
                 self.next += 1;
-                if done(self.row) || !self.look_up(run, sets, columns, bounds, rows)? {
+                if done(self.row) || !self.look_up(ctx, sets, columns, bounds, rows)? {
                     continue;
                 }
                 self.at.resize(self.lists.len(), 0);
             }
-            self.combine(sets, run.batch_rows);
+            self.combine(sets, ctx.batch_rows);
         }
         Ok(!self.rows.is_empty())
     }
 
-    /// The lists of the row at hand; false if one is empty.
+    /// Computes the lists of the current row; returns false if one is empty.
     fn look_up(
         &mut self,
-        run: &Run<'_>,
-        sets: &[Terms],
+        ctx: &QueryContext<'_>,
+        sets: &[MatchTerms],
         columns: &[usize],
         bounds: &[(usize, Relation, usize)],
         rows: View<'_>,
@@ -175,14 +193,14 @@ impl Expansion {
             let id = cell(column);
             list.clear();
             let found = match (set, asker) {
-                (Terms::Equal(set), Asker::Equal(partners)) => {
-                    list.extend_from_slice(partners.of(run, set, id)?);
+                (MatchTerms::Equal(set), Asker::Equal(partners)) => {
+                    list.extend_from_slice(partners.equal_ids(ctx, set, id)?);
                     list.len()
                 }
-                (Terms::Ordered(relation, set), Asker::Ordered(later)) => {
-                    let mut found = later.find(run, set, *relation, id)?;
+                (MatchTerms::Ordered(relation, set), Asker::Ordered(later)) => {
+                    let mut found = later.find(ctx, set, *relation, id)?;
                     for (_, relation, column) in bounds.iter().filter(|b| b.0 == i) {
-                        found = later.narrow(run, set, *relation, cell(*column))?;
+                        found = later.narrow(ctx, set, *relation, cell(*column))?;
                     }
                     if i + 1 < n {
                         later.copy(set, 0, found, list);
@@ -199,8 +217,9 @@ impl Expansion {
         Ok(true)
     }
 
-    /// Writes combinations of the row at hand from where it is, the last comparison fastest, until there are `most` or no more of it.
-    fn combine(&mut self, sets: &[Terms], most: usize) {
+    /// Writes the remaining combinations of the current row, the last comparison fastest, until there are `most` or
+    /// none is left.
+    fn combine(&mut self, sets: &[MatchTerms], most: usize) {
         let (Some((from, before)), Some((last, others))) =
             (self.at.split_last_mut(), self.lists.split_last())
         else {
@@ -219,7 +238,7 @@ impl Expansion {
             };
             let take = room.min(self.last - *from);
             match (asker, set) {
-                (Asker::Ordered(later), Terms::Ordered(_, set)) => {
+                (Asker::Ordered(later), MatchTerms::Ordered(_, set)) => {
                     later.copy(set, *from, take, column);
                 }
                 _ => column.extend_from_slice(&last[*from..*from + take]),
@@ -236,7 +255,7 @@ impl Expansion {
                 return;
             }
             *from = 0;
-            // The next combination of the others.
+            // The next combination of the other comparisons.
             let mut more = false;
             for (at, list) in before.iter_mut().zip(others).rev() {
                 *at += 1;

@@ -1,9 +1,9 @@
 //! Property paths from each row: the stage around the search.
 
-use super::stage::{Rest, Spec, Work, hand_all, hand_on};
+use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, Charge, View};
 use crate::compile::Builder;
-use crate::explore::{Anchor, Flow, Halt, Run};
+use crate::explore::{Anchor, Flow, Halt, QueryContext};
 use crate::path::PathSearch;
 use crate::tree::with;
 use jindou_model::{Error, Holder, Result};
@@ -23,9 +23,13 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for PathSpec<'_> {
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(PathStage::new(self.0, input, run)?))
+impl StageSpec for PathSpec<'_> {
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(PathStage::new(self.0, input, ctx)?))
     }
 }
 
@@ -37,7 +41,7 @@ enum PathEnd {
     Free(usize),
 }
 
-/// The graphs that a row's search looks at.
+/// The graphs that a row's search reads.
 enum Graphs {
     Fixed,
     Column(usize),
@@ -45,9 +49,9 @@ enum Graphs {
     Each(usize, Arc<[u32]>),
 }
 
-/// Nodes that earlier searches found and that are kept, at most about.
+/// Approximate largest number of nodes from earlier searches that are cached.
 const KEPT: usize = 1 << 20;
-/// Rows between two looks at the clock.
+/// Rows between two checks of the deadline.
 const CHECK: usize = 256;
 
 /// Nodes that earlier searches found, by end and graph.
@@ -63,7 +67,7 @@ impl Memo {
             .set(self.ids.capacity() * 4 + self.places.capacity() * 40)
     }
 
-    /// Forgets everything once it is much.
+    /// Clears the cache once it is large.
     fn make_room(&mut self) {
         if self.ids.len() > KEPT || self.places.len() > KEPT {
             self.places.clear();
@@ -85,7 +89,7 @@ pub(crate) struct PathStage<'a> {
 }
 
 impl<'a> PathStage<'a> {
-    pub fn new(spec: &'a FollowPath, input: &[Slot], run: &Run<'_>) -> Result<Self> {
+    pub fn new(spec: &'a FollowPath, input: &[Slot], ctx: &QueryContext<'_>) -> Result<Self> {
         let output = with(input.to_vec(), spec.new_slots());
         let place = |s: Slot| output.iter().position(|o| *o == s);
         let missing = || Error::Internal("the plan's path reads a slot that does not exist".into());
@@ -107,84 +111,84 @@ impl<'a> PathStage<'a> {
                 place(*s).ok_or_else(missing)?,
                 match list {
                     Some(list) => list.as_slice().into(),
-                    None => run.snapshot.named_graphs(),
+                    None => ctx.snapshot.named_graphs(),
                 },
             ),
             _ => Graphs::Fixed,
         };
         Ok(Self {
-            search: PathSearch::new(&spec.path, &spec.graph, run)?,
+            search: PathSearch::new(&spec.path, &spec.graph, ctx)?,
             subject: end(&spec.subject)?,
             object: end(&spec.object)?,
             graphs,
             nodes: spec.nodes,
             width: input.len(),
-            out: Batch::new(output.len(), run.budget),
+            out: Batch::new(output.len(), ctx.budget),
             memo: Memo {
                 ids: vec![],
                 places: FxHashMap::default(),
-                charge: Charge::of(Holder::Path, run.budget),
+                charge: Charge::for_holder(Holder::Path, ctx.budget),
             },
         })
     }
 
     fn row(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         row: usize,
         graph: Option<u32>,
         more: &[(usize, u32)],
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         match (self.subject, self.object) {
             (PathEnd::Known(s), PathEnd::Known(o)) => {
-                let (s, o) = (s.of(rows, row), o.of(rows, row));
-                // Other ends than these are nodes if the path leads from one to the other.
-                let leads = (s != o || !self.nodes || self.search.is_node(run, s, graph)?)
-                    && self.search.holds(run, s, o, graph)?;
+                let (s, o) = (s.id_at(rows, row), o.id_at(rows, row));
+                // Ends other than these are nodes if the path leads from one to the other.
+                let leads = (s != o || !self.nodes || self.search.is_node(ctx, s, graph)?)
+                    && self.search.holds(ctx, s, o, graph)?;
                 if leads {
-                    self.give(run, rows, row, None, &[0], more, rest)?;
+                    self.give(ctx, rows, row, None, &[0], more, rest)?;
                 }
                 Ok(())
             }
             (PathEnd::Known(end), PathEnd::Free(to)) => {
-                let place = self.found(run, end.of(rows, row), graph, false)?;
-                self.give_found(run, rows, row, to, place, more, rest)
+                let place = self.found(ctx, end.id_at(rows, row), graph, false)?;
+                self.give_found(ctx, rows, row, to, place, more, rest)
             }
             (PathEnd::Free(to), PathEnd::Known(end)) => {
-                let place = self.found(run, end.of(rows, row), graph, true)?;
-                self.give_found(run, rows, row, to, place, more, rest)
+                let place = self.found(ctx, end.id_at(rows, row), graph, true)?;
+                self.give_found(ctx, rows, row, to, place, more, rest)
             }
             (PathEnd::Free(s), PathEnd::Free(o)) => {
-                let free = self.search.free(run, graph)?;
+                let free = self.search.free(ctx, graph)?;
                 for &v in &free.alone {
                     let mut both = more.to_vec();
                     both.push((s, v));
-                    self.give(run, rows, row, Some(o), &[v], &both, rest)?;
+                    self.give(ctx, rows, row, Some(o), &[v], &both, rest)?;
                 }
                 let (known, to) = if free.backwards { (o, s) } else { (s, o) };
                 for &from in &free.starts {
                     if s == o {
-                        if self.search.holds(run, from, from, graph)? {
-                            self.give(run, rows, row, Some(s), &[from], more, rest)?;
+                        if self.search.holds(ctx, from, from, graph)? {
+                            self.give(ctx, rows, row, Some(s), &[from], more, rest)?;
                         }
                         continue;
                     }
-                    let place = self.found(run, from, graph, free.backwards)?;
+                    let place = self.found(ctx, from, graph, free.backwards)?;
                     let mut both = more.to_vec();
                     both.push((known, from));
-                    self.give_found(run, rows, row, to, place, &both, rest)?;
+                    self.give_found(ctx, rows, row, to, place, &both, rest)?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Where the memo has what the path leads to from an end.
+    /// Position in the cache of the nodes that the path leads to from an end.
     fn found(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         from: u32,
         graph: Option<u32>,
         backwards: bool,
@@ -195,8 +199,8 @@ impl<'a> PathStage<'a> {
         self.memo.make_room();
         let at = self.memo.ids.len();
         let ids = &mut self.memo.ids;
-        if !self.nodes || self.search.is_node(run, from, graph)? {
-            self.search.ends(run, from, graph, backwards, ids)?;
+        if !self.nodes || self.search.is_node(ctx, from, graph)? {
+            self.search.ends(ctx, from, graph, backwards, ids)?;
         }
         let place = at..ids.len();
         self.memo.places.insert((from, graph), place.clone());
@@ -210,37 +214,37 @@ impl<'a> PathStage<'a> {
     )]
     fn give_found(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         row: usize,
         to: usize,
         place: Range<usize>,
         more: &[(usize, u32)],
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let ids = std::mem::take(&mut self.memo.ids);
         let list = &ids[place];
-        let flow = self.give(run, rows, row, Some(to), list, more, rest);
+        let flow = self.give(ctx, rows, row, Some(to), list, more, rest);
         self.memo.ids = ids;
         flow
     }
 
-    /// Gives the row once for each of `list`, written to column `to`, with `more` columns of one value.
+    /// Outputs the row once for each of `list`, written to column `to`, with `more` columns of one value.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of it the row's state"
     )]
     fn give(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
         row: usize,
         to: Option<usize>,
         list: &[u32],
         more: &[(usize, u32)],
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
-        for part in list.chunks(run.batch_rows) {
+        for part in list.chunks(ctx.batch_rows) {
             let (from, n) = (self.out.rows, part.len());
             self.out.ensure((from + n).next_power_of_two())?;
             for (c, column) in self.out.columns.iter_mut().enumerate() {
@@ -255,28 +259,33 @@ impl<'a> PathStage<'a> {
                 }
             }
             self.out.rows = from + n;
-            hand_on(&mut self.out, run, rest)?;
+            hand_on(&mut self.out, ctx, rest)?;
         }
         Ok(())
     }
 }
 
-impl Work for PathStage<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for PathStage<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         for row in 0..rows.rows {
             if row % CHECK == 0 {
-                run.check()?;
+                ctx.check()?;
             }
             match &self.graphs {
-                Graphs::Fixed => self.row(run, rows, row, None, &[], rest)?,
+                Graphs::Fixed => self.row(ctx, rows, row, None, &[], rest)?,
                 Graphs::Column(c) => {
                     let g = rows.column(*c)[row];
-                    self.row(run, rows, row, Some(g), &[], rest)?;
+                    self.row(ctx, rows, row, Some(g), &[], rest)?;
                 }
                 Graphs::Each(to, list) => {
                     let (to, list) = (*to, Arc::clone(list));
                     for &g in list.iter() {
-                        self.row(run, rows, row, Some(g), &[(to, g)], rest)?;
+                        self.row(ctx, rows, row, Some(g), &[(to, g)], rest)?;
                     }
                 }
             }
@@ -284,7 +293,7 @@ impl Work for PathStage<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, _run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+    fn finish(&mut self, _run: &QueryContext<'_>, rest: &mut NextStages<'_, '_, '_>) -> Flow {
         hand_all(&mut self.out, rest)
     }
 

@@ -1,9 +1,9 @@
-//! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and none waits.
+//! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and no worker waits.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
-use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use jindou_model::Result;
 use jindou_plan::{Operator, Slot, operator};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// State of a slice that all workers share.
 pub(crate) struct SliceState {
     skip: u64,
-    /// Row number after the last that is given.
+    /// Number of the row after the last one that is output.
     end: u64,
     taken: AtomicU64,
 }
@@ -29,7 +29,7 @@ impl SliceState {
         }
     }
 
-    /// True if it takes no more rows.
+    /// Returns true if it takes no more rows.
     pub fn is_done(&self) -> bool {
         self.taken.load(Ordering::Relaxed) >= self.end
     }
@@ -53,9 +53,13 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for SliceState {
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        Ok(Box::new(Slice::new(self, input.len(), run)))
+impl StageSpec for SliceState {
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        Ok(Box::new(Slice::new(self, input.len(), ctx)))
     }
 
     fn slice(&self) -> Option<&SliceState> {
@@ -69,16 +73,21 @@ struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-    fn new(state: &'a SliceState, width: usize, run: &Run<'_>) -> Self {
+    fn new(state: &'a SliceState, width: usize, ctx: &QueryContext<'_>) -> Self {
         Self {
             state,
-            out: Batch::new(width, run.budget),
+            out: Batch::new(width, ctx.budget),
         }
     }
 }
 
-impl Work for Slice<'_> {
-    fn batch(&mut self, _run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Slice<'_> {
+    fn batch(
+        &mut self,
+        _run: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         if self.state.is_done() {
             return Err(Halt::Stop);
         }

@@ -1,57 +1,66 @@
-//! Stages and how batches go through them.
+//! Stages, and how batches pass through them.
 
 use super::slice::SliceState;
 use crate::batch::{Batch, View};
-use crate::compile::To;
-use crate::explore::{Consumer, Flow, Run, StepStats};
+use crate::compile::StageInput;
+use crate::explore::{Consumer, Flow, QueryContext, StepStats};
 use jindou_model::{Error, Result};
 use jindou_plan::Slot;
 use std::time::{Duration, Instant};
 
-/// After the last stage.
+/// Index that stands for the end, after the last stage.
 pub(crate) const END: usize = usize::MAX;
 
-/// Specification of a stage, made once for all workers, each of which makes its own [`Work`] of it.
-pub(crate) trait Spec: Send + Sync {
-    /// One worker's state, for rows with these columns.
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>>;
+/// Specification of a stage, shared by all workers, each of which creates its own [`StageWorker`] from it.
+pub(crate) trait StageSpec: Send + Sync {
+    /// Creates one worker's state, for rows with these columns.
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>>;
 
     /// Bytes that all workers together hold, once the rows have passed.
     fn held(&self) -> u64 {
         0
     }
 
-    /// Its count of rows, if it is a slice.
+    /// Its counter of rows, if it is a slice.
     fn slice(&self) -> Option<&SliceState> {
         None
     }
 }
 
-/// A stage at work, in one worker. Called once a batch.
-pub(crate) trait Work {
-    /// Takes a batch, and gives what comes of it to the rest of the pipeline, unless it holds it back for now.
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow;
+/// State of a stage in one worker. Called once per batch.
+pub(crate) trait StageWorker {
+    /// Processes a batch, and passes the results to the rest of the pipeline, unless it holds them back for now.
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow;
 
-    /// Takes a batch of one of several inputs.
+    /// Processes a batch of one of several inputs.
     fn batch_of(
         &mut self,
         _input: usize,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
-        self.batch(run, rows, rest)
+        self.batch(ctx, rows, rest)
     }
 
-    /// The input is done: gives what is held back.
-    fn finish(&mut self, _run: &Run<'_>, _rest: &mut Rest<'_, '_, '_>) -> Flow {
+    /// Called at the end of the input: passes on the rows that are held back.
+    fn finish(&mut self, _run: &QueryContext<'_>, _rest: &mut NextStages<'_, '_, '_>) -> Flow {
         Ok(())
     }
 
-    /// Forgets rows that are held back.
+    /// Drops rows that are held back.
     fn clear(&mut self) {}
 
-    /// True if rows without columns may come in any number at once.
+    /// Returns true if any number of rows without columns may come at once.
     fn takes_bare_rows(&self) -> bool {
         false
     }
@@ -65,13 +74,13 @@ pub(crate) trait Work {
     fn inside(&self, _each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {}
 }
 
-/// A stage's place.
+/// A stage's specification and its position in the pipeline.
 pub(crate) struct Link<'a> {
-    pub spec: Box<dyn Spec + 'a>,
-    /// Slots of the rows that come in.
+    pub spec: Box<dyn StageSpec + 'a>,
+    /// Slots of the input rows.
     pub input: Vec<Slot>,
     /// The stage that gets its rows: a later one, if any.
-    pub next: To,
+    pub next: StageInput,
     /// The operator, for the profile.
     pub node: usize,
 }
@@ -84,35 +93,35 @@ pub(crate) struct StageStats {
     pub time: Duration,
 }
 
-/// A stage of one worker.
+/// A stage of one worker, with its counts.
 pub(crate) struct Stage<'a> {
-    work: Box<dyn Work + 'a>,
-    next: To,
+    work: Box<dyn StageWorker + 'a>,
+    next: StageInput,
     pub node: usize,
     pub stats: StageStats,
 }
 
 impl<'a> Stage<'a> {
-    pub fn new(link: &'a Link<'a>, run: &Run<'a>) -> Result<Self> {
+    pub fn new(link: &'a Link<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         // A chain has thousands of stages, each with as many columns as there are stages before it.
         if jindou_model::scope::was_over() {
             jindou_model::scope::look()?;
         }
         Ok(Self {
-            work: link.spec.work(&link.input, run)?,
+            work: link.spec.work(&link.input, ctx)?,
             next: link.next,
             node: link.node,
             stats: StageStats::default(),
         })
     }
 
-    /// Forgets rows that are held back.
+    /// Drops rows that are held back.
     pub fn clear(&mut self) {
         self.work.clear();
     }
 
-    /// Calls `each` with the node's number, the stage's counts and, of a `Steps`, those of each step; for an `Apply`, then also
-    /// for the stages inside it.
+    /// Calls `each` with the node's number, the stage's counts and, for `Steps`, those of each step; for an `Apply`,
+    /// then also for the stages inside it.
     pub fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
         each(self.node, &self.stats, &self.work.steps());
         self.work.inside(each);
@@ -120,36 +129,36 @@ impl<'a> Stage<'a> {
 }
 
 /// The rest of a pipeline after a stage.
-pub(crate) struct Rest<'x, 's, 'r> {
+pub(crate) struct NextStages<'x, 's, 'r> {
     stages: &'x mut [Stage<'s>],
     /// Number of the first of `stages`.
     base: usize,
-    at: To,
-    pub run: &'x Run<'r>,
+    at: StageInput,
+    pub ctx: &'x QueryContext<'r>,
     end: &'x mut dyn Consumer,
     rows: u64,
     spent: Duration,
 }
 
-impl Rest<'_, '_, '_> {
-    /// Counts time that is another node's, where times are measured: one that the same stage does the work of.
+impl NextStages<'_, '_, '_> {
+    /// Adds time that belongs to another node, where times are measured: one whose work the same stage does.
     pub fn spent_for_another(&mut self, time: Duration) {
         self.spent += time;
     }
 }
 
-impl Consumer for Rest<'_, '_, '_> {
+impl Consumer for NextStages<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         if rows.rows == 0 {
             return Ok(());
         }
         self.rows += rows.rows as u64;
-        let clock = self.run.profile.then(Instant::now);
+        let clock = self.ctx.profile.then(Instant::now);
         let flow = push(
             self.stages,
             self.base,
             self.at,
-            self.run,
+            self.ctx,
             rows,
             &mut *self.end,
         );
@@ -164,45 +173,45 @@ impl Consumer for Rest<'_, '_, '_> {
 pub(crate) fn push(
     stages: &mut [Stage<'_>],
     base: usize,
-    at: To,
-    run: &Run<'_>,
+    at: StageInput,
+    ctx: &QueryContext<'_>,
     rows: View<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
     if rows.rows == 0 {
         return Ok(());
     }
-    let To { stage, input } = at;
+    let StageInput { stage, input } = at;
     if stage == END {
         return end.batch(rows);
     }
-    visit(stages, base, stage, run, end, |stage, run, rest| {
+    visit(stages, base, stage, ctx, end, |stage, ctx, rest| {
         stage.stats.rows_in += rows.rows as u64;
-        if stage.work.takes_bare_rows() || !rows.columns.is_empty() || rows.rows <= run.batch_rows {
-            return stage.work.batch_of(input, run, rows, rest);
+        if stage.work.takes_bare_rows() || !rows.columns.is_empty() || rows.rows <= ctx.batch_rows {
+            return stage.work.batch_of(input, ctx, rows, rest);
         }
-        // Rows without columns have no bound; what gives them columns needs one.
+        // Any number of rows without columns may come at once; a stage that gives them columns needs a bound.
         let mut left = rows.rows;
         while left > 0 {
-            let rows = left.min(run.batch_rows);
+            let rows = left.min(ctx.batch_rows);
             left -= rows;
-            run.check()?;
+            ctx.check()?;
             let rows = View { columns: &[], rows };
-            stage.work.batch_of(input, run, rows, rest)?;
+            stage.work.batch_of(input, ctx, rows, rest)?;
         }
         Ok(())
     })
 }
 
-/// Tells stage `at` that its input is done: it gives what it holds back.
+/// Tells stage `at` that its input is done: it passes on the rows that it holds back.
 pub(crate) fn finish(
     stages: &mut [Stage<'_>],
     at: usize,
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     end: &mut dyn Consumer,
 ) -> Flow {
-    visit(stages, 0, at, run, end, |stage, run, rest| {
-        stage.work.finish(run, rest)
+    visit(stages, 0, at, ctx, end, |stage, ctx, rest| {
+        stage.work.finish(ctx, rest)
     })
 }
 
@@ -210,9 +219,9 @@ fn visit(
     stages: &mut [Stage<'_>],
     base: usize,
     at: usize,
-    run: &Run<'_>,
+    ctx: &QueryContext<'_>,
     end: &mut dyn Consumer,
-    f: impl FnOnce(&mut Stage<'_>, &Run<'_>, &mut Rest<'_, '_, '_>) -> Flow,
+    f: impl FnOnce(&mut Stage<'_>, &QueryContext<'_>, &mut NextStages<'_, '_, '_>) -> Flow,
 ) -> Flow {
     let place = at.wrapping_sub(base);
     if place >= stages.len() {
@@ -222,24 +231,24 @@ fn visit(
     let Some(stage) = before.last_mut() else {
         return Err(internal("a stage that does not exist").into());
     };
-    let clock = run.profile.then(Instant::now);
+    let clock = ctx.profile.then(Instant::now);
     let before_rows = stage.stats.rows_in;
-    let mut rest = Rest {
+    let mut rest = NextStages {
         stages: after,
         base: at + 1,
         at: stage.next,
-        run,
+        ctx,
         end,
         rows: 0,
         spent: Duration::ZERO,
     };
-    let flow = f(stage, run, &mut rest);
+    let flow = f(stage, ctx, &mut rest);
     stage.stats.rows_out += rest.rows;
     if let Some(c) = clock {
         let (spent, rows) = (rest.spent, rest.rows);
         let time = c.elapsed().saturating_sub(spent);
         stage.stats.time += time;
-        if let Some(live) = run.live.and_then(|l| l.node(stage.node)) {
+        if let Some(live) = ctx.live.and_then(|l| l.node(stage.node)) {
             let rows_in = stage.stats.rows_in - before_rows;
             live.counts().add(rows_in as usize, rows as usize, time);
         }
@@ -251,10 +260,10 @@ fn internal(what: &str) -> Error {
     Error::Internal(format!("the plan leads to {what}"))
 }
 
-/// Pushes an output on when it has a batch's worth of rows, or where few may be enough, some.
-pub(crate) fn hand_on(out: &mut Batch, run: &Run<'_>, rest: &mut dyn Consumer) -> Flow {
-    if out.rows >= run.first_batch.max(out.given.min(run.batch_rows)) {
-        run.check()?;
+/// Pushes an output on when it has a batch's worth of rows, or some rows where few may be enough.
+pub(crate) fn hand_on(out: &mut Batch, ctx: &QueryContext<'_>, rest: &mut dyn Consumer) -> Flow {
+    if out.rows >= ctx.first_batch.max(out.given.min(ctx.batch_rows)) {
+        ctx.check()?;
         return hand_all(out, rest);
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Exploration, from the start or from rows.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::View;
-use crate::compile::{Builder, Source};
+use crate::compile::{Builder, LeafSource};
 use crate::executor::{PulledRows, columns_after};
-use crate::explore::{Flow, Halt, Pipeline, Run, StepStats};
+use crate::explore::{Flow, Halt, Pipeline, QueryContext, StepStats};
 use crate::worker::next_pulled;
 use jindou_model::Result;
 use jindou_plan::{Exploration, Operator, Slot, Step, operator};
@@ -24,13 +24,13 @@ impl<'a> Builder<'_, 'a> {
         if e.empty.is_some() {
             return Ok(vec![]);
         }
-        let snapshot = self.exec.run.snapshot;
+        let snapshot = self.exec.ctx.snapshot;
         let there = match self.exec.offload {
             Some(offload) => match offload.pull(snapshot, e, node)? {
-                Some((rows, slots, first)) => Some((Source::Pulled(rows), slots, first)),
+                Some((rows, slots, first)) => Some((LeafSource::Pulled(rows), slots, first)),
                 None => {
                     let held = offload.rows(self.exec, e, node)?;
-                    held.map(|(held, slots, first)| (Source::RowBuffer(held), slots, first))
+                    held.map(|(held, slots, first)| (LeafSource::RowBuffer(held), slots, first))
                 }
             },
             None => None,
@@ -44,11 +44,12 @@ impl<'a> Builder<'_, 'a> {
             self.link(StepsSpec(rest, node), &slots, node);
             return Ok(columns_after(&slots, rest));
         }
-        self.leaf(Source::Explore(e), node);
+        self.leaf(LeafSource::Explore(e), node);
         Ok(columns_after(&[], &e.steps))
     }
 
-    /// Starts an exploration whose rows say how many they are, where another executor makes such; those rows and their slots.
+    /// Starts an exploration on another executor whose rows carry counts, if it supports that; returns those rows and
+    /// their slots.
     pub(super) fn counted(
         &self,
         op: &'a Operator,
@@ -57,7 +58,7 @@ impl<'a> Builder<'_, 'a> {
         let (Operator::Explore(e), Some(offload)) = (op, self.exec.offload) else {
             return Ok(None);
         };
-        let pulled = offload.pull_counted(self.exec.run.snapshot, e, node)?;
+        let pulled = offload.pull_counted(self.exec.ctx.snapshot, e, node)?;
         Ok(pulled.map(|(rows, slots, _)| (Counted(rows), slots)))
     }
 
@@ -72,18 +73,18 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-/// Rows of another executor that may say how many they are.
+/// Rows of another executor, possibly with counts.
 pub(super) struct Counted(Arc<dyn PulledRows>);
 
 impl Counted {
-    /// Calls `f` with all rows, and how often each counts; none of the latter where each counts once.
+    /// Calls `f` with all rows and their counts; without counts if each row counts once.
     pub fn each(
         &self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         mut f: impl FnMut(View<'_>, &[u32]) -> Result<()>,
     ) -> Result<()> {
-        while let Some(batch) = next_pulled(run, &*self.0)? {
-            run.check()?;
+        while let Some(batch) = next_pulled(ctx, &*self.0)? {
+            ctx.check()?;
             let rows = batch.view();
             match rows.columns.split_last() {
                 Some((times, columns)) if self.0.is_counted() => {
@@ -100,23 +101,32 @@ impl Counted {
     }
 }
 
-impl Spec for StepsSpec<'_> {
-    fn work<'w>(&'w self, input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
-        let mut pipeline = Pipeline::after(input, self.0, run)?;
-        pipeline.watch(run, self.1);
+impl StageSpec for StepsSpec<'_> {
+    fn work<'w>(
+        &'w self,
+        input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
+        let mut pipeline = Pipeline::after(input, self.0, ctx)?;
+        pipeline.watch(ctx, self.1);
         Ok(Box::new(Steps(pipeline)))
     }
 }
 
-impl Work for Steps<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+impl StageWorker for Steps<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
         let steps = 0..self.0.steps();
-        self.0.rows(run, rows, steps, rest)
+        self.0.rows(ctx, rows, steps, rest)
     }
 
-    fn finish(&mut self, run: &Run<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
+    fn finish(&mut self, ctx: &QueryContext<'_>, rest: &mut NextStages<'_, '_, '_>) -> Flow {
         let steps = 0..self.0.steps();
-        self.0.flush(run, steps, rest)
+        self.0.flush(ctx, steps, rest)
     }
 
     fn clear(&mut self) {
@@ -128,7 +138,7 @@ impl Work for Steps<'_> {
     }
 
     fn steps(&self) -> Vec<StepStats> {
-        // The first entry is the start, which there is none of.
+        // The first entry is the start, which does not exist here.
         self.0.stats().split_off(1)
     }
 }

@@ -1,22 +1,23 @@
-//! UNION: leaves and stages of several inputs that end in one place.
+//! UNION: leaves and stages of several inputs that lead to one place.
 
-use super::stage::{Rest, Spec, Work};
+use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::{Builder, Open};
-use crate::explore::{Consumer, Flow, Halt, Run};
+use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::tree::SlotList;
 use jindou_model::Result;
 use jindou_plan::{Slot, operator};
 
-/// Ids in a batch of a wide union at most: its batches have the fewer rows the more columns it has.
+/// Largest number of ids in a batch of a wide union: the more columns, the fewer rows.
 const IDS: usize = 1 << 20;
 
-/// Columns of an input, each with its place among the union's.
+/// Columns of an input, each with its position among the union's.
 type Columns = Vec<(usize, usize)>;
 
 /// Specification of [`Widen`].
 struct WidenSpec {
-    /// By input: only what it binds, so that a union of many inputs with columns of their own is as long as its text.
+    /// By input: only the columns that it binds, so that a union of many inputs with columns of their own is only as
+    /// large as its text.
     inputs: Vec<Columns>,
     width: usize,
 }
@@ -34,7 +35,7 @@ impl<'a> Builder<'_, 'a> {
         let mut all = SlotList::default();
         let mut at = node + 1;
         for input in list {
-            self.exec.run.check()?;
+            self.exec.ctx.check()?;
             let slots = self.op(input, at)?;
             let open = std::mem::take(&mut self.open);
             if !open.is_empty() {
@@ -50,7 +51,7 @@ impl<'a> Builder<'_, 'a> {
                 done.append(&mut open);
                 continue;
             }
-            let places = slots.iter().map(|s| all.of(*s));
+            let places = slots.iter().map(|s| all.position_of(*s));
             let columns = places.enumerate();
             let columns = columns.filter_map(|(from, to)| Some((from, to?)));
             let input = inputs.len();
@@ -66,38 +67,47 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-impl Spec for WidenSpec {
-    fn work<'w>(&'w self, _input: &'w [Slot], run: &Run<'w>) -> Result<Box<dyn Work + 'w>> {
+impl StageSpec for WidenSpec {
+    fn work<'w>(
+        &'w self,
+        _input: &'w [Slot],
+        ctx: &QueryContext<'w>,
+    ) -> Result<Box<dyn StageWorker + 'w>> {
         Ok(Box::new(Widen {
             spec: self,
-            out: Batch::new(self.width, run.budget),
+            out: Batch::new(self.width, ctx.budget),
             filled: &[],
             used: 0,
         }))
     }
 }
 
-/// Gives the rows of each input the columns that the union's rows have. All inputs of a worker share one batch: a column that
-/// the last input filled is emptied before the next one, so that no batch costs more than what is bound in it.
+/// Gives the rows of each input the columns of the union's rows. All inputs of a worker share one batch: a column that
+/// the last input filled is cleared before the next one, so that a batch costs no more than the values bound in it.
 struct Widen<'a> {
     spec: &'a WidenSpec,
     out: Batch,
-    /// Columns that are not empty in the first `used` rows.
+    /// Columns that are not cleared in the first `used` rows.
     filled: &'a [(usize, usize)],
     used: usize,
 }
 
-impl Work for Widen<'_> {
-    fn batch(&mut self, run: &Run<'_>, rows: View<'_>, rest: &mut Rest<'_, '_, '_>) -> Flow {
-        self.batch_of(0, run, rows, rest)
+impl StageWorker for Widen<'_> {
+    fn batch(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        rows: View<'_>,
+        rest: &mut NextStages<'_, '_, '_>,
+    ) -> Flow {
+        self.batch_of(0, ctx, rows, rest)
     }
 
     fn batch_of(
         &mut self,
         input: usize,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         rows: View<'_>,
-        rest: &mut Rest<'_, '_, '_>,
+        rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let columns = self.spec.inputs[input].as_slice();
         if !std::ptr::eq(columns, self.filled) {
@@ -110,7 +120,7 @@ impl Work for Widen<'_> {
         let mut from = 0;
         while from < rows.rows {
             if from > 0 {
-                run.check()?;
+                ctx.check()?;
             }
             let n = most.min(rows.rows - from);
             self.out.ensure(n)?;

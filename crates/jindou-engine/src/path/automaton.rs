@@ -1,35 +1,35 @@
 //! A path as a finite automaton over edges: states, and labelled moves between them. A path leads from `a` to `b` iff
-//! some walk from `a` to `b` spells a word of the path's language, so that a search over (state, node) finds the
-//! ends of a path exactly, each once a state, whatever is nested in what.
+//! some walk from `a` to `b` spells a word of the path's language, so that a search over (state, node) finds the ends
+//! of a path exactly, visiting each once per state, however the path is nested.
 //!
-//! Positions (an edge in the path's text each) become states, as Glushkov did (*The abstract theory of automata*, 1961);
-//! states that go on alike are made one, so that `p*` has one state and `(p|q)+` two.
+//! Positions (one for each edge in the path's text) become states, as in Glushkov's construction (*The abstract theory
+//! of automata*, 1961); equivalent states are merged, so that `p*` has one state and `(p|q)+` two.
 
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::Path;
 use rustc_hash::FxHashMap;
 
-/// Most edges in a path's text.
+/// Largest number of edges in a path's text.
 const MOST: usize = 1000;
 
 /// The edges that a move may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Label {
     /// Of these predicates, in these directions.
-    pub edges: Vec<(PredicateId, Way)>,
-    /// Of any predicates but these.
-    pub others: Vec<(Vec<PredicateId>, Way)>,
+    pub edges: Vec<(PredicateId, EdgeDirection)>,
+    /// Any predicates except these.
+    pub others: Vec<(Vec<PredicateId>, EdgeDirection)>,
 }
 
 /// A direction that can be sorted and hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Way {
+pub(super) enum EdgeDirection {
     Out,
     In,
 }
 
-impl Way {
-    fn of(back: bool) -> Self {
+impl EdgeDirection {
+    fn from_back(back: bool) -> Self {
         if back { Self::In } else { Self::Out }
     }
 
@@ -61,20 +61,20 @@ pub(super) struct Automaton {
     /// The labels' edges taken the other way.
     pub reversed: Vec<Label>,
     pub start: usize,
-    /// By state: a walk may end here.
+    /// By state: whether a walk may end here.
     pub accepting: Vec<bool>,
-    /// By state, where walks go on.
+    /// By state, the outgoing moves.
     pub next: Vec<Vec<Move>>,
-    /// By state, where walks came from.
+    /// By state, the incoming moves.
     pub previous: Vec<Vec<Move>>,
 }
 
 impl Automaton {
-    /// Of a path, or of what leads the other way (`back`).
+    /// Builds the automaton of a path, or of its inverse (`back`).
     ///
     /// # Errors
     /// `Limit` for a path of more than a thousand edges.
-    pub fn of(path: &Path, back: bool) -> Result<Self> {
+    pub fn from_path(path: &Path, back: bool) -> Result<Self> {
         let mut positions = Positions::default();
         let whole = positions.part(path, back)?;
         Ok(positions.automaton(&whole))
@@ -84,14 +84,14 @@ impl Automaton {
         self.accepting.len()
     }
 
-    /// True if the path leads from every node to itself.
+    /// Returns true if the path leads from every node to itself.
     pub fn is_nullable(&self) -> bool {
         self.accepting.get(self.start) == Some(&true)
     }
 }
 
 /// A part of a path: the positions that its words may begin and end with.
-struct Part {
+struct Fragment {
     nullable: bool,
     first: Vec<usize>,
     last: Vec<usize>,
@@ -100,12 +100,12 @@ struct Part {
 #[derive(Default)]
 struct Positions {
     labels: Vec<Label>,
-    /// By position, bits of the positions that may come next.
+    /// By position, bits of the positions that may follow.
     follow: Vec<Vec<u64>>,
 }
 
 impl Positions {
-    fn part(&mut self, path: &Path, back: bool) -> Result<Part> {
+    fn part(&mut self, path: &Path, back: bool) -> Result<Fragment> {
         let mut label = Label::default();
         if collect(path, back, &mut label) {
             label.edges.sort_unstable();
@@ -117,7 +117,7 @@ impl Positions {
         Ok(match path {
             Path::Inverse(p) => self.part(p, !back)?,
             Path::Sequence(parts) => {
-                let mut all = Part {
+                let mut all = Fragment {
                     nullable: true,
                     first: vec![],
                     last: vec![],
@@ -140,7 +140,7 @@ impl Positions {
                 all
             }
             Path::Alternative(parts) => {
-                let mut all = Part {
+                let mut all = Fragment {
                     nullable: false,
                     first: vec![],
                     last: vec![],
@@ -153,7 +153,7 @@ impl Positions {
                 }
                 all
             }
-            Path::ZeroOrOne(p) => Part {
+            Path::ZeroOrOne(p) => Fragment {
                 nullable: true,
                 ..self.part(p, back)?
             },
@@ -161,14 +161,14 @@ impl Positions {
                 let part = self.part(p, back)?;
                 self.connect(&part.last, &part.first);
                 let nullable = part.nullable || matches!(path, Path::ZeroOrMore(_));
-                Part { nullable, ..part }
+                Fragment { nullable, ..part }
             }
             // Edges were collected before.
             Path::Predicate(_) | Path::Except(_) => self.position(label)?,
         })
     }
 
-    fn position(&mut self, label: Label) -> Result<Part> {
+    fn position(&mut self, label: Label) -> Result<Fragment> {
         let at = self.labels.len();
         if at >= MOST {
             return Err(Error::limit(
@@ -178,7 +178,7 @@ impl Positions {
         }
         self.labels.push(label);
         self.follow.push(vec![0; MOST.div_ceil(64)]);
-        Ok(Part {
+        Ok(Fragment {
             nullable: false,
             first: vec![at],
             last: vec![at],
@@ -197,8 +197,8 @@ impl Positions {
         }
     }
 
-    /// State 0 is the start, state `p + 1` stands after position `p`.
-    fn automaton(self, whole: &Part) -> Automaton {
+    /// State 0 is the start; state `p + 1` follows position `p`.
+    fn automaton(self, whole: &Fragment) -> Automaton {
         let mut numbers: FxHashMap<&Label, usize> = FxHashMap::default();
         let mut labels: Vec<Label> = vec![];
         let of_position: Vec<usize> = self
@@ -267,11 +267,15 @@ impl Positions {
     }
 }
 
-/// Collects a path that is one edge of some choice; false if it is more than that.
+/// Collects a path that is one edge with alternatives; returns false if it is more than that.
 fn collect(path: &Path, back: bool, to: &mut Label) -> bool {
     match path {
-        Path::Predicate(p) => to.edges.extend(p.map(|p| (p, Way::of(back)))),
-        Path::Except(not) => to.others.push((not.clone(), Way::of(back))),
+        Path::Predicate(p) => to
+            .edges
+            .extend(p.map(|p| (p, EdgeDirection::from_back(back)))),
+        Path::Except(not) => to
+            .others
+            .push((not.clone(), EdgeDirection::from_back(back))),
         Path::Inverse(p) => return collect(p, !back, to),
         Path::Alternative(parts) => return parts.iter().all(|p| collect(p, back, to)),
         _ => return false,
@@ -279,7 +283,7 @@ fn collect(path: &Path, back: bool, to: &mut Label) -> bool {
     true
 }
 
-/// Numbers of classes of states from which the same words lead to an end, by refining the coarsest choice.
+/// Numbers of the equivalence classes of states, by partition refinement.
 fn classes(moves: &[Vec<Move>], accepting: &[bool]) -> Vec<usize> {
     let mut class: Vec<usize> = accepting.iter().map(|&a| usize::from(a)).collect();
     let mut count = 0;
@@ -319,7 +323,7 @@ mod tests {
     }
 
     fn states(path: &Path) -> usize {
-        Automaton::of(path, false).unwrap().states()
+        Automaton::from_path(path, false).unwrap().states()
     }
 
     #[test]
@@ -337,7 +341,7 @@ mod tests {
         let long = |n| Path::Sequence((0..n).map(p).collect());
         assert_eq!(states(&long(MOST as u32)), MOST + 1);
         assert!(matches!(
-            Automaton::of(&long(MOST as u32 + 1), false),
+            Automaton::from_path(&long(MOST as u32 + 1), false),
             Err(Error::Limit(_))
         ));
         let wide = Path::OneOrMore(Box::new(Path::Alternative((0..10_000).map(p).collect())));

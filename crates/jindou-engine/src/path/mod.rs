@@ -14,26 +14,26 @@ mod search;
 mod seen;
 
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::explore::QueryContext;
 use automaton::Automaton;
 use jindou_graph::segment::Scope;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{GraphRef, Path};
 use search::{Graph, Side};
-use seen::Seen;
+use seen::VisitedSet;
 
-/// Where paths with both ends free begin.
+/// Start nodes of paths with both ends free.
 pub(crate) struct Free {
     /// Nodes to search from.
     pub starts: Vec<u32>,
-    /// Nodes that only lead to themselves, by the path of length zero.
+    /// Nodes that lead only to themselves, by the zero-length path.
     pub alone: Vec<u32>,
-    /// The starts are objects: search backwards.
+    /// True if the starts are objects: the search runs backwards.
     pub backwards: bool,
     _charge: Charge,
 }
 
-/// Searches for one path in one choice of graphs. One a worker.
+/// Searches for one path in one choice of graphs. One per worker.
 pub(crate) struct PathSearch<'a> {
     graph: &'a GraphRef,
     forward: Automaton,
@@ -41,11 +41,11 @@ pub(crate) struct PathSearch<'a> {
     /// From a subject, and from an object.
     ahead: Side,
     behind: Side,
-    /// Of the way back through the forward automaton, for searches from both ends.
+    /// The search backwards through the forward automaton, for searches from both ends.
     meeting: Side,
-    /// The searches that `ahead` and `behind` hold whole: the end that each began at, and the graph.
+    /// The searches whose complete results `ahead` and `behind` hold: the start node of each, and the graph.
     whole: [Option<(u32, Option<u32>)>; 2],
-    /// The ends that were asked about last.
+    /// The most recently requested ends.
     last: Option<(u32, u32, Option<u32>)>,
     scratch: Vec<u32>,
 }
@@ -53,14 +53,14 @@ pub(crate) struct PathSearch<'a> {
 impl<'a> PathSearch<'a> {
     /// # Errors
     /// `Limit` for a path of more than a thousand edges.
-    pub fn new(path: &Path, graph: &'a GraphRef, run: &Run<'_>) -> Result<Self> {
-        let forward = Automaton::of(path, false)?;
-        let backward = Automaton::of(path, true)?;
+    pub fn new(path: &Path, graph: &'a GraphRef, ctx: &QueryContext<'_>) -> Result<Self> {
+        let forward = Automaton::from_path(path, false)?;
+        let backward = Automaton::from_path(path, true)?;
         Ok(Self {
             graph,
-            ahead: Side::new(forward.states(), run),
-            behind: Side::new(backward.states(), run),
-            meeting: Side::new(forward.states(), run),
+            ahead: Side::new(forward.states(), ctx),
+            behind: Side::new(backward.states(), ctx),
+            meeting: Side::new(forward.states(), ctx),
             forward,
             backward,
             whole: [None; 2],
@@ -82,15 +82,15 @@ impl<'a> PathSearch<'a> {
     /// Appends the nodes that the path leads to from `from` (`backwards`: that lead to it), each once, ascending.
     pub fn ends(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         from: u32,
         graph: Option<u32>,
         backwards: bool,
         out: &mut Vec<u32>,
     ) -> Result<()> {
-        self.search(run, from, graph, backwards)?;
+        self.search(ctx, from, graph, backwards)?;
         let (side, automaton) = self.side(backwards);
-        // States that walks may end in give into the one with most nodes; the search is over.
+        // Merges accepting states into the one with most nodes; the search is over.
         let ends = |s: &usize| automaton.accepting.get(*s) == Some(&true);
         let most = (0..automaton.states())
             .filter(ends)
@@ -121,10 +121,10 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Searches all that is reached from a node, unless the side holds just that.
+    /// Searches everything that can be reached from a node, unless the side already holds that.
     fn search(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         from: u32,
         graph: Option<u32>,
         backwards: bool,
@@ -138,54 +138,66 @@ impl<'a> PathSearch<'a> {
         let (side, automaton) = self.side(backwards);
         side.clear()?;
         side.begin(automaton.start, from)?;
-        side.exhaust(run, Graph::forward(automaton, scope))?;
+        side.exhaust(ctx, Graph::forward(automaton, scope))?;
         self.whole[of] = Some((from, graph));
         Ok(())
     }
 
-    /// True if the term is a node of the graphs: has an edge there.
-    pub fn is_node(&mut self, run: &Run<'_>, v: u32, graph: Option<u32>) -> Result<bool> {
+    /// Returns true if the term is a node of the graphs, that is, has an edge there.
+    pub fn is_node(&mut self, ctx: &QueryContext<'_>, v: u32, graph: Option<u32>) -> Result<bool> {
         Ok(search::is_node(
-            run,
+            ctx,
             v,
             self.scope(graph)?,
             &mut self.scratch,
         ))
     }
 
-    /// True if the path leads from one node to the other.
-    pub fn holds(&mut self, run: &Run<'_>, from: u32, to: u32, graph: Option<u32>) -> Result<bool> {
+    /// Returns true if the path leads from one node to the other.
+    pub fn holds(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        from: u32,
+        to: u32,
+        graph: Option<u32>,
+    ) -> Result<bool> {
         let last = self.last.replace((from, to, graph));
-        // An end that comes again is worth a whole search: the next rows only look it up.
+        // An end that is repeated is worth a complete search: the next rows only look it up.
         if self.whole[0] == Some((from, graph))
             || last.is_some_and(|l| (l.0, l.2) == (from, graph) && l.1 != to)
         {
-            return self.reaches(run, from, to, graph, false);
+            return self.reaches(ctx, from, to, graph, false);
         }
         if self.whole[1] == Some((to, graph))
             || last.is_some_and(|l| (l.1, l.2) == (to, graph) && l.0 != from)
         {
-            return self.reaches(run, to, from, graph, true);
+            return self.reaches(ctx, to, from, graph, true);
         }
-        self.meet(run, from, to, graph)
+        self.meet(ctx, from, to, graph)
     }
 
     fn reaches(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         from: u32,
         to: u32,
         graph: Option<u32>,
         backwards: bool,
     ) -> Result<bool> {
-        self.search(run, from, graph, backwards)?;
+        self.search(ctx, from, graph, backwards)?;
         let (side, automaton) = self.side(backwards);
         let mut ends = side.seen.iter().zip(&automaton.accepting);
         Ok(ends.any(|(seen, accepting)| *accepting && seen.contains(to)))
     }
 
     /// Searches from both ends at once.
-    fn meet(&mut self, run: &Run<'_>, from: u32, to: u32, graph: Option<u32>) -> Result<bool> {
+    fn meet(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        from: u32,
+        to: u32,
+        graph: Option<u32>,
+    ) -> Result<bool> {
         self.whole[0] = None;
         let scope = self.scope(graph)?;
         let a = &self.forward;
@@ -201,14 +213,14 @@ impl<'a> PathSearch<'a> {
         }
         loop {
             let (n, m) = (ahead.waiting(), back.waiting());
-            // A side that has seen all it can reach has not met the other.
+            // A side that has visited everything it can reach has not met the other.
             if n == 0 || m == 0 {
                 return Ok(false);
             }
             let met = if n <= m {
-                ahead.level(run, Graph::forward(a, scope), Some(back))?
+                ahead.level(ctx, Graph::forward(a, scope), Some(back))?
             } else {
-                back.level(run, Graph::backward(a, scope), Some(ahead))?
+                back.level(ctx, Graph::backward(a, scope), Some(ahead))?
             };
             if met {
                 return Ok(true);
@@ -216,19 +228,19 @@ impl<'a> PathSearch<'a> {
         }
     }
 
-    /// Where a path with both ends free may begin: at the side that has fewer nodes to begin at.
-    pub fn free(&mut self, run: &Run<'_>, graph: Option<u32>) -> Result<Free> {
+    /// Chooses where a path with both ends free begins: at the side with fewer nodes to begin at.
+    pub fn free(&mut self, ctx: &QueryContext<'_>, graph: Option<u32>) -> Result<Free> {
         let scope = self.scope(graph)?;
-        let (mut subjects, mut objects) = (Seen::new(run), Seen::new(run));
-        search::starts(run, &self.forward, scope, &mut subjects)?;
-        search::starts(run, &self.backward, scope, &mut objects)?;
+        let (mut subjects, mut objects) = (VisitedSet::new(ctx), VisitedSet::new(ctx));
+        search::starts(ctx, &self.forward, scope, &mut subjects)?;
+        search::starts(ctx, &self.backward, scope, &mut objects)?;
         let backwards = objects.order.len() < subjects.order.len();
         let ends = if backwards { objects } else { subjects };
-        let mut all = Seen::new(run);
+        let mut all = VisitedSet::new(ctx);
         if self.forward.is_nullable() {
-            search::nodes(run, scope, &mut all)?;
+            search::nodes(ctx, scope, &mut all)?;
         }
-        let mut charge = Charge::of(Holder::Path, run.budget);
+        let mut charge = Charge::for_holder(Holder::Path, ctx.budget);
         charge.set((ends.order.len() + all.order.len()) * 4)?;
         let mut starts = Vec::new();
         ends.sorted(&mut starts);

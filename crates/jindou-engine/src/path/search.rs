@@ -1,21 +1,21 @@
 //! Breadth-first search over (state of an automaton, node), from one end or from both.
 
-use super::automaton::{Automaton, Label, Move, Way};
-use super::seen::Seen;
-use crate::explore::{RowPredicates, Run};
+use super::automaton::{Automaton, EdgeDirection, Label, Move};
+use super::seen::VisitedSet;
+use crate::explore::{QueryContext, RowPredicates};
 use jindou_graph::segment::{KeyFinder, Scope, Segment};
 use jindou_model::{PredicateId, Result};
 
-/// Nodes between two looks at the clock.
+/// Nodes between two checks of the deadline.
 const PART: usize = 1024;
-/// Lists between fetching a list's bounds and reading it.
+/// Distance, in lists, between prefetching a list's bounds and reading it.
 const AHEAD: usize = 8;
 
 /// One end's search.
 pub(super) struct Side {
     /// By state.
-    pub seen: Vec<Seen>,
-    /// By state, nodes of the queue that were gone on from.
+    pub seen: Vec<VisitedSet>,
+    /// By state, the number of nodes of the queue that are already expanded.
     done: Vec<usize>,
     /// A part of a queue, and its key numbers.
     front: Vec<u32>,
@@ -23,7 +23,7 @@ pub(super) struct Side {
     scratch: Vec<u32>,
 }
 
-/// The automaton's moves in the direction that a side takes through it, and the graphs to search.
+/// The automaton's moves in the direction in which a side uses it, and the graphs to search.
 #[derive(Clone, Copy)]
 pub(super) struct Graph<'a> {
     moves: &'a [Vec<Move>],
@@ -50,9 +50,9 @@ impl<'a> Graph<'a> {
 }
 
 impl Side {
-    pub fn new(states: usize, run: &Run<'_>) -> Self {
+    pub fn new(states: usize, ctx: &QueryContext<'_>) -> Self {
         Self {
-            seen: (0..states).map(|_| Seen::new(run)).collect(),
+            seen: (0..states).map(|_| VisitedSet::new(ctx)).collect(),
             done: vec![0; states],
             front: vec![],
             keys: vec![],
@@ -62,7 +62,7 @@ impl Side {
 
     pub fn clear(&mut self) -> Result<()> {
         self.done.fill(0);
-        self.seen.iter_mut().try_for_each(Seen::clear)
+        self.seen.iter_mut().try_for_each(VisitedSet::clear)
     }
 
     /// Begins at a node in a state.
@@ -74,7 +74,7 @@ impl Side {
         Ok(())
     }
 
-    /// Nodes to go on from.
+    /// Number of nodes to expand.
     pub fn waiting(&self) -> usize {
         self.seen
             .iter()
@@ -83,21 +83,26 @@ impl Side {
             .sum()
     }
 
-    /// Searches until nothing is new.
-    pub fn exhaust(&mut self, run: &Run<'_>, graph: Graph<'_>) -> Result<()> {
+    /// Searches until nothing new is found.
+    pub fn exhaust(&mut self, ctx: &QueryContext<'_>, graph: Graph<'_>) -> Result<()> {
         while self.waiting() > 0 {
-            self.level(run, graph, None)?;
+            self.level(ctx, graph, None)?;
         }
         Ok(())
     }
 
-    /// Goes on from all nodes that wait; true as soon as the other side has been where this one comes.
-    pub fn level(&mut self, run: &Run<'_>, graph: Graph<'_>, other: Option<&Self>) -> Result<bool> {
+    /// Expands all waiting nodes; returns true as soon as a node was already visited by the other side.
+    pub fn level(
+        &mut self,
+        ctx: &QueryContext<'_>,
+        graph: Graph<'_>,
+        other: Option<&Self>,
+    ) -> Result<bool> {
         for state in 0..self.seen.len() {
             let to = self.seen[state].order.len();
             let from = std::mem::replace(&mut self.done[state], to);
             for part in (from..to).step_by(PART) {
-                run.check()?;
+                ctx.check()?;
                 let mut front = std::mem::take(&mut self.front);
                 front.clear();
                 let end = to.min(part + PART);
@@ -106,7 +111,7 @@ impl Side {
                 for m in &graph.moves[state] {
                     if let Some(label) = graph.labels.get(m.label) {
                         let there = other.and_then(|o| o.seen.get(m.state));
-                        met = self.take(run, &front, label, m.state, graph.scope, there)?;
+                        met = self.take(ctx, &front, label, m.state, graph.scope, there)?;
                     }
                     if met {
                         break;
@@ -121,18 +126,18 @@ impl Side {
         Ok(false)
     }
 
-    /// Takes all edges of a label from some nodes.
+    /// Follows all edges of a label from some nodes.
     fn take(
         &mut self,
-        run: &Run<'_>,
+        ctx: &QueryContext<'_>,
         front: &[u32],
         label: &Label,
         to: usize,
         scope: Scope<'_>,
-        other: Option<&Seen>,
+        other: Option<&VisitedSet>,
     ) -> Result<bool> {
         for &(p, way) in &label.edges {
-            let view = run.snapshot.edges(p, way.direction());
+            let view = ctx.snapshot.edges(p, way.direction());
             if let Some(segment) = view.plain(scope) {
                 if self.plain(front, segment, to, other)? {
                     return Ok(true);
@@ -148,9 +153,9 @@ impl Side {
             }
         }
         for (not, way) in &label.others {
-            let known = run.snapshot.predicates();
-            let mut views = RowPredicates::new(run.snapshot, way.direction());
-            if let Some(sharded) = run.snapshot.as_sharded() {
+            let known = ctx.snapshot.predicates();
+            let mut views = RowPredicates::new(ctx.snapshot, way.direction());
+            if let Some(sharded) = ctx.snapshot.as_sharded() {
                 let mut wanted = Vec::new();
                 for &v in front {
                     let known = known.of_vertex(v, way.direction());
@@ -182,7 +187,7 @@ impl Side {
         front: &[u32],
         segment: Segment<'_>,
         to: usize,
-        other: Option<&Seen>,
+        other: Option<&VisitedSet>,
     ) -> Result<bool> {
         if matches!(segment.finder, KeyFinder::Empty) {
             return Ok(false);
@@ -200,9 +205,9 @@ impl Side {
     }
 }
 
-/// Adds nodes; true as soon as one is new here and was seen there.
+/// Adds nodes; returns true as soon as one is new here and was visited there.
 #[inline]
-fn add(seen: &mut Seen, nodes: &[u32], other: Option<&Seen>) -> Result<bool> {
+fn add(seen: &mut VisitedSet, nodes: &[u32], other: Option<&VisitedSet>) -> Result<bool> {
     if nodes.is_empty() {
         return Ok(false);
     }
@@ -219,18 +224,23 @@ fn add(seen: &mut Seen, nodes: &[u32], other: Option<&Seen>) -> Result<bool> {
 }
 
 /// Adds every node that the moves from the start of an automaton may leave; a superset where graphs are chosen.
-pub(super) fn starts(run: &Run<'_>, a: &Automaton, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
+pub(super) fn starts(
+    ctx: &QueryContext<'_>,
+    a: &Automaton,
+    scope: Scope<'_>,
+    out: &mut VisitedSet,
+) -> Result<()> {
     for m in &a.next[a.start] {
         let Some(label) = a.labels.get(m.label) else {
             continue;
         };
         for &(p, way) in &label.edges {
-            keys(run, p, way, scope, out)?;
+            keys(ctx, p, way, scope, out)?;
         }
         for (not, way) in &label.others {
-            for p in (0..run.snapshot.predicate_count()).map(PredicateId) {
+            for p in (0..ctx.snapshot.predicate_count()).map(PredicateId) {
                 if !not.contains(&p) {
-                    keys(run, p, *way, scope, out)?;
+                    keys(ctx, p, *way, scope, out)?;
                 }
             }
         }
@@ -238,34 +248,47 @@ pub(super) fn starts(run: &Run<'_>, a: &Automaton, scope: Scope<'_>, out: &mut S
     Ok(())
 }
 
-/// True if the vertex has an edge in the graphs.
-pub(super) fn is_node(run: &Run<'_>, v: u32, scope: Scope<'_>, scratch: &mut Vec<u32>) -> bool {
-    [Way::Out, Way::In].into_iter().any(|way| {
-        let direction = way.direction();
-        let predicates = run.snapshot.predicates_of(v, direction);
-        predicates.iter().any(|&p| {
-            let view = run.snapshot.edges(PredicateId(p), direction);
-            !view.read(v, scope, scratch).is_empty()
+/// Returns true if the vertex has an edge in the graphs.
+pub(super) fn is_node(
+    ctx: &QueryContext<'_>,
+    v: u32,
+    scope: Scope<'_>,
+    scratch: &mut Vec<u32>,
+) -> bool {
+    [EdgeDirection::Out, EdgeDirection::In]
+        .into_iter()
+        .any(|way| {
+            let direction = way.direction();
+            let predicates = ctx.snapshot.predicates_of(v, direction);
+            predicates.iter().any(|&p| {
+                let view = ctx.snapshot.edges(PredicateId(p), direction);
+                !view.read(v, scope, scratch).is_empty()
+            })
         })
-    })
 }
 
 /// Adds every node that has an edge in the graphs.
-pub(super) fn nodes(run: &Run<'_>, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
-    for p in (0..run.snapshot.predicate_count()).map(PredicateId) {
-        for way in [Way::Out, Way::In] {
-            keys(run, p, way, scope, out)?;
+pub(super) fn nodes(ctx: &QueryContext<'_>, scope: Scope<'_>, out: &mut VisitedSet) -> Result<()> {
+    for p in (0..ctx.snapshot.predicate_count()).map(PredicateId) {
+        for way in [EdgeDirection::Out, EdgeDirection::In] {
+            keys(ctx, p, way, scope, out)?;
         }
     }
     Ok(())
 }
 
-fn keys(run: &Run<'_>, p: PredicateId, way: Way, scope: Scope<'_>, out: &mut Seen) -> Result<()> {
-    let view = run.snapshot.edges(p, way.direction());
+fn keys(
+    ctx: &QueryContext<'_>,
+    p: PredicateId,
+    way: EdgeDirection,
+    scope: Scope<'_>,
+    out: &mut VisitedSet,
+) -> Result<()> {
+    let view = ctx.snapshot.edges(p, way.direction());
     if let Some(segment) = view.plain(scope) {
         let mut part = Vec::with_capacity(PART.min(segment.key_count as usize));
         for from in (0..segment.key_count).step_by(PART) {
-            run.check()?;
+            ctx.check()?;
             part.clear();
             segment.keys_into(from, from.saturating_add(PART as u32), &mut part);
             add(out, &part, None)?;
@@ -275,9 +298,9 @@ fn keys(run: &Run<'_>, p: PredicateId, way: Way, scope: Scope<'_>, out: &mut See
     let (mut all, mut scratch) = (vec![], vec![]);
     view.candidate_keys(scope, &mut all);
     for part in all.chunks(PART) {
-        run.check()?;
+        ctx.check()?;
         for &k in part {
-            // Where one segment answers but for touched keys, all its others have an edge.
+            // Where one segment has the answer except for touched keys, all its other keys have an edge.
             let clean = view.is_sharded()
                 || view
                     .plain_but_dirty(scope)

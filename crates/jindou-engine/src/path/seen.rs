@@ -1,19 +1,19 @@
-//! Nodes that a search has come to, in the order in which it did: the search's queue at the same time.
+//! Nodes visited by a search, in the order of their visit: also the search's queue.
 
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::explore::QueryContext;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use rustc_hash::FxHashSet;
 
-/// Nodes above this many turn the table into a bitmap, where one is affordable.
+/// Number of nodes above which the table turns into a bitmap, where one is affordable.
 const BITMAP_FROM: usize = 1 << 10;
-/// A table with room for more is not kept for the next search.
+/// Capacity above which a table is not kept for the next search.
 const KEPT: usize = 1 << 14;
 
-pub(super) struct Seen {
+pub(super) struct VisitedSet {
     /// The nodes, each once.
     pub order: Vec<u32>,
-    /// Nodes that the bitmap has no bit for; all of them while there is no bitmap.
+    /// Nodes for which the bitmap has no bit; all of them while there is no bitmap.
     few: FxHashSet<u32>,
     bits: Vec<u64>,
     /// Ids that a bitmap spans.
@@ -21,22 +21,22 @@ pub(super) struct Seen {
     charge: Charge,
 }
 
-impl Seen {
-    pub fn new(run: &Run<'_>) -> Self {
+impl VisitedSet {
+    pub fn new(ctx: &QueryContext<'_>) -> Self {
         Self {
             order: vec![],
             few: FxHashSet::default(),
             bits: vec![],
-            span: run
+            span: ctx
                 .snapshot
                 .dense_ids()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
-            charge: Charge::of(Holder::Path, run.budget),
+            charge: Charge::for_holder(Holder::Path, ctx.budget),
         }
     }
 
-    /// Forgets all nodes. What was allocated stays for the next search, if it is not much.
+    /// Removes all nodes. Memory is kept for the next search, unless it is large.
     pub fn clear(&mut self) -> Result<()> {
         if self.order.len() > self.bits.len() {
             self.bits.fill(0);
@@ -58,7 +58,7 @@ impl Seen {
         self.recharge(0, 0)
     }
 
-    /// Makes room for this many more nodes, which [`Self::insert`] needs.
+    /// Makes room for this many more nodes, which [`Self::insert`] requires.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;
@@ -73,7 +73,7 @@ impl Seen {
     #[cold]
     fn grow(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;
-        // A table costs some 10 bytes a node, a bitmap an eighth of a byte a vertex.
+        // A table costs some 10 bytes per node, a bitmap an eighth of a byte per vertex.
         if self.bits.is_empty() && want >= BITMAP_FROM && want * 64 >= self.span as usize / 8 {
             let words = (self.span as usize).div_ceil(64);
             self.recharge(0, words * 8)?;
@@ -101,14 +101,14 @@ impl Seen {
         self.recharge(0, 0)
     }
 
-    /// Charges what there is, `nodes` more in the queue and `bytes` more.
+    /// Charges the current memory, `nodes` more in the queue and `bytes` more.
     fn recharge(&mut self, nodes: usize, bytes: usize) -> Result<()> {
         let order = self.order.capacity() + nodes;
         self.charge
             .set(order * 4 + self.few.capacity() * 6 + self.bits.len() * 8 + bytes)
     }
 
-    /// True if the node is new. There must be room for it.
+    /// Adds a node; returns true if it is new. There must be room for it.
     #[inline]
     pub fn insert(&mut self, v: u32) -> bool {
         let new = match self.bits.get_mut((v / 64) as usize) {

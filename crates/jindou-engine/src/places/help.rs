@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Default)]
 pub struct HelpCalls {
     asked: Mutex<VecDeque<Arc<Help>>>,
-    /// Helpers that are wanted now.
+    /// Number of helpers that are needed now.
     wanted: AtomicUsize,
 }
 
@@ -33,7 +33,7 @@ struct Help {
 struct PoolState {
     wanted: usize,
     running: usize,
-    /// No one may come any more.
+    /// True once no more helpers may come.
     withdrawn: bool,
 }
 
@@ -50,7 +50,7 @@ impl Help {
 }
 
 impl HelpCalls {
-    /// Whether a helper is wanted now: what threads without work look at first.
+    /// Returns true if a helper is needed now: checked first by threads without work.
     pub fn are_wanted(&self) -> bool {
         self.wanted.load(Ordering::SeqCst) > 0
     }
@@ -59,7 +59,7 @@ impl HelpCalls {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a call for this many helpers in the queue, if it is not withdrawn.
+    /// Puts a call for this many helpers in the queue, unless it has been withdrawn.
     fn ask(&self, help: &Arc<Help>, helpers: usize) {
         let mut all = self.lock();
         let mut state = help.lock();
@@ -74,8 +74,8 @@ impl HelpCalls {
         self.wanted.fetch_add(helpers, Ordering::SeqCst);
     }
 
-    /// Helps the query that has asked longest; false if none wants help. Where it gave way to others in the middle (`gave_way`
-    /// afterwards), the query still wants that help.
+    /// Helps the query that has waited longest; returns false if none needs help. Where the helper gave way to others
+    /// in the middle (`gave_way` afterwards), the query still needs that help.
     pub fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
         let help = {
             let mut asked = self.lock();
@@ -98,12 +98,12 @@ impl HelpCalls {
         // SAFETY: `running` was raised under the lock while `wanted` was above zero, so the owner of the call has not
         // returned, and waits in `Asked::drop` until `running` is zero again.
         let call = unsafe { &*help.call };
-        // The engine catches panics of its own; none may pass here, or the owner would wait for ever.
+        // The engine catches its own panics; none may escape here, or the owner would wait for ever.
         let _ = catch_unwind(AssertUnwindSafe(call));
         if gave_way() {
             self.ask(&help, 1);
         }
-        // The last of it: the owner may return and go as soon as it sees this.
+        // The last use: the owner may return and drop it as soon as it sees this.
         let mut state = help.lock();
         state.running -= 1;
         drop(state);
@@ -112,7 +112,7 @@ impl HelpCalls {
     }
 }
 
-/// Withdraws a call for help, and waits for those who came, however its scope is left.
+/// Withdraws a call for help, and waits for the helpers that came, however its scope is left.
 struct Asked<'h> {
     calls: &'h HelpCalls,
     help: Arc<Help>,

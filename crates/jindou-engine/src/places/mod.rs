@@ -1,9 +1,9 @@
-//! Threads that compute for heavy queries: each query has a thread of its caller's, and gets the help of others while there
-//! are cores to spare.
+//! Threads that compute for heavy queries: each query has its caller's thread, and gets the help of others while there
+//! are free cores.
 //!
-//! A thread computes in one of this many *places* as there are cores. Threads of callers wait for one, first come first served;
-//! helpers take what is free, and leave at the end of a morsel when a caller waits. A thread that waits for something other than a core,
-//! such as the reader of its answer, gives its place back meanwhile.
+//! A thread computes in one of as many *places* as there are cores. Callers' threads wait for a place, first come first
+//! served; helpers take free ones, and leave at the end of a morsel when a caller waits. A thread that waits for
+//! something other than a core, such as the reader of its answer, gives its place back meanwhile.
 
 mod help;
 mod sync;
@@ -23,12 +23,12 @@ thread_local! {
     static PLACE_OF: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The places of a machine's cores, and the threads that help in those that are free. Cheap to clone; the helpers end with the
+/// The places of a machine's cores, and the threads that help in free ones. Cheap to clone; the helpers end with the
 /// last clone.
 #[derive(Clone)]
 pub struct Workers {
     shared: Arc<WorkersShared>,
-    /// Ends the helpers, which hold `shared` themselves.
+    /// Ends the helpers, which themselves hold `shared`.
     _helpers: Arc<Helpers>,
 }
 
@@ -56,27 +56,27 @@ impl Drop for Helpers {
 struct WorkersShared {
     places: usize,
     state: Mutex<WorkersState>,
-    /// Helpers sleep on it.
+    /// Condition variable on which helpers sleep.
     work: Condvar,
     calls: HelpCalls,
-    /// Threads that a place is wanted for now: callers that wait, and those that would not. What helpers look at.
+    /// Number of threads that need a place now: callers that wait, and urgent ones that do not wait. Read by helpers.
     pressed: AtomicUsize,
-    /// Places that are taken beyond those that there are.
+    /// Number of taken places beyond the existing ones.
     over: AtomicUsize,
 }
 
 #[derive(Default)]
 struct WorkersState {
-    /// Threads in places.
+    /// Number of threads in places.
     taken: usize,
-    /// Callers that wait for one.
+    /// Callers that wait for a place.
     waiting: VecDeque<Arc<Waiter>>,
-    /// Helpers that exist.
+    /// Number of helper threads.
     helpers: usize,
     closed: bool,
 }
 
-/// A caller that waits. It is given a place under the lock of the state.
+/// A waiting caller. It is given a place under the lock of the state.
 struct Waiter {
     thread: Thread,
     given: AtomicBool,
@@ -87,7 +87,7 @@ impl WorkersShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes how many places too many are taken, and who waits; called after each change of the state.
+    /// Publishes the number of excess places and of waiting threads; called after each change of the state.
     fn count(&self, state: &WorkersState) {
         let over = state.taken.saturating_sub(self.places);
         self.over.store(over, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl WorkersShared {
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// Gives this thread's place to the caller that has waited longest, or leaves it free.
+    /// Gives this thread's place to the caller that has waited longest, or frees it.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -117,7 +117,7 @@ impl WorkersShared {
         }
     }
 
-    /// Waits for a place, before others that wait if `first`.
+    /// Waits for a place, ahead of others if `first`.
     fn wait(&self, cancel: &CancelToken, first: bool) -> Result<()> {
         let waiter = {
             let mut state = self.lock();
@@ -155,7 +155,7 @@ impl WorkersShared {
         }
     }
 
-    /// A helper's life.
+    /// Main loop of a helper.
     fn help(&self) {
         let mut state = self.lock();
         while !state.closed {
@@ -189,7 +189,7 @@ impl WorkersShared {
 }
 
 impl Workers {
-    /// Makes a number of places, at least one. Helpers, one fewer than places, are started on first use.
+    /// Creates a number of places, at least one. Helpers, one fewer than places, are started on first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
         let shared = Arc::new(WorkersShared {
@@ -206,21 +206,22 @@ impl Workers {
         }
     }
 
-    /// Places that there are.
+    /// Number of places.
     #[must_use]
     pub fn places(&self) -> usize {
         self.shared.places
     }
 
-    /// Threads that compute now, and callers that wait.
+    /// Number of threads that compute now, and of waiting callers.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         let state = self.shared.lock();
         (state.taken, state.waiting.len())
     }
 
-    /// A place for this thread at once: where none is free, one more than there are, until the first of the others comes to
-    /// the end of a morsel. For work that others wait for, and of which there is one at a time. False if the thread has one.
+    /// Gives this thread a place at once: where none is free, an extra one, until the first of the other threads
+    /// reaches the end of a morsel. For work that others wait for, of which there is one at a time. Returns false if
+    /// the thread already has a place.
     pub fn enter_at_once(&self) -> bool {
         if PLACE_OF.get() != 0 {
             return false;
@@ -232,7 +233,7 @@ impl Workers {
         true
     }
 
-    /// Starts helpers that are not there yet, as far as the system gives threads, and wakes those that may work.
+    /// Starts missing helpers, as far as the system can start threads, and wakes those that may work.
     fn call(&self, helpers: usize) {
         let shared = &self.shared;
         let mut state = shared.lock();
@@ -327,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Work in `units`, taken by any free thread; gives the units that helpers did.
+    /// Work in `units`, taken by any free thread; returns the units that helpers did.
     fn run(workers: &Workers, inside: &Inside, units: usize, ask: usize) -> usize {
         let (next, by_helpers) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = |is_helper: bool| {

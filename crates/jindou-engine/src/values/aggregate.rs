@@ -1,12 +1,12 @@
-//! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state a group, mergeable, so that each worker has its own.
+//! SPARQL's set functions (SPARQL 1.1 §18.5.1): one state per group, mergeable, so that each worker has its own.
 
 use super::machine::long_number_of_id;
-use super::numbers::Known;
+use super::numbers::NumberCache;
+use super::order_keys::Places;
 use super::sum::Sum;
 use crate::batch::{Charge, View};
-use crate::explore::Run;
-use crate::filter::Value;
-use crate::operators::Places;
+use crate::eval::EvalContext;
+use crate::filter::ValueSource;
 use crate::tree::Layout;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 
 /// The text of a group so far.
 #[derive(Clone, Default)]
-struct Text {
+struct ConcatState {
     bytes: Vec<u8>,
     /// True once the group has a value.
     begun: bool,
@@ -25,42 +25,42 @@ struct Text {
 }
 
 /// States by group.
-enum State {
+enum GroupStates {
     Count(Vec<u64>),
     Sum(Vec<Sum>),
     /// The best id so far: 0 for none, `FAILED` after an error. True for MAX.
     Best(Vec<u32>, bool),
     Sample(Vec<u32>),
-    Text(Vec<Text>, Vec<u8>),
+    Text(Vec<ConcatState>, Vec<u8>),
 }
 
-/// No id: an aggregate that met an error.
+/// Marks an aggregate that met an error.
 const FAILED: u32 = u32::MAX;
 
 /// Values that were counted.
-enum Seen {
+enum CountedValues {
     All,
     /// (group, value)
     Values(FxHashSet<u64>),
     /// Group and values of the columns.
-    Rows(FxHashSet<Box<[u32]>>, Vec<Value>),
+    Rows(FxHashSet<Box<[u32]>>, Vec<ValueSource>),
 }
 
-struct One {
-    state: State,
-    value: Value,
+struct AggregateState {
+    state: GroupStates,
+    value: ValueSource,
     average: bool,
     /// `COUNT(*)`: rows count whether bound or not.
     rows: bool,
-    seen: Seen,
+    seen: CountedValues,
 }
 
 /// The aggregates of a grouping.
 pub(crate) struct Accumulators {
-    all: Vec<One>,
+    all: Vec<AggregateState>,
     groups: usize,
     places: Places,
-    known: Known,
+    known: NumberCache,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
     text_bytes: usize,
@@ -68,35 +68,43 @@ pub(crate) struct Accumulators {
 }
 
 impl Accumulators {
-    /// Over rows with these columns.
-    pub fn new(aggregates: &[Aggregate], layout: &[Slot], run: &Run<'_>) -> Self {
+    /// Creates the aggregates for rows with these columns.
+    pub fn new(aggregates: &[Aggregate], layout: &[Slot], ctx: &EvalContext<'_>) -> Self {
         let layout = Layout::new(layout);
         let all = aggregates
             .iter()
             .map(|a| {
                 let state = match &a.function {
-                    AggregateFunction::CountRows | AggregateFunction::Count => State::Count(vec![]),
-                    AggregateFunction::Sum | AggregateFunction::Avg => State::Sum(vec![]),
-                    AggregateFunction::Min => State::Best(vec![], false),
-                    AggregateFunction::Max => State::Best(vec![], true),
-                    AggregateFunction::Sample => State::Sample(vec![]),
+                    AggregateFunction::CountRows | AggregateFunction::Count => {
+                        GroupStates::Count(vec![])
+                    }
+                    AggregateFunction::Sum | AggregateFunction::Avg => GroupStates::Sum(vec![]),
+                    AggregateFunction::Min => GroupStates::Best(vec![], false),
+                    AggregateFunction::Max => GroupStates::Best(vec![], true),
+                    AggregateFunction::Sample => GroupStates::Sample(vec![]),
                     AggregateFunction::GroupConcat(separator) => {
-                        State::Text(vec![], separator.clone().into_bytes())
+                        GroupStates::Text(vec![], separator.clone().into_bytes())
                     }
                 };
                 let rows = a.function == AggregateFunction::CountRows;
-                let idempotent = matches!(state, State::Best(..) | State::Sample(_));
+                let idempotent = matches!(state, GroupStates::Best(..) | GroupStates::Sample(_));
                 let seen = if !a.distinct || idempotent {
-                    Seen::All
+                    CountedValues::All
                 } else if rows {
-                    let columns = a.row.iter().map(|s| Value::of(*s, &layout)).collect();
-                    Seen::Rows(FxHashSet::default(), columns)
+                    let columns = a
+                        .row
+                        .iter()
+                        .map(|s| ValueSource::of_slot(*s, &layout))
+                        .collect();
+                    CountedValues::Rows(FxHashSet::default(), columns)
                 } else {
-                    Seen::Values(FxHashSet::default())
+                    CountedValues::Values(FxHashSet::default())
                 };
-                One {
+                AggregateState {
                     state,
-                    value: a.of.map_or(Value::Unbound, |s| Value::of(s, &layout)),
+                    value: a
+                        .of
+                        .map_or(ValueSource::Unbound, |s| ValueSource::of_slot(s, &layout)),
                     average: a.function == AggregateFunction::Avg,
                     rows,
                     seen,
@@ -107,15 +115,15 @@ impl Accumulators {
             all,
             groups: 0,
             places: Places::default(),
-            known: Known::new(run),
+            known: NumberCache::new(ctx),
             scratch: vec![],
             tuple: vec![],
             text_bytes: 0,
-            charge: Charge::of(Holder::GroupBy, run.budget),
+            charge: Charge::for_holder(Holder::GroupBy, ctx.budget),
         }
     }
 
-    /// Makes states for groups `0 .. groups`.
+    /// Creates states for groups `0 .. groups`.
     ///
     /// # Errors
     /// `Limit`.
@@ -126,10 +134,10 @@ impl Accumulators {
         self.groups = groups;
         for one in &mut self.all {
             match &mut one.state {
-                State::Count(v) => v.resize(groups, 0),
-                State::Sum(v) => v.resize(groups, Sum::zero()),
-                State::Best(v, _) | State::Sample(v) => v.resize(groups, 0),
-                State::Text(v, _) => v.resize_with(groups, Text::default),
+                GroupStates::Count(v) => v.resize(groups, 0),
+                GroupStates::Sum(v) => v.resize(groups, Sum::zero()),
+                GroupStates::Best(v, _) | GroupStates::Sample(v) => v.resize(groups, 0),
+                GroupStates::Text(v, _) => v.resize_with(groups, ConcatState::default),
             }
         }
         self.recharge()
@@ -139,15 +147,15 @@ impl Accumulators {
         let mut bytes = self.text_bytes;
         for one in &self.all {
             bytes += match &one.state {
-                State::Count(v) => v.capacity() * 8,
-                State::Sum(v) => v.capacity() * size_of::<Sum>(),
-                State::Best(v, _) | State::Sample(v) => v.capacity() * 4,
-                State::Text(v, _) => v.capacity() * size_of::<Text>(),
+                GroupStates::Count(v) => v.capacity() * 8,
+                GroupStates::Sum(v) => v.capacity() * size_of::<Sum>(),
+                GroupStates::Best(v, _) | GroupStates::Sample(v) => v.capacity() * 4,
+                GroupStates::Text(v, _) => v.capacity() * size_of::<ConcatState>(),
             };
             bytes += match &one.seen {
-                Seen::All => 0,
-                Seen::Values(s) => s.capacity() * 9,
-                Seen::Rows(s, c) => s.capacity() * 17 + s.len() * (16 + 4 * c.len()),
+                CountedValues::All => 0,
+                CountedValues::Values(s) => s.capacity() * 9,
+                CountedValues::Rows(s, c) => s.capacity() * 17 + s.len() * (16 + 4 * c.len()),
             };
         }
         self.charge.set(bytes)
@@ -157,8 +165,13 @@ impl Accumulators {
     ///
     /// # Errors
     /// `Limit`.
-    pub fn add(&mut self, run: &Run<'_>, rows: View<'_>, group_of_row: &[u32]) -> Result<()> {
-        self.add_times(run, rows, group_of_row, |_| 1)
+    pub fn add(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        rows: View<'_>,
+        group_of_row: &[u32],
+    ) -> Result<()> {
+        self.add_times(ctx, rows, group_of_row, |_| 1)
     }
 
     /// Adds rows, each this many times.
@@ -167,7 +180,7 @@ impl Accumulators {
     /// `Limit`.
     pub fn add_times(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         group_of_row: &[u32],
         times: impl Fn(usize) -> u32,
@@ -190,14 +203,14 @@ impl Accumulators {
                     continue;
                 }
                 match &mut one.seen {
-                    Seen::All => {}
-                    Seen::Values(seen) => {
+                    CountedValues::All => {}
+                    CountedValues::Values(seen) => {
                         if id != 0 && !seen.insert(u64::from(group) << 32 | u64::from(id)) {
                             continue;
                         }
                         times = 1;
                     }
-                    Seen::Rows(seen, columns) => {
+                    CountedValues::Rows(seen, columns) => {
                         times = 1;
                         tuple.clear();
                         tuple.push(group);
@@ -211,24 +224,24 @@ impl Accumulators {
                 }
                 let group = group as usize;
                 match &mut one.state {
-                    State::Count(v) => {
+                    GroupStates::Count(v) => {
                         v[group] += u64::from(one.rows || id != 0) * u64::from(times);
                     }
-                    State::Sum(v) => {
-                        match (id != 0).then(|| known.number(run, id, scratch)).flatten() {
+                    GroupStates::Sum(v) => {
+                        match (id != 0).then(|| known.number(ctx, id, scratch)).flatten() {
                             Some(n) => v[group].add_times(n, times),
-                            None => v[group].add_number_times(number(run, id, scratch), times),
+                            None => v[group].add_number_times(number(ctx, id, scratch), times),
                         }
                     }
-                    State::Best(v, max) => better(run, places, &mut v[group], id, *max),
-                    State::Sample(v) => {
+                    GroupStates::Best(v, max) => better(ctx, places, &mut v[group], id, *max),
+                    GroupStates::Sample(v) => {
                         if v[group] == 0 {
                             v[group] = id;
                         }
                     }
-                    State::Text(v, separator) => {
+                    GroupStates::Text(v, separator) => {
                         for _ in 0..times {
-                            *text_bytes += v[group].add(run, id, separator, scratch);
+                            *text_bytes += v[group].add(ctx, id, separator, scratch);
                         }
                     }
                 }
@@ -237,11 +250,11 @@ impl Accumulators {
         self.recharge()
     }
 
-    /// Adds another worker's groups: its group `g` is `group_map[g]` here.
+    /// Merges another worker's groups: its group `g` is `group_map[g]` here.
     ///
     /// # Errors
     /// `Limit`; `Internal` for other aggregates.
-    pub fn merge(&mut self, run: &Run<'_>, other: Self, group_map: &[u32]) -> Result<()> {
+    pub fn merge(&mut self, ctx: &EvalContext<'_>, other: Self, group_map: &[u32]) -> Result<()> {
         self.text_bytes += other.text_bytes;
         let Self {
             all,
@@ -251,10 +264,10 @@ impl Accumulators {
         } = self;
         for (to, from) in all.iter_mut().zip(other.all) {
             let pairs = || group_map.iter().map(|&g| g as usize).enumerate();
-            // What both have seen counts once: distinct values are added again, one by one.
+            // Values that both have seen count once: distinct values are added again, one by one.
             match (&mut to.seen, from.seen) {
-                (Seen::All, Seen::All) => {}
-                (Seen::Values(seen), Seen::Values(theirs)) => {
+                (CountedValues::All, CountedValues::All) => {}
+                (CountedValues::Values(seen), CountedValues::Values(theirs)) => {
                     let failed = failures(&from.state);
                     for key in theirs {
                         let group = group_map[(key >> 32) as usize];
@@ -264,25 +277,25 @@ impl Accumulators {
                         }
                         let group = group as usize;
                         match &mut to.state {
-                            State::Count(v) => v[group] += 1,
-                            State::Sum(v) => v[group].add_number(number(run, id, scratch)),
-                            State::Text(v, separator) => {
-                                v[group].add(run, id, separator, scratch);
+                            GroupStates::Count(v) => v[group] += 1,
+                            GroupStates::Sum(v) => v[group].add_number(number(ctx, id, scratch)),
+                            GroupStates::Text(v, separator) => {
+                                v[group].add(ctx, id, separator, scratch);
                             }
-                            State::Best(..) | State::Sample(_) => {}
+                            GroupStates::Best(..) | GroupStates::Sample(_) => {}
                         }
                     }
                     for g in failed {
                         let group = group_map[g] as usize;
                         match &mut to.state {
-                            State::Sum(v) => v[group].fail(),
-                            State::Text(v, _) => v[group].failed = true,
+                            GroupStates::Sum(v) => v[group].fail(),
+                            GroupStates::Text(v, _) => v[group].failed = true,
                             _ => {}
                         }
                     }
                     continue;
                 }
-                (Seen::Rows(seen, _), Seen::Rows(theirs, _)) => {
+                (CountedValues::Rows(seen, _), CountedValues::Rows(theirs, _)) => {
                     for mut key in theirs {
                         let Some(first) = key.first_mut() else {
                             continue;
@@ -290,7 +303,7 @@ impl Accumulators {
                         *first = group_map[*first as usize];
                         let group = *first as usize;
                         if seen.insert(key)
-                            && let State::Count(v) = &mut to.state
+                            && let GroupStates::Count(v) = &mut to.state
                         {
                             v[group] += 1;
                         }
@@ -300,33 +313,33 @@ impl Accumulators {
                 _ => return Err(Error::Internal("parts of different aggregates".into())),
             }
             match (&mut to.state, from.state) {
-                (State::Count(a), State::Count(b)) => {
+                (GroupStates::Count(a), GroupStates::Count(b)) => {
                     for (from, to) in pairs() {
                         a[to] += b[from];
                     }
                 }
-                (State::Sum(a), State::Sum(b)) => {
+                (GroupStates::Sum(a), GroupStates::Sum(b)) => {
                     for (from, to) in pairs() {
                         a[to].merge(b[from].clone());
                     }
                 }
-                (State::Best(a, max), State::Best(b, _)) => {
+                (GroupStates::Best(a, max), GroupStates::Best(b, _)) => {
                     for (from, to) in pairs() {
                         match b[from] {
                             0 => {}
                             FAILED => a[to] = FAILED,
-                            id => better(run, places, &mut a[to], id, *max),
+                            id => better(ctx, places, &mut a[to], id, *max),
                         }
                     }
                 }
-                (State::Sample(a), State::Sample(b)) => {
+                (GroupStates::Sample(a), GroupStates::Sample(b)) => {
                     for (from, to) in pairs() {
                         if a[to] == 0 {
                             a[to] = b[from];
                         }
                     }
                 }
-                (State::Text(a, separator), State::Text(b, _)) => {
+                (GroupStates::Text(a, separator), GroupStates::Text(b, _)) => {
                     for (from, to) in pairs() {
                         a[to].append(&b[from], separator);
                     }
@@ -341,11 +354,11 @@ impl Accumulators {
     ///
     /// # Errors
     /// `Limit` for new terms.
-    pub fn finish(self, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+    pub fn finish(self, ctx: &EvalContext<'_>) -> Result<Vec<Vec<u32>>> {
         let mut bytes = Vec::new();
         let mut columns = Vec::with_capacity(self.all.len());
         for one in self.all {
-            let made = |bytes: &[u8]| Ok(run.terms.resolve(run.vocabulary, bytes, run.budget)?.0);
+            let made = |bytes: &[u8]| Ok(ctx.terms.resolve(ctx.vocabulary, bytes, ctx.budget)?.0);
             let number = |n: Option<Number>, bytes: &mut Vec<u8>| match n {
                 None => Ok(0),
                 Some(n) => {
@@ -355,7 +368,7 @@ impl Accumulators {
                 }
             };
             let column: Result<Vec<u32>> = match one.state {
-                State::Count(v) => v
+                GroupStates::Count(v) => v
                     .into_iter()
                     .map(|n| {
                         number(
@@ -364,19 +377,19 @@ impl Accumulators {
                         )
                     })
                     .collect(),
-                State::Sum(v) => v
+                GroupStates::Sum(v) => v
                     .into_iter()
                     .map(|s| {
                         let n = if one.average { s.average() } else { s.total() };
                         number(n, &mut bytes)
                     })
                     .collect(),
-                State::Best(v, _) => Ok(v
+                GroupStates::Best(v, _) => Ok(v
                     .into_iter()
                     .map(|id| if id == FAILED { 0 } else { id })
                     .collect()),
-                State::Sample(v) => Ok(v),
-                State::Text(v, _) => v
+                GroupStates::Sample(v) => Ok(v),
+                GroupStates::Text(v, _) => v
                     .into_iter()
                     .map(|t| {
                         if t.failed {
@@ -391,32 +404,32 @@ impl Accumulators {
                     .collect(),
             };
             columns.push(column?);
-            run.check()?;
+            ctx.check()?;
         }
         Ok(columns)
     }
 }
 
 #[inline]
-fn number(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
+fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
     if id == 0 {
         return None;
     }
-    long_number_of_id(run, id, scratch)
+    long_number_of_id(ctx, id, scratch)
 }
 
-/// Groups whose aggregate is an error already.
-fn failures(state: &State) -> Vec<usize> {
+/// Groups whose aggregate is already an error.
+fn failures(state: &GroupStates) -> Vec<usize> {
     match state {
-        State::Sum(v) => (0..v.len()).filter(|&g| v[g].failed()).collect(),
-        State::Text(v, _) => (0..v.len()).filter(|&g| v[g].failed).collect(),
+        GroupStates::Sum(v) => (0..v.len()).filter(|&g| v[g].failed()).collect(),
+        GroupStates::Text(v, _) => (0..v.len()).filter(|&g| v[g].failed).collect(),
         _ => vec![],
     }
 }
 
 /// MIN and MAX follow the order of ORDER BY; an error is an error.
 #[inline]
-fn better(run: &Run<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
+fn better(ctx: &EvalContext<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
     if *best == FAILED {
         return;
     }
@@ -430,26 +443,32 @@ fn better(run: &Run<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool
         } else {
             Ordering::Less
         };
-        if places.compare(run, id, *best) == wanted {
+        if places.compare(ctx, id, *best) == wanted {
             *best = id;
         }
     }
 }
 
-impl Text {
-    /// Returns the bytes it grew by.
-    fn add(&mut self, run: &Run<'_>, id: u32, separator: &[u8], scratch: &mut Vec<u8>) -> usize {
+impl ConcatState {
+    /// Returns the number of bytes it grew by.
+    fn add(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        id: u32,
+        separator: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> usize {
         if self.failed {
             return 0;
         }
         scratch.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
-            run.terms.term(v, scratch);
+            ctx.terms.term(v, scratch);
         } else if id != 0 {
-            run.vocabulary.term(v, scratch);
+            ctx.vocabulary.term(v, scratch);
         }
-        // STR of the value: kinder than CONCAT, for which only strings are not errors.
+        // STR of the value: more lenient than CONCAT, for which only strings are not errors.
         let text = match term::parts(scratch) {
             Some(
                 Parts::String(s)

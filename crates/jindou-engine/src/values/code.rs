@@ -1,4 +1,5 @@
-//! Expressions compiled to a small tree that is interpreted a row at a time: no allocation, no string where numbers do.
+//! Expressions compiled to a small tree that is interpreted one row at a time: no allocation, no string where numbers
+//! suffice.
 
 use super::custom::Custom;
 use super::make::{Fresh, Hash, Made};
@@ -6,30 +7,33 @@ use super::members::{self, Members};
 use super::patterns::{self, Use};
 use super::regex::{Matches, Pattern, Replace};
 use crate::batch::Charge;
-use crate::explore::Run;
-use crate::filter::Value;
+use crate::eval::EvalContext;
+use crate::filter::ValueSource;
 use crate::tree::Layout;
 use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::sparql::{BaseIri, Canonical, Expression as E, Function, Variable};
-use jindou_plan::{Found, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest};
+use jindou_plan::{
+    FunctionLookup, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest,
+};
 use jindou_values::functions::{Cost, Scalar};
 use jindou_values::{Arithmetic, Num};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Deepest expression; the parser allows no deeper one, this keeps the stack safe whoever made it.
+/// Deepest expression. The parser allows no deeper one; this limit protects the stack from other sources of
+/// expressions.
 const DEEPEST: usize = 1024;
 
-/// Parts of an expression between two looks at the clock while it is compiled.
+/// Parts of an expression between two checks of the deadline while it is compiled.
 const CHECK: usize = 1 << 10;
-/// Patterns of an expression that are compiled with it, as far as there is memory; others wait for the rows, as patterns do that
-/// rows compute.
+/// Largest number of patterns of an expression that are compiled with it, as far as there is memory; others are
+/// compiled at run time, like patterns that rows compute.
 const FIXED: usize = 512;
-/// Bytes of a constant from which on all machines of a query share it.
+/// Length in bytes from which all machines of a query share a constant.
 pub(super) const LONG: usize = 1 << 14;
-/// Variables up to which a list of them is searched, and inputs that are remembered.
+/// Number of variables up to which a list of them is searched, and of inputs up to which results are cached.
 const FEW: usize = 32;
-/// Bytes that an expression takes whatever it does.
+/// Bytes that any expression takes.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant besides its text.
 const PART: usize = size_of::<Code>() + 16;
@@ -39,10 +43,10 @@ const CONSTANT: usize = 2 * size_of::<Canonical>() + size_of::<super::val::Val>(
 pub(crate) enum Code {
     /// An error in every row.
     Error,
-    Var(Value),
+    Var(ValueSource),
     /// Number of a constant.
     Const(usize),
-    Bound(Value),
+    Bound(ValueSource),
     Or(Vec<Code>),
     And(Vec<Code>),
     Not(Box<Code>),
@@ -50,7 +54,7 @@ pub(crate) enum Code {
     Same(Box<Code>, Box<Code>),
     Order(Relation, Box<Code>, Box<Code>),
     In(Box<Code>, Vec<Code>),
-    /// The same, of many.
+    /// IN with many members.
     OneOf(Box<Code>, Box<Members>),
     Arithmetic(Arithmetic, Box<Code>, Box<Code>),
     Plus(Box<Code>),
@@ -66,7 +70,7 @@ pub(crate) enum Code {
     Cast(Cast, Box<Code>),
     /// A function that the program registered.
     Custom(Box<Custom>),
-    /// A term that no row had before.
+    /// A new term in each row.
     Fresh(Fresh),
 }
 
@@ -91,7 +95,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// The function that it applies to a number, for calls that take nothing else.
+    /// The function on numbers that it applies, for calls that take only a number.
     pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
         match self {
             Self::Scalar(s) => s.definition().number,
@@ -100,17 +104,17 @@ impl Call {
     }
 }
 
-/// Everything that compiling finds.
+/// Result of compiling an expression.
 pub(crate) struct Compiled {
     pub code: Code,
     pub constants: Vec<Canonical>,
     /// The columns that the expression reads, each once.
     pub inputs: Vec<usize>,
-    /// The value depends on the inputs alone.
+    /// True if the value depends only on the inputs.
     pub pure: bool,
-    /// Some part is worth remembering: strings, dates.
-    pub dear: bool,
-    /// How many parts it has.
+    /// True if some part is worth caching: strings, dates.
+    pub is_costly: bool,
+    /// Number of its parts.
     pub parts: usize,
     /// Memory that the compiled expression takes.
     charge: Charge,
@@ -126,7 +130,7 @@ struct Compiler<'c, 'r> {
     /// Numbers of the constants.
     places: FxHashMap<Canonical, usize>,
     functions: &'c Functions,
-    run: &'c Run<'r>,
+    ctx: &'c EvalContext<'r>,
     bytes: usize,
     fixed: usize,
 }
@@ -135,7 +139,7 @@ struct Compiler<'c, 'r> {
 pub(crate) fn compile(
     g: &GeneralExpression,
     layout: &Layout<'_>,
-    run: &Run<'_>,
+    ctx: &EvalContext<'_>,
 ) -> Result<Compiled> {
     let mut c = Compiler {
         out: Compiled {
@@ -143,9 +147,9 @@ pub(crate) fn compile(
             constants: vec![],
             inputs: vec![],
             pure: true,
-            dear: false,
+            is_costly: false,
             parts: 0,
-            charge: Charge::of(Holder::Text, run.budget),
+            charge: Charge::for_holder(Holder::Text, ctx.budget),
         },
         variables: &g.variables,
         by_name: if g.variables.len() > FEW {
@@ -157,7 +161,7 @@ pub(crate) fn compile(
         base: g.base_iri.clone().map(Arc::new),
         places: FxHashMap::default(),
         functions: &g.functions,
-        run,
+        ctx,
         bytes: LEAST,
         fixed: 0,
     };
@@ -168,20 +172,22 @@ pub(crate) fn compile(
 
 impl Compiler<'_, '_> {
     fn charge(&mut self) -> Result<()> {
-        self.run.check()?;
+        self.ctx.check()?;
         self.out.charge.set(self.bytes)
     }
 
-    fn value(&mut self, v: &Variable) -> Value {
+    fn value(&mut self, v: &Variable) -> ValueSource {
         let slot = if self.by_name.is_empty() {
             let found = self.variables.iter().find(|(x, _)| x == v);
             found.map(|(_, s)| *s)
         } else {
             self.by_name.get(v.as_str()).copied()
         };
-        let value = slot.map_or(Value::Unbound, |s| Value::of(s, self.layout));
-        // With more than two nothing asks which they are.
-        if let Value::Column(c) = value
+        let value = slot.map_or(ValueSource::Unbound, |s| {
+            ValueSource::of_slot(s, self.layout)
+        });
+        // With more than two inputs, their identity is not needed.
+        if let ValueSource::Column(c) = value
             && self.out.inputs.len() <= FEW
             && !self.out.inputs.contains(&c)
         {
@@ -190,7 +196,7 @@ impl Compiler<'_, '_> {
         value
     }
 
-    /// A constant, which is held once, whatever the number of its mentions.
+    /// Number of a constant, which is stored once, however often it occurs.
     fn constant(&mut self, term: &Canonical) -> Code {
         if let Some(place) = self.places.get(term) {
             return Code::Const(*place);
@@ -236,7 +242,7 @@ impl Compiler<'_, '_> {
             E::Variable(v) => Code::Var(self.value(v)),
             E::Bound(v) => Code::Bound(self.value(v)),
             E::Or(..) | E::And(..) => {
-                // Chains lean to one side and may be long: flat, without recursion.
+                // Chains lean to one side and may be long: flattened without recursion.
                 let or = matches!(e, E::Or(..));
                 let mut parts = vec![];
                 let mut stack = vec![e];
@@ -272,7 +278,7 @@ impl Compiler<'_, '_> {
                 if list.len() < members::MANY {
                     return Ok(Code::In(Box::new(a), list));
                 }
-                self.out.dear = true;
+                self.out.is_costly = true;
                 let members = Members::new(list, &self.out.constants);
                 Code::OneOf(Box::new(a), Box::new(members))
             }
@@ -326,7 +332,7 @@ impl Compiler<'_, '_> {
         if !definition.takes(list.len()) && !labelled {
             return Err(unsupported(f, list));
         }
-        self.out.dear |= definition.cost == Cost::Text;
+        self.out.is_costly |= definition.cost == Cost::Text;
         self.out.pure &= definition.deterministic;
         let call = match (f, definition.row) {
             (_, Some(scalar)) => Some(Call::Scalar(scalar)),
@@ -377,7 +383,7 @@ impl Compiler<'_, '_> {
             }
             (Function::Now, []) => {
                 let mut bytes = vec![];
-                self.run.terms.now().push(&mut bytes);
+                self.ctx.terms.now().push(&mut bytes);
                 return Ok(self.constant(&bytes.into()));
             }
             (Function::Rand, []) => return Ok(Code::Random),
@@ -398,15 +404,15 @@ impl Compiler<'_, '_> {
         let Function::Custom(name) = f else {
             return Err(unsupported(f, list));
         };
-        self.out.dear = true;
+        self.out.is_costly = true;
         match (self.functions.find(name.as_str()), list) {
-            (Some(Found::ToString), [of]) => {
+            (Some(FunctionLookup::ToString), [of]) => {
                 Ok(Code::Cast(Cast::String, Box::new(self.code(of, depth)?)))
             }
-            (Some(Found::Cast(to)), [of]) => {
+            (Some(FunctionLookup::Cast(to)), [of]) => {
                 Ok(Code::Cast(Cast::Coded(to), Box::new(self.code(of, depth)?)))
             }
-            (Some(Found::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
+            (Some(FunctionLookup::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
                 self.out.pure &= !self.functions.varies(name.as_str());
                 Ok(Code::Custom(Box::new(Custom {
                     iri: name.as_str().to_owned(),
@@ -418,7 +424,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// A pattern with its flags, compiled if both are known; `None` for one that is none: an error in every row.
+    /// A pattern with its flags, compiled if both are constant; `None` for an invalid one: an error in every row.
     fn pattern(
         &mut self,
         pattern: &E,
@@ -437,7 +443,7 @@ impl Compiler<'_, '_> {
         if let Some((pattern, flags)) = known
             && self.fixed < FIXED
         {
-            self.run.check()?;
+            self.ctx.check()?;
             let Some(compiled) = patterns::compiled(&pattern, &flags, of_use) else {
                 return Ok(None);
             };
@@ -454,7 +460,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// The planner refuses such calls; this keeps who made the plan honest.
+/// The planner refuses such calls; this is a check for plans from elsewhere.
 fn unsupported(f: &Function, list: &[E]) -> Error {
     Error::Unsupported(format!("the function {f} with {} arguments", list.len()))
 }

@@ -3,7 +3,7 @@
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
 use super::val::Val;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::{Error, Result, term};
 use jindou_plan::{Argument, Function, MAX_ARGUMENTS};
 use oxrdf::Term;
@@ -18,7 +18,7 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    /// The function's value. A program's own code may panic: that ends its query, and no more.
+    /// The function's value. A panic in a program's own code ends its query, and nothing else.
     fn value(&self, arguments: &[Option<Argument<'_>>]) -> Result<Option<Term>> {
         catch_unwind(AssertUnwindSafe(|| self.function.call(arguments))).map_err(|panic| {
             let said = panic
@@ -35,13 +35,18 @@ impl Custom {
 }
 
 impl Machine {
-    /// Calls a registered function. Allocates nothing but what the function does.
-    pub(super) fn custom(&mut self, run: &Run<'_>, call: &Custom, at: Row<'_>) -> Result<Maybe> {
+    /// Calls a registered function. Allocates only what the function allocates.
+    pub(super) fn custom(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        call: &Custom,
+        at: Row<'_>,
+    ) -> Result<Maybe> {
         let before = self.arena.len();
         let mut spans = [None; MAX_ARGUMENTS];
         for (span, code) in spans.iter_mut().zip(&call.arguments) {
-            if let Some(v) = self.eval(run, code, at)? {
-                self.canonical(run, v);
+            if let Some(v) = self.eval(ctx, code, at)? {
+                self.canonical(ctx, v);
                 let Val::Term(s) = self.held_term() else {
                     continue;
                 };
@@ -63,7 +68,7 @@ impl Machine {
             return Ok(None);
         }
         let value = self.held_term();
-        self.grown(run, before)?;
+        self.grown(ctx, before)?;
         Ok(Some(value))
     }
 }

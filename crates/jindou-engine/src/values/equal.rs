@@ -1,79 +1,79 @@
 //! Finds the terms of a set that equal a given one, in the sense of `=`, without comparing with each.
 //!
-//! Equality of numbers is not transitive: 16777217 and 16777216 both equal `"16777216"^^xsd:float`. So there is no key that
-//! equal values share. Instead, the numbers of the set are sorted by what each type of number compares by, and the partners of
-//! one are a range of each sort.
+//! Equality of numbers is not transitive: 16777217 and 16777216 both equal `"16777216"^^xsd:float`. So there is no key
+//! that equal values share. Instead, the numbers of the set are sorted once for each numeric type that they may be
+//! compared in, and the partners of a number are a range of each sort.
 
 use super::machine::Machine;
 use super::val::Val;
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
-use jindou_values::{Decimal, DurationKey, Exact, Kind, Num, Number, Value};
+use jindou_values::{Decimal, DurationKey, Exact, Num, Number, TemporalKind, Value};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
-/// Terms between two looks at the clock.
+/// Terms between two checks of the deadline.
 const CHECK: usize = 1 << 12;
-/// Answers kept by a worker; beyond, all are forgotten.
+/// Largest number of answers that a worker caches; beyond it, the cache is cleared.
 const MEMO: usize = 1 << 18;
 
-/// How a term equals others.
-enum Class {
-    /// Only itself: IRIs, blank nodes, strings with and without a language, literals without a value here, of which only the same
-    /// term is known to be equal.
+/// Classes of terms by what they are equal to.
+enum EqualityClass {
+    /// Only itself: IRIs, blank nodes, strings with and without a language, and literals without a value here, which
+    /// are only known to equal the same term.
     Itself,
     /// Nothing: NaN, unbound.
     Nothing,
     Number(Number),
     /// All values that share this key.
-    Keyed(Key),
-    /// Nothing is known but by comparing: triple terms.
+    Keyed(EqualityKey),
+    /// Only comparing decides: triple terms.
     Compared,
 }
 
 /// Values whose equality is transitive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum EqualityKey {
     Boolean(bool),
-    Time(Kind, i128),
+    Time(TemporalKind, i128),
     Duration(DurationKey),
 }
 
-fn class_of(m: &mut Machine, run: &Run<'_>, id: u32) -> Class {
+fn class_of(m: &mut Machine, ctx: &EvalContext<'_>, id: u32) -> EqualityClass {
     if id == 0 {
-        return Class::Nothing;
+        return EqualityClass::Nothing;
     }
-    let Some(tag) = m.tag(run, id) else {
-        return Class::Nothing;
+    let Some(tag) = m.tag(ctx, id) else {
+        return EqualityClass::Nothing;
     };
     if term::NUMERIC_TAGS.contains(&tag)
-        && let Some(n) = m.number(run, Val::Id(id))
+        && let Some(n) = m.number(ctx, Val::Id(id))
     {
         return if n.is_nan() {
-            Class::Nothing
+            EqualityClass::Nothing
         } else {
-            Class::Number(n.into())
+            EqualityClass::Number(n.into())
         };
     }
     if tag == term::TRIPLE {
-        return Class::Compared;
+        return EqualityClass::Compared;
     }
     if tag < term::FIRST_DATATYPE {
-        return Class::Itself;
+        return EqualityClass::Itself;
     }
-    m.load(run, id);
+    m.load(ctx, id);
     match jindou_values::value(&m.term) {
-        Some(Value::Number(n)) => Class::Number(n),
-        Some(Value::Boolean(b)) => Class::Keyed(Key::Boolean(b)),
-        Some(Value::Temporal(t)) => Class::Keyed(Key::Time(t.kind(), t.instant())),
-        Some(Value::Duration(d)) => Class::Keyed(Key::Duration(d.key())),
-        _ => Class::Itself,
+        Some(Value::Number(n)) => EqualityClass::Number(n),
+        Some(Value::Boolean(b)) => EqualityClass::Keyed(EqualityKey::Boolean(b)),
+        Some(Value::Temporal(t)) => EqualityClass::Keyed(EqualityKey::Time(t.kind(), t.instant())),
+        Some(Value::Duration(d)) => EqualityClass::Keyed(EqualityKey::Duration(d.key())),
+        _ => EqualityClass::Itself,
     }
 }
 
-/// A value to sort by, and whose it is.
+/// A value to sort by, and the term that has it.
 type Sorted<K> = Vec<(K, u32)>;
 
 /// Floating point numbers without NaN, in their order; both zeros are one.
@@ -90,25 +90,26 @@ impl Real {
     }
 }
 
-/// A set of terms, ready to be asked who equals what. O(n log n) to make.
+/// A set of terms, prepared for finding the ones that equal a given term. O(n log n) to build.
 pub(crate) struct Equals {
-    /// Integers and decimals by their value, as floats and as doubles: what compares with each type.
+    /// Integers and decimals by their value, as floats and as doubles: one list for each type that they are compared
+    /// in.
     exact: Sorted<Decimal>,
     long: Vec<(Exact, u32)>,
     as_floats: Sorted<Real>,
     as_doubles: Sorted<Real>,
     floats: Sorted<Real>,
     doubles: Sorted<Real>,
-    keyed: Sorted<Key>,
-    /// Of the digits of long numbers.
+    keyed: Sorted<EqualityKey>,
+    /// For the digits of long numbers.
     long_bytes: usize,
     compared: Vec<u32>,
     charge: Charge,
 }
 
 impl Equals {
-    /// Of distinct ids.
-    pub fn new(ids: &[u32], holder: Holder, run: &Run<'_>) -> Result<Self> {
+    /// Builds the set from distinct ids.
+    pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             exact: vec![],
             long: vec![],
@@ -119,22 +120,22 @@ impl Equals {
             keyed: vec![],
             long_bytes: 0,
             compared: vec![],
-            charge: Charge::of(holder, run.budget),
+            charge: Charge::for_holder(holder, ctx.budget),
         };
-        let mut m = Machine::empty(run);
+        let mut m = Machine::empty(ctx);
         for part in ids.chunks(CHECK) {
-            run.check()?;
+            ctx.check()?;
             for &id in part {
-                match class_of(&mut m, run, id) {
-                    Class::Itself | Class::Nothing => {}
-                    Class::Number(n) => out.number(&n, id),
-                    Class::Keyed(key) => out.keyed.push((key, id)),
-                    Class::Compared => out.compared.push(id),
+                match class_of(&mut m, ctx, id) {
+                    EqualityClass::Itself | EqualityClass::Nothing => {}
+                    EqualityClass::Number(n) => out.number(&n, id),
+                    EqualityClass::Keyed(key) => out.keyed.push((key, id)),
+                    EqualityClass::Compared => out.compared.push(id),
                 }
             }
             out.charge.set(out.bytes())?;
         }
-        run.check()?;
+        ctx.check()?;
         out.exact.sort_unstable();
         out.long.sort_unstable();
         out.keyed.sort_unstable();
@@ -154,9 +155,9 @@ impl Equals {
             Number::Small(Num::Flt(f)) => self.floats.push((positive(Real::float(*f)), id)),
             Number::Small(Num::Dbl(d)) => self.doubles.push((positive(Real::double(*d)), id)),
             exact => {
-                match Place::of(exact) {
-                    Some(Place::Small(d)) => self.exact.push((d, id)),
-                    Some(Place::Long(e)) => {
+                match ExactKey::of_number(exact) {
+                    Some(ExactKey::Small(d)) => self.exact.push((d, id)),
+                    Some(ExactKey::Long(e)) => {
                         self.long_bytes += e.bytes();
                         self.long.push((e, id));
                     }
@@ -180,29 +181,29 @@ impl Equals {
             + self.long.capacity() * size_of::<(Exact, u32)>()
             + self.long_bytes
             + reals.iter().map(|r| r.capacity()).sum::<usize>() * size_of::<(Real, u32)>()
-            + self.keyed.capacity() * size_of::<(Key, u32)>()
+            + self.keyed.capacity() * size_of::<(EqualityKey, u32)>()
             + self.compared.capacity() * 4
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn held(&self) -> u64 {
         self.charge.bytes()
     }
 }
 
-/// Zero for both zeros, which sort apart.
+/// Maps both zeros to zero, which would otherwise sort apart.
 fn positive(r: Real) -> Real {
     Real(r.0 + 0.0)
 }
 
-/// Where an integer or decimal is sorted: each value in one place, whatever its type.
-enum Place {
+/// Sort key of an integer or decimal: each value has one key, whatever its type.
+enum ExactKey {
     Small(Decimal),
     Long(Exact),
 }
 
-impl Place {
-    fn of(n: &Number) -> Option<Self> {
+impl ExactKey {
+    fn of_number(n: &Number) -> Option<Self> {
         match n {
             Number::Small(Num::Int(i)) => return Some(Self::Small((*i).into())),
             Number::Small(Num::Dec(d)) => return Some(Self::Small(*d)),
@@ -225,10 +226,10 @@ fn range<K: PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
     out.extend(equal.map(|e| e.1));
 }
 
-/// Asks an [`Equals`]. One a worker.
+/// Looks up terms in an [`Equals`]. One per worker.
 pub(crate) struct Partners {
     machine: Machine,
-    /// Where the partners of a number, date or the like were put.
+    /// Where the partners of a number, date or the like are stored.
     memo: FxHashMap<u32, (u32, u32)>,
     list: Vec<u32>,
     itself: [u32; 1],
@@ -236,27 +237,27 @@ pub(crate) struct Partners {
 }
 
 impl Partners {
-    pub fn new(run: &Run<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
-            machine: Machine::empty(run),
+            machine: Machine::empty(ctx),
             memo: FxHashMap::default(),
             list: vec![],
             itself: [0],
-            charge: Charge::new(run.budget),
+            charge: Charge::new(ctx.budget),
         }
     }
 
-    /// Terms of the set for which `=` with this one is true, by their ids. A term that equals only itself is given whether the
-    /// set has it or not.
+    /// Terms of the set for which `=` with this one is true, by their ids. A term that equals only itself is returned
+    /// whether the set contains it or not.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
-    pub fn of(&mut self, run: &Run<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
+    pub fn equal_ids(&mut self, ctx: &EvalContext<'_>, set: &Equals, id: u32) -> Result<&[u32]> {
         if let Some(&(from, to)) = self.memo.get(&id) {
             return Ok(&self.list[from as usize..to as usize]);
         }
-        let class = class_of(&mut self.machine, run, id);
-        if matches!(class, Class::Itself) {
+        let class = class_of(&mut self.machine, ctx, id);
+        if matches!(class, EqualityClass::Itself) {
             self.itself[0] = id;
             return Ok(&self.itself);
         }
@@ -267,8 +268,8 @@ impl Partners {
         let from = self.list.len();
         let out = &mut self.list;
         match class {
-            Class::Itself | Class::Nothing => {}
-            Class::Number(n) => match n {
+            EqualityClass::Itself | EqualityClass::Nothing => {}
+            EqualityClass::Number(n) => match n {
                 Number::Small(Num::Flt(f)) => {
                     let f = Real::float(f);
                     range(&set.as_floats, f, out);
@@ -282,23 +283,23 @@ impl Partners {
                     range(&set.doubles, d, out);
                 }
                 exact => {
-                    match Place::of(&exact) {
-                        Some(Place::Small(d)) => range(&set.exact, d, out),
-                        Some(Place::Long(e)) => range(&set.long, e, out),
+                    match ExactKey::of_number(&exact) {
+                        Some(ExactKey::Small(d)) => range(&set.exact, d, out),
+                        Some(ExactKey::Long(e)) => range(&set.long, e, out),
                         None => {}
                     }
                     range(&set.floats, Real::float(exact.to_f32()), out);
                     range(&set.doubles, Real::double(exact.to_f64()), out);
                 }
             },
-            Class::Keyed(key) => range(&set.keyed, key, out),
-            Class::Compared => {
+            EqualityClass::Keyed(key) => range(&set.keyed, key, out),
+            EqualityClass::Compared => {
                 for (i, &other) in set.compared.iter().enumerate() {
                     if i % 64 == 0 {
-                        run.check()?;
+                        ctx.check()?;
                     }
                     self.machine.clear();
-                    if self.machine.equal(run, Val::Id(id), Val::Id(other)) == Some(true) {
+                    if self.machine.equal(ctx, Val::Id(id), Val::Id(other)) == Some(true) {
                         out.push(other);
                     }
                 }

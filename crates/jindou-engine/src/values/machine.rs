@@ -4,31 +4,31 @@ mod arithmetic;
 pub(in crate::values) mod relation;
 
 use super::code::{Call, Code, LONG};
-use super::numbers::Known;
+use super::numbers::NumberCache;
 use super::patterns::Patterns;
 use super::regex::Searches;
-use super::val::{AtRow, Span, Text, Val};
+use super::val::{ArenaSpan, ArenaText, AtRow, Val};
 use crate::batch::{Charge, View};
-use crate::explore::Run;
-use crate::filter::Value;
+use crate::eval::EvalContext;
+use crate::filter::ValueSource;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
 use jindou_model::{FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::TermTest;
 use jindou_plan::sparql::Canonical;
-use jindou_values::{Kind, Num, Number, truth};
+use jindou_values::{Num, Number, TemporalKind, truth};
 use rustc_hash::FxHashMap;
 
 /// Error or value.
 pub(crate) type Maybe = Option<Val>;
 
-/// Ids of numbers and booleans made before; beyond this many, all are forgotten.
+/// Largest number of cached ids of numbers and booleans; beyond it, the cache is cleared.
 const MADE: usize = 1 << 16;
 
 /// Bytes of terms read between two looks at the clock: a millisecond or two.
 const READ: usize = 8 << 20;
 
-/// Bytes of a text that are kept from one batch to the next.
+/// Bytes of text capacity that are kept from one batch to the next.
 const KEPT: usize = 1 << 12;
 
 /// One row of a batch.
@@ -40,7 +40,7 @@ pub(crate) struct Row<'v> {
 
 impl Row<'_> {
     #[inline]
-    pub fn id(self, v: Value) -> u32 {
+    pub fn id(self, v: ValueSource) -> u32 {
         v.at(self.rows, self.row)
     }
 }
@@ -50,28 +50,28 @@ pub(crate) struct Machine {
     /// Text of the row's values, cleared before each row.
     pub(super) arena: Vec<u8>,
     constants: Vec<Val>,
-    /// Where the constants' text ends: the arena is cut back to this.
+    /// Where the constants' text ends: the arena is truncated to this length.
     fixed: usize,
     pub(super) term: Vec<u8>,
-    /// The other term of two that are compared.
+    /// The second of two terms that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
     made_charge: Charge,
     /// For the arena, once it is large.
     pub(super) charge: Charge,
-    /// Patterns of rows, once there are any; taken while one of them works.
+    /// Patterns computed by rows, once there are any; taken out while one of them is in use.
     pub(super) patterns: Option<Box<Patterns>>,
     pub(super) searches: Box<Searches>,
-    /// Random seed by which `BNODE` makes blank nodes of this row's labels, once it is drawn.
+    /// Random seed from which `BNODE` derives blank nodes for this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
-    numbers: Known,
+    numbers: NumberCache,
     /// Bytes of terms read since the last look at the clock: a row may compare a term of megabytes thousands of times.
     read: usize,
 }
 
 impl Machine {
-    /// Without constants.
-    pub fn empty(run: &Run<'_>) -> Self {
+    /// A machine without constants.
+    pub fn empty(ctx: &EvalContext<'_>) -> Self {
         Self {
             arena: vec![],
             constants: vec![],
@@ -79,26 +79,26 @@ impl Machine {
             term: vec![],
             other: vec![],
             made: FxHashMap::default(),
-            made_charge: Charge::new(run.budget),
-            charge: Charge::new(run.budget),
+            made_charge: Charge::new(ctx.budget),
+            charge: Charge::new(ctx.budget),
             patterns: None,
-            searches: Box::new(Searches::new(run.budget)),
+            searches: Box::new(Searches::new(ctx.budget)),
             row_seed: None,
-            numbers: Known::new(run),
+            numbers: NumberCache::new(ctx),
             read: 0,
         }
     }
 
     /// # Errors
     /// `Limit` when there is no room for a long constant.
-    pub fn new(constants: &[Canonical], run: &Run<'_>) -> Result<Self> {
-        let mut m = Self::empty(run);
+    pub fn new(constants: &[Canonical], ctx: &EvalContext<'_>) -> Result<Self> {
+        let mut m = Self::empty(ctx);
         for bytes in constants {
-            let value = match run.vocabulary.lookup(bytes) {
+            let value = match ctx.vocabulary.lookup(bytes) {
                 Some(v) => Val::Id(v.0),
-                // One for all machines.
+                // One copy for all machines.
                 None if bytes.len() >= LONG => {
-                    Val::Id(run.terms.resolve(run.vocabulary, bytes, run.budget)?.0)
+                    Val::Id(ctx.terms.resolve(ctx.vocabulary, bytes, ctx.budget)?.0)
                 }
                 None => match m.value_of(bytes) {
                     Some(v) => v,
@@ -107,7 +107,7 @@ impl Machine {
             };
             m.constants.push(value);
         }
-        // Numbers, dates and the like need no look at the dictionary, even if it has them.
+        // Numbers, dates and similar values do not need the dictionary, even if it has them.
         for (i, bytes) in constants.iter().enumerate() {
             if let Some(v) = m.canonical_value(bytes) {
                 m.constants[i] = v;
@@ -117,7 +117,7 @@ impl Machine {
         Ok(m)
     }
 
-    /// The value of canonical bytes that are its canonical form: then nothing is lost by computing with it.
+    /// The value of canonical bytes that are its canonical form: then computing with it loses nothing.
     fn canonical_value(&mut self, bytes: &[u8]) -> Maybe {
         use jindou_values::Value as V;
         let v = match jindou_values::value(bytes)? {
@@ -132,7 +132,7 @@ impl Machine {
         (self.term == bytes).then_some(v)
     }
 
-    /// A value of bytes for which there is no id.
+    /// A value from bytes that have no id.
     fn value_of(&mut self, bytes: &[u8]) -> Maybe {
         match term::parts(bytes)? {
             Parts::String(s) => Some(self.text(s.as_bytes(), None)),
@@ -145,26 +145,26 @@ impl Machine {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Span {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> ArenaSpan {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(bytes);
-        Span {
+        ArenaSpan {
             start,
             end: self.arena.len() as u32,
         }
     }
 
-    /// Puts into the arena what `write` appends.
-    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    /// Appends the output of `write` to the arena.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan {
         let start = self.arena.len() as u32;
         write(&mut self.arena);
-        Span {
+        ArenaSpan {
             start,
             end: self.arena.len() as u32,
         }
     }
 
-    /// The canonical bytes that [`Self::canonical`] made last; [`Self::put_canonical`] gives the room back.
+    /// The canonical bytes that [`Self::canonical`] made last; [`Self::put_canonical`] returns the buffer.
     pub(super) fn take_canonical(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.term)
     }
@@ -173,29 +173,29 @@ impl Machine {
         self.term = held;
     }
 
-    pub(super) fn text(&mut self, bytes: &[u8], lang: Option<Span>) -> Val {
+    pub(super) fn text(&mut self, bytes: &[u8], lang: Option<ArenaSpan>) -> Val {
         let text = self.push(bytes);
-        Val::Text(Text { text, lang })
+        Val::Text(ArenaText { text, lang })
     }
 
     #[inline]
-    pub(super) fn bytes(&self, s: Span) -> &[u8] {
+    pub(super) fn bytes(&self, s: ArenaSpan) -> &[u8] {
         &self.arena[s.start as usize..s.end as usize]
     }
 
-    pub(super) fn str(&self, s: Span) -> &str {
-        // The arena holds text that was UTF-8 when it came; damage makes it empty.
+    pub(super) fn str(&self, s: ArenaSpan) -> &str {
+        // The arena holds text that was UTF-8 when it was stored; damage makes it empty.
         std::str::from_utf8(self.bytes(s)).unwrap_or("")
     }
 
-    /// Ready for the next row.
+    /// Resets the machine for the next row.
     #[inline]
     pub fn clear(&mut self) {
         self.arena.truncate(self.fixed);
         self.row_seed = None;
     }
 
-    /// Makes room for twice as many ids, as far as there is memory; else all are forgotten.
+    /// Doubles the capacity of the cache of ids, as far as there is memory; otherwise clears it.
     fn make_room(&mut self) {
         const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
         let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
@@ -204,7 +204,7 @@ impl Machine {
         }
     }
 
-    /// Gives back memory that long terms took: each of a query's expressions has a machine, of which one is at work.
+    /// Releases memory that long terms took: each of a query's expressions has a machine, only one of which is at work.
     pub fn trim(&mut self) {
         for text in [&mut self.term, &mut self.other] {
             if text.capacity() > KEPT {
@@ -214,37 +214,37 @@ impl Machine {
         if self.arena.capacity() > self.fixed + KEPT {
             self.arena.truncate(self.fixed);
             self.arena.shrink_to_fit();
-            // Giving back never fails.
+            // Releasing never fails.
             let _ = self.charge.set(0);
         }
     }
 
     /// Puts a term's canonical bytes into `self.term`.
-    pub(super) fn load(&mut self, run: &Run<'_>, id: u32) {
+    pub(super) fn load(&mut self, ctx: &EvalContext<'_>, id: u32) {
         self.term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
-            run.terms.term(v, &mut self.term);
+            ctx.terms.term(v, &mut self.term);
         } else {
-            run.vocabulary.term(v, &mut self.term);
+            ctx.vocabulary.term(v, &mut self.term);
         }
         self.read += self.term.len();
     }
 
     /// The tag of a term.
-    pub(super) fn tag(&mut self, run: &Run<'_>, id: u32) -> Option<u8> {
-        if let Some(ranks) = run.vocabulary.ranks_of(id) {
+    pub(super) fn tag(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<u8> {
+        if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
             return ranks.tag(VertexId(id));
         }
-        self.load(run, id);
+        self.load(ctx, id);
         self.term.first().copied()
     }
 
-    /// The value of a numeric literal; `None` for numbers that are not small as well.
-    pub(super) fn number(&mut self, run: &Run<'_>, v: Val) -> Option<Num> {
+    /// The value of a numeric literal; `None` also for numbers that are not small.
+    pub(super) fn number(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Num> {
         match v {
             Val::Num(n) => Some(n),
-            Val::Id(id) => self.number_by_id(run, id),
+            Val::Id(id) => self.number_by_id(ctx, id),
             Val::Term(s) => number_of_bytes(self.bytes(s))?.small(),
             Val::Bool(_) | Val::Text(_) | Val::Time(_) | Val::Duration(_) => None,
         }
@@ -252,8 +252,8 @@ impl Machine {
 
     /// The value of a numeric literal by id.
     #[inline]
-    pub(super) fn number_by_id(&mut self, run: &Run<'_>, id: u32) -> Option<Num> {
-        self.numbers.number(run, id, &mut self.term)
+    pub(super) fn number_by_id(&mut self, ctx: &EvalContext<'_>, id: u32) -> Option<Num> {
+        self.numbers.number(ctx, id, &mut self.term)
     }
 
     /// A constant that is a number to compute with.
@@ -265,14 +265,14 @@ impl Machine {
     }
 
     /// The effective boolean value.
-    pub(super) fn truth(&mut self, run: &Run<'_>, v: Val) -> Option<bool> {
+    pub(super) fn truth(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<bool> {
         match v {
             Val::Bool(b) => Some(b),
             Val::Num(n) => Some(n.truth()),
             Val::Text(t) => Some(t.text.end > t.text.start),
             Val::Time(_) | Val::Duration(_) => None,
             Val::Id(_) | Val::Term(_) => {
-                self.canonical(run, v);
+                self.canonical(ctx, v);
                 truth(&jindou_values::value(&self.term)?)
             }
         }
@@ -283,17 +283,17 @@ impl Machine {
         &self.term
     }
 
-    /// Canonical bytes, in `self.term`.
-    pub(super) fn canonical(&mut self, run: &Run<'_>, v: Val) {
+    /// Writes canonical bytes to `self.term`.
+    pub(super) fn canonical(&mut self, ctx: &EvalContext<'_>, v: Val) {
         match v {
-            Val::Id(id) => self.load(run, id),
+            Val::Id(id) => self.load(ctx, id),
             Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => {
                 self.term.clear();
                 push_value(v, &mut self.term);
             }
             Val::Text(t) => {
                 self.term.clear();
-                let part = |s: Span| &self.arena[s.start as usize..s.end as usize];
+                let part = |s: ArenaSpan| &self.arena[s.start as usize..s.end as usize];
                 match t.lang {
                     None => self.term.push(term::STRING),
                     Some(lang) => {
@@ -315,7 +315,7 @@ impl Machine {
     }
 
     /// The id of a value.
-    pub fn id(&mut self, run: &Run<'_>, v: Val) -> Result<u32> {
+    pub fn id(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<u32> {
         let key = match v {
             Val::Id(id) => return Ok(id),
             Val::Bool(b) => Some((0, u128::from(b))),
@@ -330,8 +330,8 @@ impl Machine {
         {
             return Ok(id);
         }
-        self.canonical(run, v);
-        let id = run.terms.resolve(run.vocabulary, &self.term, run.budget)?.0;
+        self.canonical(ctx, v);
+        let id = ctx.terms.resolve(ctx.vocabulary, &self.term, ctx.budget)?.0;
         if let Some(key) = key {
             if self.made.len() == self.made.capacity() || self.made.len() >= MADE {
                 self.make_room();
@@ -342,10 +342,10 @@ impl Machine {
     }
 
     /// The value of `code` for one row.
-    pub fn eval(&mut self, run: &Run<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
+    pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
         if self.read >= READ {
             self.read = 0;
-            run.check()?;
+            ctx.check()?;
         }
         Ok(match code {
             Code::Error => None,
@@ -355,42 +355,42 @@ impl Machine {
             },
             Code::Const(n) => self.constants.get(*n).copied(),
             Code::Bound(v) => Some((at.id(*v) != 0).into()),
-            Code::Or(parts) => self.any(run, parts, at, true)?,
-            Code::And(parts) => self.any(run, parts, at, false)?,
-            Code::Not(a) => match self.eval(run, a, at)? {
-                Some(v) => self.truth(run, v).map(|b| (!b).into()),
+            Code::Or(parts) => self.any(ctx, parts, at, true)?,
+            Code::And(parts) => self.any(ctx, parts, at, false)?,
+            Code::Not(a) => match self.eval(ctx, a, at)? {
+                Some(v) => self.truth(ctx, v).map(|b| (!b).into()),
                 None => None,
             },
             Code::Equal(a, b) => {
-                let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
+                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
                     return Ok(None);
                 };
-                self.equal(run, a, b).map(Val::from)
+                self.equal(ctx, a, b).map(Val::from)
             }
             Code::Same(a, b) => {
-                let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
+                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
                     return Ok(None);
                 };
-                Some((self.id(run, a)? == self.id(run, b)?).into())
+                Some((self.id(ctx, a)? == self.id(ctx, b)?).into())
             }
             Code::Order(relation, a, b) => {
-                let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
+                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
                     return Ok(None);
                 };
-                self.ordered(run, *relation, a, b).map(Val::from)
+                self.ordered(ctx, *relation, a, b).map(Val::from)
             }
-            Code::OneOf(a, members) => match self.eval(run, a, at)? {
-                Some(a) => members.have(self, run, a, at)?.map(Val::from),
+            Code::OneOf(a, members) => match self.eval(ctx, a, at)? {
+                Some(a) => members.have(self, ctx, a, at)?.map(Val::from),
                 None => None,
             },
             Code::In(a, list) => {
-                let Some(a) = self.eval(run, a, at)? else {
+                let Some(a) = self.eval(ctx, a, at)? else {
                     return Ok(None);
                 };
                 let mut failed = false;
                 for item in list {
-                    let equal = match self.eval(run, item, at)? {
-                        Some(b) => self.equal(run, a, b),
+                    let equal = match self.eval(ctx, item, at)? {
+                        Some(b) => self.equal(ctx, a, b),
                         None => None,
                     };
                     match equal {
@@ -402,53 +402,53 @@ impl Machine {
                 (!failed).then_some(false.into())
             }
             Code::Arithmetic(op, a, b) => {
-                let (Some(a), Some(b)) = (self.eval(run, a, at)?, self.eval(run, b, at)?) else {
+                let (Some(a), Some(b)) = (self.eval(ctx, a, at)?, self.eval(ctx, b, at)?) else {
                     return Ok(None);
                 };
-                self.compute(run, *op, a, b)
+                self.compute(ctx, *op, a, b)
             }
-            Code::Plus(a) => match self.eval(run, a, at)? {
-                Some(v) => self.each_number(run, v, Some, |n| Some(n.clone())),
+            Code::Plus(a) => match self.eval(ctx, a, at)? {
+                Some(v) => self.each_number(ctx, v, Some, |n| Some(n.clone())),
                 None => None,
             },
-            Code::Minus(a) => match self.eval(run, a, at)? {
-                Some(v) => self.each_number(run, v, Num::negate, Number::negate),
+            Code::Minus(a) => match self.eval(ctx, a, at)? {
+                Some(v) => self.each_number(ctx, v, Num::negate, Number::negate),
                 None => None,
             },
             Code::If(parts) => {
                 let [test, yes, no] = &**parts;
-                let test = match self.eval(run, test, at)? {
-                    Some(v) => self.truth(run, v),
+                let test = match self.eval(ctx, test, at)? {
+                    Some(v) => self.truth(ctx, v),
                     None => None,
                 };
                 match test {
-                    Some(true) => self.eval(run, yes, at)?,
-                    Some(false) => self.eval(run, no, at)?,
+                    Some(true) => self.eval(ctx, yes, at)?,
+                    Some(false) => self.eval(ctx, no, at)?,
                     None => None,
                 }
             }
             Code::Coalesce(list) => {
                 for item in list {
-                    if let Some(v) = self.eval(run, item, at)? {
+                    if let Some(v) = self.eval(ctx, item, at)? {
                         return Ok(Some(v));
                     }
                 }
                 None
             }
             Code::Kind(test, a) => self
-                .eval(run, a, at)?
-                .map(|v| self.kind(run, v, *test).into()),
-            Code::Call(call, list) => self.call(run, *call, list, at)?,
-            Code::Regex(regex) => self.matches(run, regex, at)?.map(Val::from),
-            Code::Replace(r) => self.replace(run, r, at)?,
+                .eval(ctx, a, at)?
+                .map(|v| self.kind(ctx, v, *test).into()),
+            Code::Call(call, list) => self.call(ctx, *call, list, at)?,
+            Code::Regex(regex) => self.matches(ctx, regex, at)?.map(Val::from),
+            Code::Replace(r) => self.replace(ctx, r, at)?,
             Code::Iri(a, base) => {
-                let Some(v) = self.eval(run, a, at)? else {
+                let Some(v) = self.eval(ctx, a, at)? else {
                     return Ok(None);
                 };
-                if self.kind(run, v, TermTest::Iri) {
+                if self.kind(ctx, v, TermTest::Iri) {
                     return Ok(Some(v));
                 }
-                let text = match self.as_text(run, v) {
+                let text = match self.as_text(ctx, v) {
                     Some(t) if t.lang.is_none() => t.text,
                     _ => return Ok(None),
                 };
@@ -466,44 +466,50 @@ impl Machine {
                     term::push_iri(iri.as_str(), &mut self.term);
                     self.held_term()
                 });
-                self.grown(run, before)?;
+                self.grown(ctx, before)?;
                 made
             }
             Code::Random => Some(Val::Num(Num::Dbl(rand::random::<f64>()))),
             Code::Cast(to, of) => {
-                let Some(v) = self.eval(run, of, at)? else {
+                let Some(v) = self.eval(ctx, of, at)? else {
                     return Ok(None);
                 };
                 let before = self.arena.len();
-                let value = self.cast(run, *to, v);
-                self.grown(run, before)?;
+                let value = self.cast(ctx, *to, v);
+                self.grown(ctx, before)?;
                 value
             }
-            Code::Custom(call) => self.custom(run, call, at)?,
+            Code::Custom(call) => self.custom(ctx, call, at)?,
             Code::Fresh(fresh) => Some(self.fresh(*fresh)),
         })
     }
 
-    /// The term that lies in `self.term`, as a value.
+    /// The term in `self.term`, as a value.
     pub(super) fn held_term(&mut self) -> Val {
         let start = self.arena.len() as u32;
         self.arena.extend_from_slice(&self.term);
-        Val::Term(Span {
+        Val::Term(ArenaSpan {
             start,
             end: self.arena.len() as u32,
         })
     }
 
-    /// OR (`decides` = true) and AND: one part that decides settles it, else an error does.
-    fn any(&mut self, run: &Run<'_>, parts: &[Code], at: Row<'_>, decides: bool) -> Result<Maybe> {
+    /// OR (`decides` = true) and AND: one part with the deciding value decides, otherwise an error does.
+    fn any(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        parts: &[Code],
+        at: Row<'_>,
+        decides: bool,
+    ) -> Result<Maybe> {
         let mut failed = false;
         for part in parts {
             let before = self.arena.len();
-            let truth = match self.eval(run, part, at)? {
-                Some(v) => self.truth(run, v),
+            let truth = match self.eval(ctx, part, at)? {
+                Some(v) => self.truth(ctx, v),
                 None => None,
             };
-            // Of its text nothing is needed any more.
+            // Its text is no longer needed.
             self.arena.truncate(before);
             match truth {
                 Some(b) if b == decides => return Ok(Some(b.into())),
@@ -514,13 +520,19 @@ impl Machine {
         Ok((!failed).then_some((!decides).into()))
     }
 
-    fn call(&mut self, run: &Run<'_>, call: Call, list: &[Code], at: Row<'_>) -> Result<Maybe> {
+    fn call(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        call: Call,
+        list: &[Code],
+        at: Row<'_>,
+    ) -> Result<Maybe> {
         if call == Call::Concat {
-            return self.concat(run, list, at);
+            return self.concat(ctx, list, at);
         }
         let mut values = [None; 3];
         for (v, code) in values.iter_mut().zip(list) {
-            *v = self.eval(run, code, at)?;
+            *v = self.eval(ctx, code, at)?;
             if v.is_none() {
                 return Ok(None);
             }
@@ -529,21 +541,21 @@ impl Machine {
             return Ok(None);
         };
         Ok(match call {
-            Call::Encode => self.encode(run, first)?,
-            Call::Hash(hash) => self.hash(run, hash, first),
-            Call::Make(made) => self.make(run, made, first, second, third)?,
+            Call::Encode => self.encode(ctx, first)?,
+            Call::Hash(hash) => self.hash(ctx, hash, first),
+            Call::Make(made) => self.make(ctx, made, first, second, third)?,
             Call::Concat => None,
             Call::Scalar(function) => {
                 let before = self.arena.len();
-                let value = function.row(&mut AtRow { machine: self, run }, values);
-                self.grown(run, before)?;
+                let value = function.row(&mut AtRow { machine: self, ctx }, values);
+                self.grown(ctx, before)?;
                 value
             }
         })
     }
 }
 
-/// Appends the canonical bytes of a value that is not text and no term.
+/// Appends the canonical bytes of a value that is neither text nor a term.
 fn push_value(v: Val, out: &mut Vec<u8>) {
     match v {
         Val::Bool(b) => {
@@ -565,21 +577,21 @@ pub(super) fn number_of_bytes(bytes: &[u8]) -> Option<Number> {
 }
 
 /// The value of a date or time by id.
-pub(super) fn instant_of_id(run: &Run<'_>, id: u32) -> Option<(Kind, i128)> {
-    let d = run.vocabulary.ranks_of(id)?;
+pub(super) fn instant_of_id(ctx: &EvalContext<'_>, id: u32) -> Option<(TemporalKind, i128)> {
+    let d = ctx.vocabulary.ranks_of(id)?;
     let lex = d.lex(VertexId(id))?;
-    let kind = Kind::of_tag(d.tag_ranges().tag_of(lex)?)?;
+    let kind = TemporalKind::of_tag(d.tag_ranges().tag_of(lex)?)?;
     let instant = d.instant(kind, d.value_rank(lex))?;
     Some((kind, instant))
 }
 
-/// Doubles up to here hold every integer exactly.
+/// Doubles up to this hold every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly, else from its
-/// text.
-pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
-    if let Some(d) = run.vocabulary.ranks_of(id) {
+/// The value of a numeric literal by id, if it is a small number: from the value columns where they hold it exactly,
+/// otherwise from its text.
+pub(crate) fn number_of_id(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+    if let Some(d) = ctx.vocabulary.ranks_of(id) {
         let lex = d.lex(VertexId(id))?;
         if !d.tag_span(term::NUMERIC_TAGS).contains(&lex) {
             return None;
@@ -592,7 +604,7 @@ pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Opt
             && let Some(f) = d.numeric_f64(rank)
         {
             let is = |kind: u8| d.tag_range(term::FIRST_DATATYPE + kind).contains(&lex);
-            // Integers of any type come from whatever is none of the others.
+            // Integers of any type get here unless they are of the other types.
             match [is(1), is(2), is(3)] {
                 [false, false, false] if f.abs() < EXACT => {
                     return Some(Num::Int(f as i64));
@@ -604,17 +616,21 @@ pub(crate) fn number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Opt
             }
         }
     }
-    long_number_of_id(run, id, scratch)?.small()
+    long_number_of_id(ctx, id, scratch)?.small()
 }
 
 /// The value of any numeric literal by id, from its text.
-pub(crate) fn long_number_of_id(run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
+pub(crate) fn long_number_of_id(
+    ctx: &EvalContext<'_>,
+    id: u32,
+    scratch: &mut Vec<u8>,
+) -> Option<Number> {
     scratch.clear();
     let v = VertexId(id);
     if id >= FIRST_QUERY_ID {
-        run.terms.term(v, scratch);
+        ctx.terms.term(v, scratch);
     } else {
-        run.vocabulary.term(v, scratch);
+        ctx.vocabulary.term(v, scratch);
     }
     number_of_bytes(scratch)
 }

@@ -1,8 +1,8 @@
-//! Functions that make terms: of texts, of other terms, and such that no row had before.
+//! Functions that create terms: from texts, from other terms, and new ones for each row.
 
 use super::machine::{Machine, Maybe};
-use super::val::{Span, Text, Val};
-use crate::explore::Run;
+use super::val::{ArenaSpan, ArenaText, Val};
+use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
 use oxrdf::vocab::rdf;
@@ -16,11 +16,11 @@ pub(crate) enum Made {
     LangDir,
     Typed,
     Triple,
-    /// A blank node of a label: one in each solution.
+    /// A blank node for a label: one in each solution.
     Blank,
 }
 
-/// Terms made of nothing.
+/// Terms created from nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
     Blank,
@@ -38,7 +38,7 @@ pub(crate) enum Hash {
     Sha512,
 }
 
-/// Deepest triple term that is made; `jindou_model::term` reads none that is deeper.
+/// Deepest triple term that is created; `jindou_model::term` does not read deeper ones.
 const DEEPEST: usize = 64;
 
 impl Machine {
@@ -63,8 +63,8 @@ impl Machine {
         self.held_term()
     }
 
-    pub(super) fn hash(&mut self, run: &Run<'_>, hash: Hash, v: Val) -> Maybe {
-        let text = self.simple(run, v)?;
+    pub(super) fn hash(&mut self, ctx: &EvalContext<'_>, hash: Hash, v: Val) -> Maybe {
+        let text = self.simple(ctx, v)?;
         let bytes = self.bytes(text);
         let mut digest = [0u8; 64];
         let length = match hash {
@@ -86,15 +86,15 @@ impl Machine {
 
     fn text_from(&self, start: u32) -> Val {
         let end = self.arena.len() as u32;
-        Val::Text(Text {
-            text: Span { start, end },
+        Val::Text(ArenaText {
+            text: ArenaSpan { start, end },
             lang: None,
         })
     }
 
-    /// ENCODE_FOR_URI: three bytes for one that is not unreserved (RFC 3986 §2.3).
-    pub(super) fn encode(&mut self, run: &Run<'_>, v: Val) -> Result<Maybe> {
-        let Some(text) = self.as_text(run, v).map(|t| t.text) else {
+    /// ENCODE_FOR_URI: three bytes for each byte that is not unreserved (RFC 3986 §2.3).
+    pub(super) fn encode(&mut self, ctx: &EvalContext<'_>, v: Val) -> Result<Maybe> {
+        let Some(text) = self.as_text(ctx, v).map(|t| t.text) else {
             return Ok(None);
         };
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
@@ -118,7 +118,7 @@ impl Machine {
 
     pub(super) fn make(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         made: Made,
         first: Val,
         second: Option<Val>,
@@ -128,13 +128,13 @@ impl Machine {
             let (Some(second), Some(third)) = (second, third) else {
                 return Ok(None);
             };
-            return Ok(self.triple(run, [first, second, third]));
+            return Ok(self.triple(ctx, [first, second, third]));
         }
-        let Some(text) = self.simple(run, first) else {
+        let Some(text) = self.simple(ctx, first) else {
             return Ok(None);
         };
         if made == Made::Blank {
-            return Ok(self.blank(run, text, second));
+            return Ok(self.blank(ctx, text, second));
         }
         let Some(second) = second else {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Machine {
         self.room(2 * (text.end - text.start) as usize)?;
         let mut bytes = std::mem::take(&mut self.other);
         bytes.clear();
-        let complete = self.literal(run, made, text, second, third, &mut bytes);
+        let complete = self.literal(ctx, made, text, second, third, &mut bytes);
         self.other = bytes;
         Ok(complete.map(|()| {
             std::mem::swap(&mut self.term, &mut self.other);
@@ -153,15 +153,15 @@ impl Machine {
     /// Appends a literal's canonical bytes.
     fn literal(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         made: Made,
-        text: Span,
+        text: ArenaSpan,
         second: Val,
         third: Option<Val>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
         if made == Made::Typed {
-            self.canonical(run, second);
+            self.canonical(ctx, second);
             let Parts::Iri(datatype) = term::parts(&self.term)? else {
                 return None;
             };
@@ -172,7 +172,7 @@ impl Machine {
             term::push_typed(self.str(text), datatype, out);
             return Some(());
         }
-        let tag = self.simple(run, second)?;
+        let tag = self.simple(ctx, second)?;
         let tag = self.str(tag);
         if oxilangtag::LanguageTag::parse(tag).is_err() {
             return None;
@@ -180,7 +180,7 @@ impl Machine {
         let tag = tag.to_owned();
         let whole = match third {
             Some(direction) => {
-                let direction = self.simple(run, direction)?;
+                let direction = self.simple(ctx, direction)?;
                 let direction = self.str(direction);
                 if direction != "ltr" && direction != "rtl" {
                     return None;
@@ -193,12 +193,12 @@ impl Machine {
         Some(())
     }
 
-    fn triple(&mut self, run: &Run<'_>, parts: [Val; 3]) -> Maybe {
+    fn triple(&mut self, ctx: &EvalContext<'_>, parts: [Val; 3]) -> Maybe {
         let mut bytes = std::mem::take(&mut self.other);
         bytes.clear();
         bytes.push(term::TRIPLE);
         for (i, part) in parts.into_iter().enumerate() {
-            self.canonical(run, part);
+            self.canonical(ctx, part);
             let fits = match self.term.first() {
                 Some(&term::IRI) => true,
                 Some(&term::BLANK) => i != 1,
@@ -218,11 +218,12 @@ impl Machine {
         Some(self.held_term())
     }
 
-    /// One for each label and solution. The solution is told by a value that it alone has, if the plan gives one, else by the row.
-    fn blank(&mut self, run: &Run<'_>, label: Span, solution: Option<Val>) -> Maybe {
+    /// One blank node for each label and solution. The solution is identified by a value unique to it, if the plan
+    /// provides one, otherwise by the row.
+    fn blank(&mut self, ctx: &EvalContext<'_>, label: ArenaSpan, solution: Option<Val>) -> Maybe {
         let seed = match solution {
             Some(v) => {
-                self.canonical(run, v);
+                self.canonical(ctx, v);
                 xxhash_rust::xxh3::xxh3_64(&self.term)
             }
             None => *self.row_seed.get_or_insert_with(rand::random),
@@ -261,10 +262,10 @@ fn uuid(random: u128, out: &mut Vec<u8>) -> std::io::Result<()> {
     )
 }
 
-/// Levels of triple terms; one for a triple term of others.
+/// Depth of a triple term: 1 if its parts are not triple terms.
 fn depth(mut bytes: &[u8]) -> usize {
     let mut levels = 0;
-    // Only objects are triple terms themselves.
+    // Only objects can be triple terms.
     while let Some(Parts::Triple([_, _, object])) = term::parts(bytes) {
         levels += 1;
         bytes = object;

@@ -3,34 +3,35 @@
 use super::code::Code;
 use super::machine::{Machine, number_of_bytes};
 use super::val::Val;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::{Result, term};
 use jindou_plan::sparql::Canonical;
 use jindou_values::Num;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// Members from which on there is a table.
+/// Number of members from which there is a table.
 pub(crate) const MANY: usize = 32;
-/// Members that are compared between two looks at the clock.
+/// Members that are compared between two checks of the deadline.
 const LOOK: usize = 1 << 10;
 
 /// The members of an IN.
 pub(crate) struct Members {
     list: Vec<Code>,
-    /// Canonical bytes of IRIs, strings and strings with a language: equal to the same term only.
+    /// Canonical bytes of IRIs, strings and strings with a language: they equal only the same term.
     exact: FxHashSet<Box<[u8]>>,
-    /// Numbers but those of `xsd:float`, which compare after rounding: their nearest double, ascending, and their place.
+    /// Numbers except those of `xsd:float`, which compare after rounding: their nearest double, ascending, and their
+    /// position.
     numbers: Vec<(f64, u32)>,
-    /// A string and a number of the list, for what comparing with any of them gives a value of another kind.
+    /// A string and a number of the list, for the result of comparing with any of them a value of another kind.
     string: Option<usize>,
     number: Option<usize>,
-    /// Places of all others.
+    /// Positions of all others.
     others: Vec<usize>,
 }
 
 impl Members {
-    /// Of compiled members, whose constants have these canonical bytes.
+    /// Builds the table from compiled members, whose constants have these canonical bytes.
     pub(crate) fn new(list: Vec<Code>, constants: &[Canonical]) -> Self {
         let mut out = Self {
             list: vec![],
@@ -43,7 +44,7 @@ impl Members {
         let mut seen = FxHashSet::default();
         for (place, member) in list.iter().enumerate() {
             let bytes = match member {
-                // A constant that stands there again is the same member.
+                // A repeated constant is the same member.
                 Code::Const(n) if !seen.insert(*n) => continue,
                 Code::Const(n) => &constants[*n][..],
                 _ => &[],
@@ -70,7 +71,7 @@ impl Members {
         out
     }
 
-    /// Where a number may have equals.
+    /// Positions at which a number may have equals.
     fn near(&self, n: Num) -> Range<usize> {
         let place = |less: &dyn Fn(f64) -> bool| self.numbers.partition_point(|m| less(m.0));
         match n {
@@ -82,31 +83,31 @@ impl Members {
         }
     }
 
-    /// Whether the value is equal to one of them; `None` if it is to none and comparing with one is an error.
+    /// Whether the value equals one of them; `None` if it equals none and comparing with one is an error.
     pub(crate) fn have(
         &self,
         machine: &mut Machine,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         value: Val,
         at: super::machine::Row<'_>,
     ) -> Result<Option<bool>> {
-        let tag = machine.tag_of(run, value);
+        let tag = machine.tag_of(ctx, value);
         let exact = matches!(tag, term::IRI | term::BLANK | term::STRING | term::LANG);
         let mut failed = false;
         let mut compare = |machine: &mut Machine, place: usize| -> Result<bool> {
             let Some(member) = self.list.get(place) else {
                 return Ok(false);
             };
-            let equal = match machine.eval(run, member, at)? {
-                Some(member) => machine.equal(run, value, member),
+            let equal = match machine.eval(ctx, member, at)? {
+                Some(member) => machine.equal(ctx, value, member),
                 None => None,
             };
             failed |= equal.is_none();
             Ok(equal == Some(true))
         };
-        let of_others = match machine.number(run, value) {
+        let of_others = match machine.number(ctx, value) {
             _ if exact => {
-                machine.canonical(run, value);
+                machine.canonical(ctx, value);
                 if self.exact.contains(machine.canonical_bytes()) {
                     return Ok(Some(true));
                 }
@@ -115,7 +116,7 @@ impl Members {
             Some(n) if term::NUMERIC_TAGS.contains(&tag) => {
                 for (i, m) in self.numbers[self.near(n)].iter().enumerate() {
                     if i % LOOK == LOOK - 1 {
-                        run.check()?;
+                        ctx.check()?;
                     }
                     if compare(machine, m.1 as usize)? {
                         return Ok(Some(true));
@@ -124,10 +125,10 @@ impl Members {
                 self.string
             }
             _ => {
-                // Dates, truths, what is ill-typed: one by one.
+                // Dates, booleans, ill-typed literals: one by one.
                 for place in 0..self.list.len() {
                     if place % LOOK == LOOK - 1 {
-                        run.check()?;
+                        ctx.check()?;
                     }
                     if compare(machine, place)? {
                         return Ok(Some(true));
@@ -138,7 +139,7 @@ impl Members {
         };
         for (i, &place) in self.others.iter().chain(&of_others).enumerate() {
             if i % LOOK == LOOK - 1 {
-                run.check()?;
+                ctx.check()?;
             }
             if compare(machine, place)? {
                 return Ok(Some(true));

@@ -16,6 +16,7 @@ mod machine;
 mod make;
 mod members;
 mod numbers;
+mod order_keys;
 mod patterns;
 mod ranges;
 mod regex;
@@ -28,10 +29,11 @@ mod val;
 pub(crate) use aggregate::Accumulators;
 pub(crate) use equal::{Equals, Partners};
 pub(crate) use machine::relation::holds;
+pub(crate) use order_keys::{Added, Keys, Looked, PLACE_BITS, each_term};
 pub(crate) use ranges::{Later, Ordered};
 
 use crate::batch::{Charge, View};
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::filter::{ERROR, FALSE, TRUE};
 use crate::tree::Layout;
 use code::Compiled;
@@ -42,16 +44,16 @@ use numbers::Numbers;
 use rustc_hash::FxHashMap;
 use val::Val;
 
-/// Remembered values; beyond, all are forgotten.
+/// Largest number of cached values; beyond it, the cache is cleared.
 const MEMO: usize = 1 << 20;
-/// Rows between two looks at the clock, for expressions of up to [`FEW`] parts: fewer for larger ones.
+/// Rows between two checks of the deadline, for expressions of up to [`FEW`] parts: fewer for larger ones.
 const CHECK: usize = 256;
 const FEW: usize = 32;
-/// Rows after which a memory that has not been asked twice for one in eight of them is given up: values that hardly repeat
-/// are computed faster than remembered.
+/// Rows after which a cache with hits for fewer than one row in eight is given up: values that hardly repeat are
+/// computed faster than cached.
 const TRIAL: u32 = 1 << 14;
 
-/// Counts rows until the next look at the clock.
+/// Counts rows until the next check of the deadline.
 struct Clock {
     look: usize,
     left: usize,
@@ -62,27 +64,27 @@ impl Clock {
         Self { look, left: 1 }
     }
 
-    fn tick(&mut self, run: &Run<'_>) -> Result<()> {
+    fn tick(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
         self.left -= 1;
         if self.left == 0 {
             self.left = self.look;
-            run.check()?;
+            ctx.check()?;
         }
         Ok(())
     }
 }
 
-/// An expression over rows with certain columns. One a worker, and either for values or for truths.
+/// An expression over rows with certain columns. One per worker, and either for values or for truths.
 pub(crate) struct Evaluator {
     compiled: Compiled,
     machine: Machine,
-    /// Results by the ids of one or two inputs, where computing is dearer than looking up.
+    /// Results by the ids of one or two inputs, where computing costs more than looking up.
     memo: Option<FxHashMap<u64, u32>>,
-    /// The way for many rows at a time, if there is one.
+    /// Evaluation of many rows at a time, if the expression allows it.
     numbers: Option<Numbers>,
-    /// Rows between two looks at the clock.
+    /// Rows between two checks of the deadline.
     look: usize,
-    /// Rows since the last look at it, and those of them that it knew.
+    /// Lookups in the cache since its benefit was last checked, and the hits among them.
     asked: u32,
     knew: u32,
     charge: Charge,
@@ -91,14 +93,14 @@ pub(crate) struct Evaluator {
 impl Evaluator {
     /// # Errors
     /// `Limit` for an expression nested too deep.
-    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, run: &Run<'_>) -> Result<Self> {
-        let compiled = code::compile(g, layout, run)?;
-        let machine = Machine::new(&compiled.constants, run)?;
+    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, ctx: &EvalContext<'_>) -> Result<Self> {
+        let compiled = code::compile(g, layout, ctx)?;
+        let machine = Machine::new(&compiled.constants, ctx)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
-            (known && (compiled.dear || compiled.inputs.is_empty())).then(FxHashMap::default);
+            (known && (compiled.is_costly || compiled.inputs.is_empty())).then(FxHashMap::default);
         let numbers = if memo.is_none() {
-            Numbers::of(&compiled.code, &machine, run)
+            Numbers::compile(&compiled.code, &machine, ctx)
         } else {
             None
         };
@@ -110,7 +112,7 @@ impl Evaluator {
             numbers,
             asked: 0,
             knew: 0,
-            charge: Charge::new(run.budget),
+            charge: Charge::new(ctx.budget),
         })
     }
 
@@ -118,14 +120,14 @@ impl Evaluator {
     ///
     /// # Errors
     /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
-    pub fn column(&mut self, run: &Run<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
+    pub fn column(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
         if let Some(numbers) = self.numbers.take() {
-            return self.numbers_or_rest(numbers, run, rows, out);
+            return self.numbers_or_rest(numbers, ctx, rows, out);
         }
         let mut clock = Clock::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
-            clock.tick(run)?;
-            *o = self.id_of(run, rows, row)?;
+            clock.tick(ctx)?;
+            *o = self.id_of(ctx, rows, row)?;
         }
         self.machine.trim();
         Ok(())
@@ -134,7 +136,7 @@ impl Evaluator {
     fn numbers_or_rest(
         &mut self,
         mut numbers: Numbers,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         out: &mut [u32],
     ) -> Result<()> {
@@ -142,35 +144,35 @@ impl Evaluator {
         let (mut begun, mut done) = (0, 0);
         let mut clock = Clock::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
-            clock.tick(run)?;
+            clock.tick(ctx)?;
             if row == done {
                 begun = row;
-                done += numbers.values(&mut self.machine, run, rows, row)?;
+                done += numbers.values(&mut self.machine, ctx, rows, row)?;
             }
             *o = match numbers.value(row - begun) {
-                Some(n) => self.machine.id(run, Val::Num(n))?,
-                None => self.id_of(run, rows, row)?,
+                Some(n) => self.machine.id(ctx, Val::Num(n))?,
+                None => self.id_of(ctx, rows, row)?,
             };
         }
-        // It gives no values of comparisons.
+        // It does not give values of comparisons.
         let of_use = done > 0 || rows.rows == 0;
         self.numbers = (of_use && !numbers.is_idle()).then_some(numbers);
         self.machine.trim();
         Ok(())
     }
 
-    fn id_of(&mut self, run: &Run<'_>, rows: View<'_>, row: usize) -> Result<u32> {
-        self.remembered(run, Row { rows, row }, |m, value| match value {
-            Some(v) => m.id(run, v),
+    fn id_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u32> {
+        self.remembered(ctx, Row { rows, row }, |m, value| match value {
+            Some(v) => m.id(ctx, v),
             None => Ok(0),
         })
     }
 
-    /// Effective boolean values of the rows `from ..` where `out` says `TRUE` ("wanted"); others stay. `rest` is memory for places
-    /// of rows.
+    /// Effective boolean values of the rows `from ..` for which `out` is `TRUE` ("wanted"); others stay. `rest` is
+    /// scratch memory for positions of rows.
     pub fn truth(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
@@ -178,14 +180,14 @@ impl Evaluator {
     ) -> Result<()> {
         if let Some(numbers) = &mut self.numbers {
             rest.clear();
-            let done = numbers.truth(&mut self.machine, run, rows, from, out, rest)?;
+            let done = numbers.truth(&mut self.machine, ctx, rows, from, out, rest)?;
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }
             let mut clock = Clock::new(self.look);
             for &i in &*rest {
-                clock.tick(run)?;
-                out[i] = self.truth_of(run, rows, from + i)?;
+                clock.tick(ctx)?;
+                out[i] = self.truth_of(ctx, rows, from + i)?;
             }
             if done {
                 self.machine.trim();
@@ -197,16 +199,16 @@ impl Evaluator {
             if *o != TRUE {
                 continue;
             }
-            clock.tick(run)?;
-            *o = self.truth_of(run, rows, from + i)?;
+            clock.tick(ctx)?;
+            *o = self.truth_of(ctx, rows, from + i)?;
         }
         self.machine.trim();
         Ok(())
     }
 
-    fn truth_of(&mut self, run: &Run<'_>, rows: View<'_>, row: usize) -> Result<u8> {
-        let truth = self.remembered(run, Row { rows, row }, |m, value| {
-            Ok(match value.and_then(|v| m.truth(run, v)) {
+    fn truth_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u8> {
+        let truth = self.remembered(ctx, Row { rows, row }, |m, value| {
+            Ok(match value.and_then(|v| m.truth(ctx, v)) {
                 Some(true) => u32::from(TRUE),
                 Some(false) => u32::from(FALSE),
                 None => u32::from(ERROR),
@@ -217,7 +219,7 @@ impl Evaluator {
 
     fn remembered(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         row: Row<'_>,
         end: impl FnOnce(&mut Machine, machine::Maybe) -> Result<u32>,
     ) -> Result<u32> {
@@ -235,14 +237,14 @@ impl Evaluator {
             return Ok(known);
         }
         self.machine.clear();
-        let value = self.machine.eval(run, &self.compiled.code, row)?;
+        let value = self.machine.eval(ctx, &self.compiled.code, row)?;
         let result = end(&mut self.machine, value)?;
         if let (Some(memo), Some(key)) = (&mut self.memo, key) {
             if memo.len() >= MEMO {
                 memo.clear();
             }
             memo.insert(key, result);
-            // Without room nothing is remembered.
+            // Without room nothing is cached.
             if self.charge.set(memo.capacity() * 13).is_err() {
                 self.memo = None;
                 self.charge.set(0)?;

@@ -1,28 +1,28 @@
 //! Arithmetic on numbers and their comparison, many rows at a time.
 //!
-//! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, else of numbers of any type.
-//! Rows in which something is not a number, overflows, is divided by zero or is compared with NaN are left to the [`Machine`], so that
-//! only it decides what those are.
+//! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, otherwise of
+//! numbers of any type. Rows in which something is not a number, overflows, is divided by zero or is compared with NaN
+//! are left to the [`Machine`], so that only the machine decides about such cases.
 
 use super::code::Code;
 use super::machine::{Machine, number_of_id};
 use crate::batch::{Charge, View};
-use crate::explore::Run;
-use crate::filter::{FALSE, TRUE, Value};
+use crate::eval::EvalContext;
+use crate::filter::{FALSE, TRUE, ValueSource};
 use jindou_model::Result;
 use jindou_plan::Relation;
 use jindou_values::{Arithmetic, Num};
 
-/// Rows at a time: columns of them stay in the first-level cache.
+/// Rows at a time: columns of them fit in the first-level cache.
 const CHUNK: usize = 512;
-/// Parts of an expression, each with a column; more are for the machine.
+/// Largest number of parts of an expression, each of which needs a column; larger ones are left to the machine.
 const MOST_PARTS: usize = 32;
-/// Rows after which it is given up if more than half were left over.
+/// Rows after which this evaluation is given up if more than half of them were left over.
 const TRIAL: usize = 1 << 12;
 
-/// An expression that is computed in columns.
+/// An expression that is computed column by column.
 pub(super) struct Numbers {
-    shape: Shape,
+    shape: NumberResult,
     parts: usize,
     rows: Vec<u32>,
     left: Vec<bool>,
@@ -31,74 +31,74 @@ pub(super) struct Numbers {
     charge: Charge,
 }
 
-enum Shape {
-    Value(Part),
+enum NumberResult {
+    Value(NumberExpr),
     /// Bit 0: true for less, bit 1: for equal, bit 2: for greater.
-    Order(u8, Part, Part),
+    Order(u8, NumberExpr, NumberExpr),
 }
 
-struct Part {
-    what: What,
-    column: Column,
+struct NumberExpr {
+    what: NumberOp,
+    column: NumberColumn,
 }
 
-enum What {
+enum NumberOp {
     /// The numbers of a column of ids.
     Column(usize),
     /// One number for all rows.
     Constant,
-    Compute(Arithmetic, Box<[Part; 2]>),
-    Each(fn(Num) -> Option<Num>, Box<Part>),
+    Compute(Arithmetic, Box<[NumberExpr; 2]>),
+    Each(fn(Num) -> Option<Num>, Box<NumberExpr>),
 }
 
-/// A number for each row; just one for a constant. What stands in rows that are left over means nothing.
-enum Column {
+/// A number for each row; only one for a constant. Entries of rows that are left over are meaningless.
+enum NumberColumn {
     Ints(Vec<i64>),
     Doubles(Vec<f64>),
     Any(Vec<Num>),
 }
 
-/// Numbers by id, as asked last.
-pub(super) struct Known {
+/// Cache of numbers by id.
+pub(super) struct NumberCache {
     ids: Vec<u32>,
     numbers: Vec<Option<Num>>,
     knew: usize,
     missed: usize,
-    /// Numbers hardly repeat.
+    /// True if numbers hardly repeat.
     idle: bool,
     charge: Charge,
 }
 
-impl Known {
+impl NumberCache {
     const FIRST: usize = 64;
     const MOST: usize = 4096;
     /// Bytes of an entry.
     const EACH: usize = size_of::<u32>() + size_of::<Option<Num>>();
 
-    pub fn new(run: &Run<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
             ids: vec![],
             numbers: vec![],
             knew: 0,
             missed: 0,
             idle: false,
-            charge: Charge::new(run.budget),
+            charge: Charge::new(ctx.budget),
         }
     }
 
     /// The value of a numeric literal.
     #[inline]
-    pub fn number(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+    pub fn number(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let at = id as usize & self.ids.len().wrapping_sub(1);
         if self.ids.get(at) == Some(&id) {
             self.knew += 1;
             return self.numbers.get(at).copied().flatten();
         }
-        self.missing(run, id, scratch)
+        self.missing(ctx, id, scratch)
     }
 
-    fn missing(&mut self, run: &Run<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
-        let number = number_of_id(run, id, scratch);
+    fn missing(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
+        let number = number_of_id(ctx, id, scratch);
         if self.idle {
             return number;
         }
@@ -113,7 +113,7 @@ impl Known {
         number
     }
 
-    /// Makes room for more; or for none, where the most was of little use.
+    /// Makes room for more entries; or for none, if most of the existing ones were of little use.
     fn resize(&mut self) {
         let mut len = (4 * self.ids.len()).clamp(Self::FIRST, Self::MOST);
         if self.ids.len() == Self::MOST {
@@ -125,7 +125,7 @@ impl Known {
                 // 0 is not the id of a term.
                 (self.ids, self.numbers) = (vec![0; len], vec![None; len]);
             } else {
-                // Where there is no room for more, less is remembered, or nothing: the budget is not asked for each row.
+                // Where there is no room, fewer numbers are cached, or none: the budget is not asked for each row.
                 self.idle = true;
             }
         }
@@ -134,12 +134,12 @@ impl Known {
 }
 
 impl Numbers {
-    /// `None` for what is not arithmetic, or a comparison with some.
-    pub fn of(code: &Code, machine: &Machine, run: &Run<'_>) -> Option<Self> {
+    /// `None` for an expression other than arithmetic or a comparison of arithmetic.
+    pub fn compile(code: &Code, machine: &Machine, ctx: &EvalContext<'_>) -> Option<Self> {
         let mut parts = 0;
-        let mut part = |code| Part::of(code, machine, &mut parts);
+        let mut part = |code| NumberExpr::compile(code, machine, &mut parts);
         let shape = match code {
-            Code::Arithmetic(..) => Shape::Value(part(code)?),
+            Code::Arithmetic(..) => NumberResult::Value(part(code)?),
             code => {
                 let (not, code) = match code {
                     Code::Not(of) => (7, &**of),
@@ -154,7 +154,7 @@ impl Numbers {
                 if !(a.computes() || b.computes()) {
                     return None;
                 }
-                Shape::Order(holds ^ not, a, b)
+                NumberResult::Order(holds ^ not, a, b)
             }
         };
         Some(Self {
@@ -164,7 +164,7 @@ impl Numbers {
             left: vec![],
             asked: 0,
             left_over: 0,
-            charge: Charge::new(run.budget),
+            charge: Charge::new(ctx.budget),
         })
     }
 
@@ -178,32 +178,32 @@ impl Numbers {
         Ok(())
     }
 
-    /// True if it was of little use.
+    /// Returns true if it was of little use.
     pub fn is_idle(&self) -> bool {
         self.asked >= TRIAL && 2 * self.left_over > self.asked
     }
 
-    /// The truth of a comparison in the rows `from ..` where `out` says `TRUE`; of those that it does not know, `TRUE` stays and
-    /// the place in `out` goes into `rest`. Gives false for what is not a comparison.
+    /// The truth of a comparison for the rows `from ..` for which `out` is `TRUE`. Where it cannot decide, `TRUE` stays
+    /// and the position in `out` is added to `rest`. Returns false if the expression is not a comparison.
     ///
     /// # Errors
     /// `Limit` without room for the columns.
     pub fn truth(
         &mut self,
         machine: &mut Machine,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
         out: &mut [u8],
         rest: &mut Vec<usize>,
     ) -> Result<bool> {
-        if !matches!(self.shape, Shape::Order(..)) {
+        if !matches!(self.shape, NumberResult::Order(..)) {
             return Ok(false);
         }
         self.room(out.len())?;
         let mut at = 0;
         while at < out.len() {
-            run.check()?;
+            ctx.check()?;
             self.rows.clear();
             while at < out.len() && self.rows.len() < CHUNK {
                 if out[at] == TRUE {
@@ -213,14 +213,14 @@ impl Numbers {
             }
             self.left.clear();
             self.left.resize(self.rows.len(), false);
-            let mut rows = Rows {
+            let mut rows = NumberRows {
                 machine: &mut *machine,
-                run,
+                ctx,
                 view,
                 rows: &self.rows,
                 left: &mut self.left,
             };
-            let Shape::Order(holds, a, b) = &mut self.shape else {
+            let NumberResult::Order(holds, a, b) = &mut self.shape else {
                 return Ok(false);
             };
             a.fill(&mut rows);
@@ -242,31 +242,31 @@ impl Numbers {
         Ok(true)
     }
 
-    /// Computes the values of the rows from `from` on and gives how many it did, 0 for a comparison; they are asked for with
-    /// [`Self::value`].
+    /// Computes the values of the rows from `from` on and returns how many it did, 0 for a comparison; [`Self::value`]
+    /// gives them.
     ///
     /// # Errors
     /// `Limit` without room for the columns.
     pub fn values(
         &mut self,
         machine: &mut Machine,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
     ) -> Result<usize> {
         self.room(view.rows)?;
-        let Shape::Value(part) = &mut self.shape else {
+        let NumberResult::Value(part) = &mut self.shape else {
             return Ok(0);
         };
-        run.check()?;
+        ctx.check()?;
         let end = view.rows.min(from + CHUNK);
         self.rows.clear();
         self.rows.extend(from as u32..end as u32);
         self.left.clear();
         self.left.resize(self.rows.len(), false);
-        part.fill(&mut Rows {
+        part.fill(&mut NumberRows {
             machine,
-            run,
+            ctx,
             view,
             rows: &self.rows,
             left: &mut self.left,
@@ -276,11 +276,11 @@ impl Numbers {
         Ok(self.rows.len())
     }
 
-    /// The value that was computed at a place; `None` if it does not know it.
+    /// The computed value at a position; `None` if it could not decide.
     #[inline]
     pub fn value(&self, at: usize) -> Option<Num> {
         match (&self.shape, self.left.get(at)) {
-            (Shape::Value(part), Some(false)) => Some(part.column.at(at)),
+            (NumberResult::Value(part), Some(false)) => Some(part.column.at(at)),
             _ => None,
         }
     }
@@ -298,33 +298,39 @@ fn bits(relation: Relation) -> u8 {
 }
 
 /// The rows to compute, and which of them are left over.
-struct Rows<'r, 'm, 'q> {
+struct NumberRows<'r, 'm, 'q> {
     machine: &'m mut Machine,
-    run: &'r Run<'q>,
+    ctx: &'r EvalContext<'q>,
     view: View<'r>,
     rows: &'m [u32],
     left: &'m mut [bool],
 }
 
-impl Part {
-    fn of(code: &Code, machine: &Machine, parts: &mut usize) -> Option<Self> {
+impl NumberExpr {
+    fn compile(code: &Code, machine: &Machine, parts: &mut usize) -> Option<Self> {
         *parts += 1;
         if *parts > MOST_PARTS {
             return None;
         }
-        let mut column = Column::Ints(vec![]);
+        let mut column = NumberColumn::Ints(vec![]);
         let mut one = |f: fn(Num) -> Option<Num>, of: &Code| {
-            Some(What::Each(f, Box::new(Self::of(of, machine, parts)?)))
+            Some(NumberOp::Each(
+                f,
+                Box::new(Self::compile(of, machine, parts)?),
+            ))
         };
         let what = match code {
-            Code::Var(Value::Column(c)) => What::Column(*c),
+            Code::Var(ValueSource::Column(c)) => NumberOp::Column(*c),
             Code::Const(n) => {
                 column.push(machine.constant_number(*n)?);
-                What::Constant
+                NumberOp::Constant
             }
-            Code::Arithmetic(op, a, b) => What::Compute(
+            Code::Arithmetic(op, a, b) => NumberOp::Compute(
                 *op,
-                Box::new([Self::of(a, machine, parts)?, Self::of(b, machine, parts)?]),
+                Box::new([
+                    Self::compile(a, machine, parts)?,
+                    Self::compile(b, machine, parts)?,
+                ]),
             ),
             Code::Plus(a) => one(Some, a)?,
             Code::Minus(a) => one(Num::negate, a)?,
@@ -335,13 +341,13 @@ impl Part {
     }
 
     fn computes(&self) -> bool {
-        matches!(self.what, What::Compute(..) | What::Each(..))
+        matches!(self.what, NumberOp::Compute(..) | NumberOp::Each(..))
     }
 
-    fn fill(&mut self, rows: &mut Rows<'_, '_, '_>) {
+    fn fill(&mut self, rows: &mut NumberRows<'_, '_, '_>) {
         match &mut self.what {
-            What::Constant => {}
-            What::Column(c) => {
+            NumberOp::Constant => {}
+            NumberOp::Column(c) => {
                 self.column.clear();
                 let ids = rows.view.column(*c);
                 for (&row, left) in rows.rows.iter().zip(rows.left.iter_mut()) {
@@ -349,7 +355,7 @@ impl Part {
                     let number = if id == 0 {
                         None
                     } else {
-                        rows.machine.number_by_id(rows.run, id)
+                        rows.machine.number_by_id(rows.ctx, id)
                     };
                     match number {
                         Some(n) => self.column.push(n),
@@ -360,13 +366,13 @@ impl Part {
                     }
                 }
             }
-            What::Compute(op, of) => {
+            NumberOp::Compute(op, of) => {
                 let [a, b] = &mut **of;
                 a.fill(rows);
                 b.fill(rows);
                 compute(*op, &a.column, &b.column, rows.left, &mut self.column);
             }
-            What::Each(f, of) => {
+            NumberOp::Each(f, of) => {
                 of.fill(rows);
                 self.column.clear();
                 for (i, left) in rows.left.iter_mut().enumerate() {
@@ -383,7 +389,7 @@ impl Part {
     }
 }
 
-impl Column {
+impl NumberColumn {
     fn clear(&mut self) {
         match self {
             Self::Ints(v) => v.clear(),
@@ -416,7 +422,7 @@ impl Column {
         }
     }
 
-    /// For a row that is left over.
+    /// Placeholder for a row that is left over.
     fn pad(&mut self) {
         match self {
             Self::Ints(v) => v.push(0),
@@ -451,13 +457,19 @@ fn both<T: Copy>(a: &[T], b: &[T], n: usize, mut f: impl FnMut(usize, T, T)) {
     }
 }
 
-fn compute(op: Arithmetic, a: &Column, b: &Column, left: &mut [bool], out: &mut Column) {
+fn compute(
+    op: Arithmetic,
+    a: &NumberColumn,
+    b: &NumberColumn,
+    left: &mut [bool],
+    out: &mut NumberColumn,
+) {
     use Arithmetic::{Add, Divide, Multiply, Subtract};
     let n = left.len();
     match (a, b, op) {
-        (Column::Ints(a), Column::Ints(b), Add | Subtract | Multiply) => {
-            let mut v = match std::mem::replace(out, Column::Any(vec![])) {
-                Column::Ints(v) => v,
+        (NumberColumn::Ints(a), NumberColumn::Ints(b), Add | Subtract | Multiply) => {
+            let mut v = match std::mem::replace(out, NumberColumn::Any(vec![])) {
+                NumberColumn::Ints(v) => v,
                 _ => vec![],
             };
             v.clear();
@@ -470,11 +482,11 @@ fn compute(op: Arithmetic, a: &Column, b: &Column, left: &mut [bool], out: &mut 
                 Subtract => both(a, b, n, |i, a, b| put(i, a.overflowing_sub(b))),
                 _ => both(a, b, n, |i, a, b| put(i, a.overflowing_mul(b))),
             }
-            *out = Column::Ints(v);
+            *out = NumberColumn::Ints(v);
         }
-        (Column::Doubles(a), Column::Doubles(b), op) => {
-            let mut v = match std::mem::replace(out, Column::Any(vec![])) {
-                Column::Doubles(v) => v,
+        (NumberColumn::Doubles(a), NumberColumn::Doubles(b), op) => {
+            let mut v = match std::mem::replace(out, NumberColumn::Any(vec![])) {
+                NumberColumn::Doubles(v) => v,
                 _ => vec![],
             };
             v.clear();
@@ -484,7 +496,7 @@ fn compute(op: Arithmetic, a: &Column, b: &Column, left: &mut [bool], out: &mut 
                 Multiply => both(a, b, n, |_, a, b| v.push(a * b)),
                 Divide => both(a, b, n, |_, a, b| v.push(a / b)),
             }
-            *out = Column::Doubles(v);
+            *out = NumberColumn::Doubles(v);
         }
         (a, b, op) => {
             out.clear();
@@ -501,17 +513,17 @@ fn compute(op: Arithmetic, a: &Column, b: &Column, left: &mut [bool], out: &mut 
     }
 }
 
-/// Calls `f` with how the numbers of each row compare; rows with NaN are left over.
+/// Calls `f` with the order of the numbers of each row; rows with NaN are left over.
 fn compare(
-    a: &Column,
-    b: &Column,
+    a: &NumberColumn,
+    b: &NumberColumn,
     left: &mut [bool],
     mut f: impl FnMut(usize, std::cmp::Ordering),
 ) {
     let n = left.len();
     match (a, b) {
-        (Column::Ints(a), Column::Ints(b)) => both(a, b, n, |i, a, b| f(i, a.cmp(&b))),
-        (Column::Doubles(a), Column::Doubles(b)) => {
+        (NumberColumn::Ints(a), NumberColumn::Ints(b)) => both(a, b, n, |i, a, b| f(i, a.cmp(&b))),
+        (NumberColumn::Doubles(a), NumberColumn::Doubles(b)) => {
             both(a, b, n, |i, a, b| match a.partial_cmp(&b) {
                 Some(order) => f(i, order),
                 None => left[i] = true,

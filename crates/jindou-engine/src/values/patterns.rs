@@ -1,4 +1,5 @@
-//! Regular expressions of REGEX and REPLACE whose pattern is computed row by row: compiled once each, kept while they are used.
+//! Regular expressions of REGEX and REPLACE whose pattern is computed row by row: each is compiled once and kept while
+//! it is in use.
 
 use crate::batch::Charge;
 use jindou_model::{MemoryBudget, Result};
@@ -6,47 +7,47 @@ use jindou_values::pattern::Pattern;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Patterns kept.
+/// Number of patterns kept.
 const KEPT: usize = 256;
 /// Bytes that all kept patterns may take together.
 const KEPT_BYTES: usize = 24 << 20;
 
-/// The use that is made of a pattern.
+/// Uses of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// REGEX asks whether it matches.
+    /// REGEX only tests for a match.
     Match,
-    /// REPLACE also asks for its groups, and takes none that matches the empty text (FORX0003).
+    /// REPLACE also needs its groups, and refuses a pattern that matches the empty string (FORX0003).
     Replace,
 }
 
-/// A pattern with SPARQL's flags; `None` for one that is none, or too large, or not of use.
+/// A pattern with SPARQL's flags; `None` for one that is invalid, too large, or not allowed for the use.
 pub(crate) fn compiled(pattern: &str, flags: &str, of_use: Use) -> Option<Pattern> {
     let compiled = Pattern::new(pattern, flags, of_use == Use::Replace).ok()?;
     let refused = of_use == Use::Replace && compiled.matches_empty();
     (!refused).then_some(compiled)
 }
 
-/// True for a pattern that matches its own text and nothing else.
+/// Returns true for a pattern that matches its own text and nothing else.
 pub(crate) fn is_plain(pattern: &str) -> bool {
     !pattern.bytes().any(|b| b"\\.+*?()|[]{}^$".contains(&b))
 }
 
 struct Kept {
-    /// `None` for a pattern that is none.
+    /// `None` for an invalid pattern.
     compiled: Option<Arc<Pattern>>,
     /// Use, flags, `/`, pattern.
     key: Box<str>,
     bytes: usize,
-    /// When it was used last.
+    /// Time of last use.
     used: u64,
 }
 
-/// The patterns compiled last. Of too many the one that waits longest goes.
+/// The patterns compiled most recently. If there are too many, the one unused for longest is dropped.
 pub(crate) struct Patterns {
     kept: Vec<Kept>,
     places: FxHashMap<Box<str>, usize>,
-    /// Place of the pattern asked for last.
+    /// Position of the last pattern looked up.
     last: usize,
     clock: u64,
     bytes: usize,
@@ -71,7 +72,7 @@ impl Patterns {
         }
     }
 
-    /// The compiled pattern; `None` for one that is none, or too large, or not of use.
+    /// The compiled pattern; `None` for one that is invalid, too large, or not allowed for the use.
     ///
     /// # Errors
     /// `Limit` when there is no memory for even this one.
@@ -81,7 +82,7 @@ impl Patterns {
         flags: &str,
         of_use: Use,
     ) -> Result<Option<&Arc<Pattern>>> {
-        // Keys say where their flags end.
+        // Keys mark where their flags end.
         if flags.contains('/') {
             return Ok(None);
         }
@@ -107,7 +108,7 @@ impl Patterns {
         Ok(self.kept.get(self.last).and_then(|k| k.compiled.as_ref()))
     }
 
-    /// Place of the pattern whose key is in `self.key`.
+    /// Position of the pattern whose key is in `self.key`.
     fn place(&mut self, pattern: &str, flags: &str, of_use: Use) -> Result<usize> {
         self.clock += 1;
         if let Some(&at) = self.places.get(self.key.as_str()) {
@@ -144,7 +145,7 @@ impl Patterns {
         Ok(at)
     }
 
-    /// Drops the pattern that waits longest.
+    /// Drops the pattern that has been unused for longest.
     fn forget(&mut self) {
         let oldest = (0..self.kept.len()).min_by_key(|&i| self.kept[i].used);
         let Some(at) = oldest else { return };

@@ -1,32 +1,32 @@
-//! Finds the terms of a set that are less than a given one, or greater, in the sense of `<` and its like, without comparing with
-//! each.
+//! Finds the terms of a set that are less or greater than a given one, in the sense of `<` and similar comparisons,
+//! without comparing with each.
 //!
-//! Terms that compare with one another are sorted: integers and decimals, floats and doubles each by themselves, dates and times of
-//! one datatype, booleans, strings, and strings of one language. A number compares with one of another type in the wider one. Rounding
-//! keeps the order, so its partners are a range of each of the three lists all the same.
+//! Terms that compare with one another are sorted: integers and decimals, floats and doubles each by themselves, dates
+//! and times of one datatype, booleans, strings, and strings of one language. A number compares with one of another
+//! type in the wider one. Rounding preserves the order, so its partners are still a range of each of the three lists.
 
 use super::machine::Machine;
 use super::val::Val;
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
 use jindou_plan::Relation;
-use jindou_values::{Kind, Num, Number, Value};
+use jindou_values::{Num, Number, TemporalKind, Value};
 use std::cmp::Ordering;
 
-/// Terms between two looks at the clock.
+/// Terms between two checks of the deadline.
 const CHECK: usize = 1 << 12;
 /// Bytes of texts that are charged at once.
 const CHARGED: usize = 1 << 20;
-/// Comparisons one by one between two looks at the clock.
+/// Single comparisons between two checks of the deadline.
 const CHECK_PAIRS: usize = 1 << 6;
 /// Lists of numbers: exact ones, floats, doubles.
 const NUMBERS: usize = 3;
 
 /// A list of an [`Ordered`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
+enum OrderedList {
     Numbers(usize),
     Times,
     Booleans,
@@ -37,37 +37,37 @@ enum List {
 
 /// A part of a list.
 #[derive(Clone, Copy)]
-struct Span {
-    list: List,
+struct ListSpan {
+    list: OrderedList,
     from: usize,
     to: usize,
 }
 
-/// A string with the place of its bytes: the language tag, a zero, the text.
+/// A string by the position of its bytes: the language tag, a zero, the text.
 #[derive(Clone, Copy)]
-struct Text {
+struct TaggedText {
     at: usize,
     len: usize,
     id: u32,
 }
 
-/// A set of terms, ready to be asked which of them come before or after another. O(n log n) to make.
+/// A set of terms, prepared for finding those before or after another. O(n log n) to build.
 pub(crate) struct Ordered {
     numbers: [Vec<(Number, u32)>; NUMBERS],
-    times: Vec<((Kind, i128), u32)>,
+    times: Vec<((TemporalKind, i128), u32)>,
     booleans: Vec<(bool, u32)>,
-    texts: Vec<Text>,
+    texts: Vec<TaggedText>,
     bytes: Vec<u8>,
     /// Durations, whose order is partial.
     others: Vec<u32>,
-    /// Of the digits of long numbers.
+    /// For the digits of long numbers.
     long_bytes: usize,
     charge: Charge,
 }
 
 impl Ordered {
-    /// Of distinct ids.
-    pub fn new(ids: &[u32], holder: Holder, run: &Run<'_>) -> Result<Self> {
+    /// Builds the set from distinct ids.
+    pub fn new(ids: &[u32], holder: Holder, ctx: &EvalContext<'_>) -> Result<Self> {
         let mut out = Self {
             numbers: Default::default(),
             times: vec![],
@@ -76,14 +76,14 @@ impl Ordered {
             bytes: vec![],
             others: vec![],
             long_bytes: 0,
-            charge: Charge::of(holder, run.budget),
+            charge: Charge::for_holder(holder, ctx.budget),
         };
-        let mut m = Machine::empty(run);
+        let mut m = Machine::empty(ctx);
         for part in ids.chunks(CHECK) {
-            run.check()?;
+            ctx.check()?;
             let mut charged = out.bytes.len();
             for &id in part {
-                out.add(&mut m, run, id);
+                out.add(&mut m, ctx, id);
                 if out.bytes.len() > charged + CHARGED {
                     charged = out.bytes.len();
                     out.charge.set(out.size())?;
@@ -91,7 +91,7 @@ impl Ordered {
             }
             out.charge.set(out.size())?;
         }
-        run.check()?;
+        ctx.check()?;
         for list in &mut out.numbers {
             list.sort_unstable_by(|a, b| a.0.order(&b.0).unwrap_or(Ordering::Equal));
         }
@@ -101,12 +101,12 @@ impl Ordered {
         let bytes = &out.bytes;
         out.texts
             .sort_unstable_by(|a, b| text(bytes, *a).cmp(text(bytes, *b)));
-        run.check()?;
+        ctx.check()?;
         Ok(out)
     }
 
-    fn add(&mut self, m: &mut Machine, run: &Run<'_>, id: u32) {
-        match value_of(m, run, id) {
+    fn add(&mut self, m: &mut Machine, ctx: &EvalContext<'_>, id: u32) {
+        match value_of(m, ctx, id) {
             Some(Value::Number(n)) => {
                 if let Number::Integer(e) | Number::Decimal(e) = &n {
                     self.long_bytes += e.bytes();
@@ -128,27 +128,27 @@ impl Ordered {
         let at = self.bytes.len();
         push_key(tag, text, &mut self.bytes);
         let len = self.bytes.len() - at;
-        self.texts.push(Text { at, len, id });
+        self.texts.push(TaggedText { at, len, id });
     }
 
     fn size(&self) -> usize {
         let numbers: usize = self.numbers.iter().map(Vec::capacity).sum();
         numbers * size_of::<(Number, u32)>()
             + self.long_bytes
-            + self.times.capacity() * size_of::<((Kind, i128), u32)>()
+            + self.times.capacity() * size_of::<((TemporalKind, i128), u32)>()
             + self.booleans.capacity() * size_of::<(bool, u32)>()
-            + self.texts.capacity() * size_of::<Text>()
+            + self.texts.capacity() * size_of::<TaggedText>()
             + self.bytes.capacity()
             + self.others.capacity() * 4
     }
 
-    /// Bytes that it holds.
+    /// Bytes held.
     pub fn held(&self) -> u64 {
         self.charge.bytes()
     }
 }
 
-fn text(bytes: &[u8], t: Text) -> &[u8] {
+fn text(bytes: &[u8], t: TaggedText) -> &[u8] {
     &bytes[t.at..t.at + t.len]
 }
 
@@ -159,21 +159,21 @@ fn push_key(tag: &str, text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The value of a term that compares with some; not NaN.
-fn value_of<'m>(m: &'m mut Machine, run: &Run<'_>, id: u32) -> Option<Value<'m>> {
+/// The value of a term that can be compared; not NaN.
+fn value_of<'m>(m: &'m mut Machine, ctx: &EvalContext<'_>, id: u32) -> Option<Value<'m>> {
     if id == 0 {
         return None;
     }
-    let tag = m.tag(run, id)?;
+    let tag = m.tag(ctx, id)?;
     if matches!(tag, term::IRI | term::BLANK | term::TRIPLE) {
         return None;
     }
     if term::NUMERIC_TAGS.contains(&tag)
-        && let Some(n) = m.number(run, Val::Id(id))
+        && let Some(n) = m.number(ctx, Val::Id(id))
     {
         return (!n.is_nan()).then(|| Value::Number(n.into()));
     }
-    m.load(run, id);
+    m.load(ctx, id);
     jindou_values::value(&m.term)
 }
 
@@ -185,36 +185,36 @@ fn list_of(n: &Number) -> usize {
     }
 }
 
-/// Asks an [`Ordered`]. One a worker.
+/// Looks up terms in an [`Ordered`]. One per worker.
 pub(crate) struct Later {
     machine: Machine,
     key: Vec<u8>,
-    spans: Vec<Span>,
+    spans: Vec<ListSpan>,
     found: Vec<u32>,
-    /// Of the bound before.
-    before: (Vec<Span>, Vec<u32>),
+    /// Terms found for the previous bound.
+    before: (Vec<ListSpan>, Vec<u32>),
     charge: Charge,
 }
 
 impl Later {
-    pub fn new(run: &Run<'_>) -> Self {
+    pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
-            machine: Machine::empty(run),
+            machine: Machine::empty(ctx),
             key: vec![],
             spans: vec![],
             found: vec![],
             before: Default::default(),
-            charge: Charge::new(run.budget),
+            charge: Charge::new(ctx.budget),
         }
     }
 
-    /// Looks for the terms of the set to which this one has the relation; says how many there are.
+    /// Finds the terms of the set to which this one has the relation; returns their number.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
     pub fn find(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         set: &Ordered,
         relation: Relation,
         id: u32,
@@ -222,7 +222,7 @@ impl Later {
         self.spans.clear();
         self.found.clear();
         let mut one_by_one = false;
-        match value_of(&mut self.machine, run, id) {
+        match value_of(&mut self.machine, ctx, id) {
             Some(Value::Number(n)) => {
                 for (i, list) in set.numbers.iter().enumerate() {
                     let ends = ends(list.len(), |at, or| {
@@ -231,7 +231,7 @@ impl Later {
                     });
                     add(
                         &mut self.spans,
-                        List::Numbers(i),
+                        OrderedList::Numbers(i),
                         (0, list.len()),
                         ends,
                         relation,
@@ -250,7 +250,7 @@ impl Later {
                         .is_some_and(|e| e.0 < key || or && e.0 == key)
                 });
                 let within = (of_kind(false), of_kind(true));
-                add(&mut self.spans, List::Times, within, ends, relation);
+                add(&mut self.spans, OrderedList::Times, within, ends, relation);
             }
             Some(Value::Boolean(b)) => {
                 let ends = ends(set.booleans.len(), |at, or| {
@@ -259,7 +259,13 @@ impl Later {
                         .is_some_and(|e| !e.0 & b || or && e.0 == b)
                 });
                 let within = (0, set.booleans.len());
-                add(&mut self.spans, List::Booleans, within, ends, relation);
+                add(
+                    &mut self.spans,
+                    OrderedList::Booleans,
+                    within,
+                    ends,
+                    relation,
+                );
             }
             Some(Value::String(s)) => {
                 self.key.clear();
@@ -277,12 +283,12 @@ impl Later {
         if one_by_one {
             for (i, &other) in set.others.iter().enumerate() {
                 if i % CHECK_PAIRS == 0 {
-                    run.check()?;
+                    ctx.check()?;
                 }
                 self.machine.clear();
                 if self
                     .machine
-                    .ordered(run, relation, Val::Id(id), Val::Id(other))
+                    .ordered(ctx, relation, Val::Id(id), Val::Id(other))
                     == Some(true)
                 {
                     self.found.push(other);
@@ -290,8 +296,8 @@ impl Later {
             }
             let found = self.found.capacity() + self.before.1.capacity();
             self.charge.set(found * 4)?;
-            self.spans.push(Span {
-                list: List::Found,
+            self.spans.push(ListSpan {
+                list: OrderedList::Found,
                 from: 0,
                 to: self.found.len(),
             });
@@ -299,26 +305,26 @@ impl Later {
         Ok(self.spans.iter().map(|s| s.to - s.from).sum())
     }
 
-    /// Keeps of the terms that were found those to which another one has a relation, too; says how many there are.
+    /// Keeps those of the found terms to which another one has a relation, too; returns their number.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.
     pub fn narrow(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         set: &Ordered,
         relation: Relation,
         id: u32,
     ) -> Result<usize> {
         std::mem::swap(&mut self.spans, &mut self.before.0);
         std::mem::swap(&mut self.found, &mut self.before.1);
-        self.find(run, set, relation, id)?;
+        self.find(ctx, set, relation, id)?;
         let (spans, found) = (&self.before.0, &self.before.1);
-        // Ascending, as all that are found one by one.
+        // Ascending, like all terms that are found one by one.
         self.found.retain(|id| found.binary_search(id).is_ok());
         let all = self.found.len();
         self.spans.retain_mut(|span| {
-            if matches!(span.list, List::Found) {
+            if matches!(span.list, OrderedList::Found) {
                 span.to = all;
                 return all > 0;
             }
@@ -332,7 +338,7 @@ impl Later {
         Ok(self.spans.iter().map(|s| s.to - s.from).sum())
     }
 
-    /// Appends `take` of the terms that were found, from the one numbered `from` on.
+    /// Appends `take` of the found terms, from number `from` on.
     pub fn copy(&self, set: &Ordered, mut from: usize, mut take: usize, out: &mut Vec<u32>) {
         for span in &self.spans {
             let len = span.to - span.from;
@@ -343,15 +349,15 @@ impl Later {
             let now = take.min(len - from);
             let (a, b) = (span.from + from, span.from + from + now);
             match span.list {
-                List::Numbers(i) => {
+                OrderedList::Numbers(i) => {
                     out.extend(set.numbers[i][a..b].iter().map(|e| e.1));
                 }
-                List::Times => out.extend(set.times[a..b].iter().map(|e| e.1)),
-                List::Booleans => {
+                OrderedList::Times => out.extend(set.times[a..b].iter().map(|e| e.1)),
+                OrderedList::Booleans => {
                     out.extend(set.booleans[a..b].iter().map(|e| e.1));
                 }
-                List::Texts => out.extend(set.texts[a..b].iter().map(|e| e.id)),
-                List::Found => out.extend_from_slice(&self.found[a..b]),
+                OrderedList::Texts => out.extend(set.texts[a..b].iter().map(|e| e.id)),
+                OrderedList::Found => out.extend_from_slice(&self.found[a..b]),
             }
             take -= now;
             from = 0;
@@ -362,8 +368,8 @@ impl Later {
     }
 }
 
-/// The places of the first entry that is not less, and of the first that is greater. `before(at, or_equal)` says whether the
-/// entry there is less, or less or equal.
+/// Positions of the first entry that is not less, and of the first that is greater. `before(at, or_equal)` tells
+/// whether the entry there is less, or less or equal.
 fn ends(len: usize, before: impl Fn(usize, bool) -> bool) -> (usize, usize) {
     let first = |or: bool| {
         let (mut from, mut to) = (0, len);
@@ -382,8 +388,8 @@ fn ends(len: usize, before: impl Fn(usize, bool) -> bool) -> (usize, usize) {
 
 /// Adds the part of a list, within the entries that compare with the term, to which the term has the relation.
 fn add(
-    spans: &mut Vec<Span>,
-    list: List,
+    spans: &mut Vec<ListSpan>,
+    list: OrderedList,
     within: (usize, usize),
     (first, after): (usize, usize),
     relation: Relation,
@@ -396,12 +402,12 @@ fn add(
         Relation::Equal | Relation::NotEqual => return,
     };
     if from < to {
-        spans.push(Span { list, from, to });
+        spans.push(ListSpan { list, from, to });
     }
 }
 
-/// Of strings whose keys begin with the same tag.
-fn texts(spans: &mut Vec<Span>, set: &Ordered, key: &[u8], tag: usize, relation: Relation) {
+/// The range of strings whose keys begin with the same tag.
+fn texts(spans: &mut Vec<ListSpan>, set: &Ordered, key: &[u8], tag: usize, relation: Relation) {
     let tag = &key[..tag];
     let of = |at: usize| text(&set.bytes, set.texts[at]);
     let both = ends(set.texts.len(), |at, or| {
@@ -412,5 +418,5 @@ fn texts(spans: &mut Vec<Span>, set: &Ordered, key: &[u8], tag: usize, relation:
         let own = own.get(..tag.len()).unwrap_or(own);
         own < tag || or && own == tag
     });
-    add(spans, List::Texts, within, both, relation);
+    add(spans, OrderedList::Texts, within, both, relation);
 }

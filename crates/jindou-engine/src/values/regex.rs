@@ -1,17 +1,17 @@
-//! REGEX and REPLACE (XPath F&O 3.1 §5.6). A replacement is made match by match: a result that grows too long ends the query while
-//! it is made.
+//! REGEX and REPLACE (XPath F&O 3.1 §5.6). A replacement is built match by match: a result that grows too long ends the
+//! query while it is being built.
 
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
 use super::patterns::{Patterns, Use, is_plain};
-use super::val::{Span, Text, Val};
+use super::val::{ArenaSpan, ArenaText, Val};
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::{MemoryBudget, Result};
-use jindou_values::pattern::{self, Part, Replacement, Scratch};
+use jindou_values::pattern::{self, Replacement, ReplacementPart, Scratch};
 use std::sync::Arc;
 
-/// Matches between two looks at the clock.
+/// Matches between two checks of the deadline.
 const CHECK: usize = 1 << 12;
 
 /// `REGEX(text, pattern, flags)`.
@@ -29,11 +29,11 @@ pub(crate) struct Replace {
 
 pub(crate) enum Pattern {
     Fixed(Box<pattern::Pattern>),
-    /// Pattern, and flags if there are any: each two are compiled once.
+    /// Pattern, and flags if there are any: each combination is compiled once.
     Computed(Code, Option<Code>),
 }
 
-/// Memory of searches that a pattern with references to groups needs.
+/// Search memory for patterns with back-references.
 pub(crate) struct Searches {
     scratch: Scratch,
     charge: Charge,
@@ -47,21 +47,26 @@ impl Searches {
         }
     }
 
-    fn is_match(&mut self, run: &Run<'_>, pattern: &pattern::Pattern, text: &str) -> Result<bool> {
+    fn is_match(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        pattern: &pattern::Pattern,
+        text: &str,
+    ) -> Result<bool> {
         let charge = &mut self.charge;
         let found = pattern.is_match(text, &mut self.scratch, &mut |bytes| {
-            run.check()?;
+            ctx.check()?;
             charge.set(bytes)
         })?;
         self.settle();
         Ok(found)
     }
 
-    /// Gives back what the last search took and does not keep.
+    /// Releases memory that the last search allocated and that is not kept.
     fn settle(&mut self) {
         let kept = self.scratch.bytes();
         if self.charge.bytes() > kept as u64 {
-            // Less than there is: nothing refuses it.
+            // Less than before: never refused.
             _ = self.charge.set(kept);
         }
     }
@@ -71,34 +76,34 @@ impl Machine {
     /// The texts of a computed pattern and its flags; `None` if one of them is not a plain string.
     fn texts(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         pattern: &Code,
         flags: Option<&Code>,
         at: Row<'_>,
-    ) -> Result<Option<(Span, Option<Span>)>> {
-        let Some(pattern) = self.plain(run, pattern, at)? else {
+    ) -> Result<Option<(ArenaSpan, Option<ArenaSpan>)>> {
+        let Some(pattern) = self.plain(ctx, pattern, at)? else {
             return Ok(None);
         };
         let Some(flags) = flags else {
             return Ok(Some((pattern, None)));
         };
-        let flags = self.plain(run, flags, at)?;
+        let flags = self.plain(ctx, flags, at)?;
         Ok(flags.map(|flags| (pattern, Some(flags))))
     }
 
     /// The compiled pattern of these texts.
     fn kept(
         &mut self,
-        run: &Run<'_>,
-        pattern: Span,
-        flags: Option<Span>,
+        ctx: &EvalContext<'_>,
+        pattern: ArenaSpan,
+        flags: Option<ArenaSpan>,
         of_use: Use,
     ) -> Result<Option<Arc<pattern::Pattern>>> {
         // A new pattern takes as long to compile as many rows.
-        run.check()?;
+        ctx.check()?;
         let mut patterns = match self.patterns.take() {
             Some(patterns) => patterns,
-            None => Box::new(Patterns::new(run.budget)),
+            None => Box::new(Patterns::new(ctx.budget)),
         };
         let flags = flags.map_or("", |f| self.str(f));
         let found = patterns
@@ -110,19 +115,19 @@ impl Machine {
 
     pub(super) fn matches(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         regex: &Matches,
         at: Row<'_>,
     ) -> Result<Option<bool>> {
-        let text = match self.eval(run, &regex.text, at)? {
-            Some(v) => self.as_text(run, v),
+        let text = match self.eval(ctx, &regex.text, at)? {
+            Some(v) => self.as_text(ctx, v),
             None => None,
         };
         let Some(text) = text else { return Ok(None) };
         let (pattern, flags) = match &regex.pattern {
-            Pattern::Fixed(c) => return self.is_match(run, c, text.text).map(Some),
+            Pattern::Fixed(c) => return self.is_match(ctx, c, text.text).map(Some),
             Pattern::Computed(pattern, flags) => {
-                match self.texts(run, pattern, flags.as_ref(), at)? {
+                match self.texts(ctx, pattern, flags.as_ref(), at)? {
                     Some(texts) => texts,
                     None => return Ok(None),
                 }
@@ -131,22 +136,27 @@ impl Machine {
         if flags.is_none() && is_plain(self.str(pattern)) {
             return Ok(Some(self.str(text.text).contains(self.str(pattern))));
         }
-        let compiled = self.kept(run, pattern, flags, Use::Match)?;
+        let compiled = self.kept(ctx, pattern, flags, Use::Match)?;
         compiled
-            .map(|c| self.is_match(run, &c, text.text))
+            .map(|c| self.is_match(ctx, &c, text.text))
             .transpose()
     }
 
-    fn is_match(&mut self, run: &Run<'_>, pattern: &pattern::Pattern, text: Span) -> Result<bool> {
-        // A text of the store that is damaged may be no UTF-8.
+    fn is_match(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        pattern: &pattern::Pattern,
+        text: ArenaSpan,
+    ) -> Result<bool> {
+        // A damaged text of the store may not be UTF-8.
         let bytes = &self.arena[text.start as usize..text.end as usize];
         let text = std::str::from_utf8(bytes).unwrap_or("");
-        self.searches.is_match(run, pattern, text)
+        self.searches.is_match(ctx, pattern, text)
     }
 
     pub(super) fn replace(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         replace: &Replace,
         at: Row<'_>,
     ) -> Result<Maybe> {
@@ -154,21 +164,21 @@ impl Machine {
         let compiled = match &replace.pattern {
             Pattern::Fixed(compiled) => &**compiled,
             Pattern::Computed(pattern, flags) => {
-                let Some((pattern, flags)) = self.texts(run, pattern, flags.as_ref(), at)? else {
+                let Some((pattern, flags)) = self.texts(ctx, pattern, flags.as_ref(), at)? else {
                     return Ok(None);
                 };
-                held = self.kept(run, pattern, flags, Use::Replace)?;
+                held = self.kept(ctx, pattern, flags, Use::Replace)?;
                 match &held {
                     Some(compiled) => &**compiled,
                     None => return Ok(None),
                 }
             }
         };
-        let text = match self.eval(run, &replace.text, at)? {
-            Some(v) => self.as_text(run, v),
+        let text = match self.eval(ctx, &replace.text, at)? {
+            Some(v) => self.as_text(ctx, v),
             None => None,
         };
-        let template = self.plain(run, &replace.replacement, at)?;
+        let template = self.plain(ctx, &replace.replacement, at)?;
         let (Some(text), Some(template)) = (text, template) else {
             return Ok(None);
         };
@@ -186,20 +196,20 @@ impl Machine {
             let charge = &mut self.searches.charge;
             let scratch = &mut self.searches.scratch;
             let more = compiled.find(&from, end, &mut places, scratch, &mut |bytes| {
-                run.check()?;
+                ctx.check()?;
                 charge.set(bytes)
             })?;
             let Some(whole) = more.then(|| places.group(0)).flatten() else {
                 break;
             };
             if found.is_multiple_of(CHECK) {
-                run.check()?;
+                ctx.check()?;
             }
             found += 1;
             let before = &from[end..whole.0];
-            let each = |p: &Part| match *p {
-                Part::Text(from, to) => &template[from..to],
-                Part::Group(n) => {
+            let each = |p: &ReplacementPart| match *p {
+                ReplacementPart::Text(from, to) => &template[from..to],
+                ReplacementPart::Group(n) => {
                     let place = places.group(n);
                     place.map_or("", |(a, b)| &from[a..b])
                 }
@@ -217,16 +227,21 @@ impl Machine {
         self.room(rest.len())?;
         self.arena.extend_from_slice(rest.as_bytes());
         let end = self.arena.len() as u32;
-        Ok(Some(Val::Text(Text {
-            text: Span { start, end },
+        Ok(Some(Val::Text(ArenaText {
+            text: ArenaSpan { start, end },
             lang: text.lang,
         })))
     }
 
     /// The text of a plain string; `None` for anything else.
-    fn plain(&mut self, run: &Run<'_>, code: &Code, at: Row<'_>) -> Result<Option<Span>> {
-        Ok(match self.eval(run, code, at)? {
-            Some(v) => self.simple(run, v),
+    fn plain(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        code: &Code,
+        at: Row<'_>,
+    ) -> Result<Option<ArenaSpan>> {
+        Ok(match self.eval(ctx, code, at)? {
+            Some(v) => self.simple(ctx, v),
             None => None,
         })
     }

@@ -1,35 +1,36 @@
-//! SUM and AVG, the same however the rows are dealt to threads.
+//! SUM and AVG, with a result that does not depend on how rows are distributed over threads.
 //!
-//! Integers and decimals are added exactly. Floating point numbers are added in twice their precision (Knuth's two-sum: the
-//! rounding error of each addition is kept) and rounded once, at the end: some 100 bits of the sum do not depend on the order, of
-//! which a double shows 53. Only sums that cancel to less than 2⁻⁵⁰ of their largest part may still differ in the last digit.
+//! Integers and decimals are added exactly. Floating point numbers are added in twice their precision (Knuth's two-sum:
+//! the rounding error of each addition is kept) and rounded once, at the end: some 100 bits of the sum do not depend on
+//! the order, and a double shows 53 of them. Only sums that cancel to less than 2⁻⁵⁰ of their largest part may still
+//! differ in the last digit.
 
 use jindou_values::{Arithmetic, Num, Number};
 
 /// A sum so far.
 #[derive(Clone)]
 pub(crate) struct Sum {
-    /// Of integers and decimals.
-    exact: Exact,
-    /// Of floats and doubles.
+    /// The sum of integers and decimals.
+    exact: ExactSum,
+    /// The sum of floats and doubles.
     high: f64,
     low: f64,
-    /// The widest type met.
-    kind: Kind,
+    /// The widest type so far.
+    kind: SumType,
     count: i64,
 }
 
 /// A sum of integers and decimals.
 #[derive(Clone)]
-enum Exact {
+enum ExactSum {
     Small(Num),
-    /// Beyond a small number.
+    /// Beyond the range of small numbers.
     Long(Box<Number>),
     /// A value was not a number.
     Failed,
 }
 
-impl Exact {
+impl ExactSum {
     fn number(&self) -> Option<Number> {
         match self {
             Self::Small(n) => Some((*n).into()),
@@ -53,31 +54,31 @@ impl Exact {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum SumType {
     Exact,
     Float,
     Double,
 }
 
 impl Sum {
-    /// Of nothing.
+    /// The empty sum.
     pub fn zero() -> Self {
         Self {
-            exact: Exact::Small(Num::Int(0)),
+            exact: ExactSum::Small(Num::Int(0)),
             high: 0.0,
             low: 0.0,
-            kind: Kind::Exact,
+            kind: SumType::Exact,
             count: 0,
         }
     }
 
-    /// A value that is not a number, or unbound: an error from now on.
+    /// Records a value that is not a number, or unbound: an error from now on.
     pub fn fail(&mut self) {
-        self.exact = Exact::Failed;
+        self.exact = ExactSum::Failed;
     }
 
     pub fn failed(&self) -> bool {
-        matches!(self.exact, Exact::Failed)
+        matches!(self.exact, ExactSum::Failed)
     }
 
     /// Adds a number this many times, at least once.
@@ -103,15 +104,15 @@ impl Sum {
     #[cold]
     fn add_product(&mut self, n: &Number, times: u32) {
         let (x, kind) = match n {
-            Number::Small(Num::Flt(f)) => (f64::from(*f), Kind::Float),
-            Number::Small(Num::Dbl(d)) => (*d, Kind::Double),
+            Number::Small(Num::Flt(f)) => (f64::from(*f), SumType::Float),
+            Number::Small(Num::Dbl(d)) => (*d, SumType::Double),
             exact => {
                 let times = Num::Int(i64::from(times));
                 self.add_number(exact.compute(Arithmetic::Multiply, &times.into()));
-                (0.0, Kind::Exact)
+                (0.0, SumType::Exact)
             }
         };
-        if kind == Kind::Exact {
+        if kind == SumType::Exact {
             self.count += i64::from(times) - 1;
             return;
         }
@@ -120,7 +121,7 @@ impl Sum {
         let times = f64::from(times);
         let product = x * times;
         self.add_real(product);
-        // What rounding the product lost.
+        // The rounding error of the product.
         let lost = x.mul_add(times, -product);
         if lost.is_finite() {
             self.low += lost;
@@ -143,9 +144,9 @@ impl Sum {
     pub fn add(&mut self, n: Option<Num>) {
         self.count += 1;
         match n {
-            None => self.exact = Exact::Failed,
+            None => self.exact = ExactSum::Failed,
             Some(n @ (Num::Int(_) | Num::Dec(_))) => {
-                if let Exact::Small(own) = &mut self.exact
+                if let ExactSum::Small(own) = &mut self.exact
                     && let Some(sum) = own.compute(Arithmetic::Add, n)
                 {
                     *own = sum;
@@ -154,11 +155,11 @@ impl Sum {
                 }
             }
             Some(Num::Flt(f)) => {
-                self.kind = self.kind.max(Kind::Float);
+                self.kind = self.kind.max(SumType::Float);
                 self.add_real(f64::from(f));
             }
             Some(Num::Dbl(d)) => {
-                self.kind = Kind::Double;
+                self.kind = SumType::Double;
                 self.add_real(d);
             }
         }
@@ -170,17 +171,17 @@ impl Sum {
         let part = sum - self.high;
         let error = (self.high - (sum - part)) + (x - part);
         self.high = sum;
-        // Infinite and NaN have no error to keep.
+        // Infinite values and NaN have no error to keep.
         if error.is_finite() {
             self.low += error;
         }
     }
 
-    /// Takes another part's values in.
+    /// Merges another sum.
     pub fn merge(&mut self, other: Self) {
         match other.exact.number() {
             Some(n) => self.exact.add_long(&n),
-            None => self.exact = Exact::Failed,
+            None => self.exact = ExactSum::Failed,
         }
         self.kind = self.kind.max(other.kind);
         self.add_real(other.high);
@@ -191,13 +192,13 @@ impl Sum {
     /// `None` after an error.
     pub fn total(&self) -> Option<Number> {
         let exact = self.exact.number()?;
-        if self.kind == Kind::Exact {
+        if self.kind == SumType::Exact {
             return Some(exact);
         }
         let mut whole = self.clone();
         whole.add_real(exact.to_f64());
         let real = whole.high + whole.low;
-        Some(Number::Small(if self.kind == Kind::Float {
+        Some(Number::Small(if self.kind == SumType::Float {
             Num::Flt(real as f32)
         } else {
             Num::Dbl(real)

@@ -1,29 +1,29 @@
-//! Strings: those of values, joined ones, and the memory that they take.
+//! Strings: those of values, concatenated ones, and the memory that they take.
 
 use super::code::Code;
 use super::machine::{Machine, Maybe, Row};
-use super::val::{Span, Text, Val};
-use crate::explore::Run;
+use super::val::{ArenaSpan, ArenaText, Val};
+use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
 
 impl Machine {
     /// A simple or language-tagged string's text; `None` for other values.
-    pub(super) fn as_text(&mut self, run: &Run<'_>, v: Val) -> Option<Text> {
+    pub(super) fn as_text(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaText> {
         match v {
             Val::Text(t) => return Some(t),
             Val::Bool(_) | Val::Num(_) | Val::Time(_) | Val::Duration(_) => return None,
-            Val::Id(_) | Val::Term(_) => self.canonical(run, v),
+            Val::Id(_) | Val::Term(_) => self.canonical(ctx, v),
         }
         let held = std::mem::take(&mut self.term);
         let text = match term::parts(&held) {
-            Some(Parts::String(s)) => Some(Text {
+            Some(Parts::String(s)) => Some(ArenaText {
                 text: self.push(s.as_bytes()),
                 lang: None,
             }),
             Some(Parts::Lang(s, lang)) => {
                 let lang = self.push(lang.as_bytes());
-                Some(Text {
+                Some(ArenaText {
                     text: self.push(s.as_bytes()),
                     lang: Some(lang),
                 })
@@ -35,18 +35,23 @@ impl Machine {
     }
 
     /// The text of a simple string; `None` for other values.
-    pub(super) fn simple(&mut self, run: &Run<'_>, v: Val) -> Option<Span> {
-        self.as_text(run, v)
+    pub(super) fn simple(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaSpan> {
+        self.as_text(ctx, v)
             .and_then(|t| t.lang.is_none().then_some(t.text))
     }
 
-    pub(super) fn concat(&mut self, run: &Run<'_>, list: &[Code], at: Row<'_>) -> Result<Maybe> {
-        let mut parts: Vec<Text> = Vec::with_capacity(list.len());
+    pub(super) fn concat(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        list: &[Code],
+        at: Row<'_>,
+    ) -> Result<Maybe> {
+        let mut parts: Vec<ArenaText> = Vec::with_capacity(list.len());
         for code in list {
-            let Some(v) = self.eval(run, code, at)? else {
+            let Some(v) = self.eval(ctx, code, at)? else {
                 return Ok(None);
             };
-            let Some(t) = self.as_text(run, v) else {
+            let Some(t) = self.as_text(ctx, v) else {
                 return Ok(None);
             };
             parts.push(t);
@@ -60,19 +65,19 @@ impl Machine {
         for p in parts {
             let (from, to) = (p.text.start as usize, p.text.end as usize);
             if to - from > CHARGED {
-                run.check()?;
+                ctx.check()?;
             }
             self.room(to - from)?;
             self.arena.extend_from_within(from..to);
         }
-        let text = Span {
+        let text = ArenaSpan {
             start,
             end: self.arena.len() as u32,
         };
-        Ok(Some(Val::Text(Text { text, lang })))
+        Ok(Some(Val::Text(ArenaText { text, lang })))
     }
 
-    /// Asks the query's memory for this many more bytes of the row's text.
+    /// Charges this many more bytes of the row's text to the query.
     pub(super) fn room(&mut self, more: usize) -> Result<()> {
         let held = self.arena.len().saturating_add(more);
         if held > MOST {
@@ -82,17 +87,17 @@ impl Machine {
             ));
         }
         if held > CHARGED && held > self.arena.capacity() {
-            // Old and new live together while the arena grows.
+            // Old and new arena exist together while it grows.
             self.charge.set(held * 3)?;
         }
         Ok(())
     }
 
-    /// After a step that made text of at most three times what it was made from: charges it, and looks at the clock if it was
-    /// long.
-    pub(super) fn grown(&mut self, run: &Run<'_>, before: usize) -> Result<()> {
+    /// Called after a step whose text is at most three times its input: charges the text, and checks the deadline if it
+    /// was long.
+    pub(super) fn grown(&mut self, ctx: &EvalContext<'_>, before: usize) -> Result<()> {
         if self.arena.len() - before.min(self.arena.len()) > CHARGED {
-            run.check()?;
+            ctx.check()?;
             self.room(0)?;
             self.charge.set(self.arena.capacity() * 3)?;
         }
@@ -100,7 +105,7 @@ impl Machine {
     }
 }
 
-/// Text of a row beyond which the query's memory is asked for it.
+/// Length of a row's text from which it is charged to the query.
 const CHARGED: usize = 1 << 20;
 /// Longest text of a row.
 const MOST: usize = 1 << 30;

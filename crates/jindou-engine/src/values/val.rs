@@ -1,40 +1,40 @@
-//! Values while an expression is computed, and the machine at a row as functions see it.
+//! Intermediate values of an expression, and the machine at a row as functions see it.
 
 use super::machine::Machine;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use jindou_model::term::{self, Parts};
-pub(crate) use jindou_values::functions::{Row, Span, Text, Val};
+pub(crate) use jindou_values::functions::{ArenaSpan, ArenaText, Row, Val};
 use jindou_values::{Duration, Num, Number, Temporal};
 
-/// A machine at a row of a run.
+/// A machine at one row.
 pub(super) struct AtRow<'m, 'r, 'a> {
     pub machine: &'m mut Machine,
-    pub run: &'r Run<'a>,
+    pub ctx: &'r EvalContext<'a>,
 }
 
 impl Row for AtRow<'_, '_, '_> {
     #[inline]
-    fn text(&mut self, v: Val) -> Option<Text> {
-        self.machine.as_text(self.run, v)
+    fn text(&mut self, v: Val) -> Option<ArenaText> {
+        self.machine.as_text(self.ctx, v)
     }
 
     #[inline]
-    fn bytes(&self, s: Span) -> &[u8] {
+    fn bytes(&self, s: ArenaSpan) -> &[u8] {
         self.machine.bytes(s)
     }
 
     #[inline]
-    fn str(&self, s: Span) -> &str {
+    fn str(&self, s: ArenaSpan) -> &str {
         self.machine.str(s)
     }
 
     #[inline]
-    fn push(&mut self, bytes: &[u8]) -> Span {
+    fn push(&mut self, bytes: &[u8]) -> ArenaSpan {
         self.machine.push(bytes)
     }
 
     #[inline]
-    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan {
         self.machine.write(write)
     }
 
@@ -44,7 +44,7 @@ impl Row for AtRow<'_, '_, '_> {
         v: Val,
         f: impl FnOnce(&mut Self, Option<Parts<'_>>) -> Option<Val>,
     ) -> Option<Val> {
-        self.machine.canonical(self.run, v);
+        self.machine.canonical(self.ctx, v);
         let held = self.machine.take_canonical();
         let value = f(self, term::parts(&held));
         self.machine.put_canonical(held);
@@ -53,7 +53,7 @@ impl Row for AtRow<'_, '_, '_> {
 
     #[inline]
     fn term(&mut self, bytes: &[u8]) -> Val {
-        match self.run.vocabulary.lookup(bytes) {
+        match self.ctx.vocabulary.lookup(bytes) {
             Some(id) => Val::Id(id.0),
             None => Val::Term(self.machine.push(bytes)),
         }
@@ -61,12 +61,12 @@ impl Row for AtRow<'_, '_, '_> {
 
     #[inline]
     fn tag(&mut self, v: Val) -> u8 {
-        self.machine.tag_of(self.run, v)
+        self.machine.tag_of(self.ctx, v)
     }
 
     #[inline]
     fn integer(&mut self, v: Val) -> Option<i64> {
-        self.machine.integer(self.run, v)
+        self.machine.integer(self.ctx, v)
     }
 
     #[inline]
@@ -76,16 +76,16 @@ impl Row for AtRow<'_, '_, '_> {
         small: impl FnOnce(Num) -> Option<Num>,
         any: impl FnOnce(&Number) -> Option<Number>,
     ) -> Option<Val> {
-        self.machine.each_number(self.run, v, small, any)
+        self.machine.each_number(self.ctx, v, small, any)
     }
 
     #[inline]
     fn time(&mut self, v: Val) -> Option<Temporal> {
-        self.machine.time(self.run, v)
+        self.machine.time(self.ctx, v)
     }
 
     #[inline]
     fn duration(&mut self, v: Val) -> Option<Duration> {
-        self.machine.duration(self.run, v)
+        self.machine.duration(self.ctx, v)
     }
 }

@@ -24,7 +24,7 @@ struct Data {
 }
 
 impl Data {
-    fn of(quads: Vec<Quad>) -> Self {
+    fn load(quads: Vec<Quad>) -> Self {
         let (folder, base) = testing::store_of(&quads);
         Self {
             quads,
@@ -93,7 +93,7 @@ fn all_pairs() -> Data {
         quads.push(quad("s", n, "p", t.clone()));
         quads.push(quad("t", n, "q", t));
     }
-    Data::of(quads)
+    Data::load(quads)
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn joins_match_by_comparisons() {
             ]
         })
         .collect();
-    let data = Data::of(quads);
+    let data = Data::load(quads);
     let cases = [
         ("?s :n ?x . ?t :m ?y FILTER(?x = ?y)", "hash join on ?"),
         (
@@ -280,7 +280,7 @@ fn random_groups() {
         }
         quads.sort_by_key(ToString::to_string);
         quads.dedup();
-        let data = Data::of(quads);
+        let data = Data::load(quads);
         for _ in 0..12 {
             let mut text = String::new();
             for group in 0..2 + rng.below(2) {
@@ -374,7 +374,7 @@ fn values_of_our_own() {
             class_of.push(class);
         }
     }
-    let data = Data::of(quads);
+    let data = Data::load(quads);
     let mut want = vec![];
     for (s, a) in class_of.iter().enumerate() {
         for (t, b) in class_of.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Plans that another executor is asked to run first, and fails to.
 
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, Executor, ParallelSink, QueryTerms, Ran, Sink,
-    StepProfile, Task, columns_after, execute_streaming,
+    CollectSink, ExecOptions, Execution, ExecutionOutcome, Executor, ExecutorChoice, ParallelSink,
+    QueryTerms, Sink, StepProfile, Task, columns_after, execute_streaming,
 };
 use jindou_graph::Graph;
 use jindou_model::{Error, Resource, Result};
@@ -82,7 +82,7 @@ impl Executor for Failing {
         snapshot: &dyn Graph,
         options: &ExecOptions,
         sink: &mut dyn Sink,
-    ) -> Result<Ran> {
+    ) -> Result<ExecutionOutcome> {
         if !self.whole {
             return Err(Error::Unsupported("whole plans".into()));
         }
@@ -92,10 +92,10 @@ impl Executor for Failing {
             sink,
         };
         let profile = execute_streaming(plan, snapshot, options, &QueryTerms::new(), &mut first)?;
-        Ok(Ran {
+        Ok(ExecutionOutcome {
             profile,
             details: "there".into(),
-            ..Ran::default()
+            ..ExecutionOutcome::default()
         })
     }
 }
@@ -151,9 +151,9 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                 whole,
             });
             for executor in [
-                Choice::Here,
-                Choice::Rather(Arc::clone(&other)),
-                Choice::Demanded(other),
+                ExecutorChoice::Here,
+                ExecutorChoice::Rather(Arc::clone(&other)),
+                ExecutorChoice::Demanded(other),
             ] {
                 let terms = QueryTerms::new();
                 let execution = Execution {
@@ -164,7 +164,7 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                     executor: &executor,
                 };
                 let (sink, mut streamed) = (All::default(), CollectSink::default());
-                let demanded = matches!(executor, Choice::Demanded(_));
+                let demanded = matches!(executor, ExecutorChoice::Demanded(_));
                 // What cannot be said before the first row is a failure of the one that was demanded.
                 if demanded && fails && !matches!(error(), Error::Unsupported(_)) {
                     let e = execution.run(&sink).map(|_| ()).unwrap_err();
@@ -182,10 +182,10 @@ fn rows_come_once_whenever_the_other_executor_fails() {
                 got.sort_unstable();
                 got.dedup();
                 assert_eq!((got.len(), ran.profile.rows), (200, 200));
-                let here = matches!(executor, Choice::Rather(_)) && fails;
+                let here = matches!(executor, ExecutorChoice::Rather(_)) && fails;
                 assert_eq!(ran.why_here.is_some(), here, "{:?}", ran.why_here);
                 let there = ran.profile.offloaded().is_some() || !ran.details.is_empty();
-                assert_eq!(there, !matches!(executor, Choice::Here) && !fails);
+                assert_eq!(there, !matches!(executor, ExecutorChoice::Here) && !fails);
                 let ran = execution.stream(&mut streamed).unwrap();
                 assert_eq!((streamed.rows, ran.profile.rows), (200, 200));
                 let (sum, elsewhere, _) = execution.checksum().unwrap();
@@ -211,11 +211,11 @@ fn rows_that_are_not_taken_are_made_once() {
         })
     };
     for executor in [
-        Choice::Here,
-        Choice::Rather(other(false)),
-        Choice::Rather(other(true)),
-        Choice::Demanded(other(false)),
-        Choice::Demanded(other(true)),
+        ExecutorChoice::Here,
+        ExecutorChoice::Rather(other(false)),
+        ExecutorChoice::Rather(other(true)),
+        ExecutorChoice::Demanded(other(false)),
+        ExecutorChoice::Demanded(other(true)),
     ] {
         let mut kept = CollectSink::default();
         let mut full = First {

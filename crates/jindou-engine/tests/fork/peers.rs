@@ -24,7 +24,7 @@ const CHAIN: &str = "PREFIX : <http://e/> SELECT * { ?a :p ?b . ?b :p ?c . ?c a 
 struct Said(Vec<u8>);
 
 impl Said {
-    fn of(name: &[u8], tag: u8) -> Self {
+    fn new(name: &[u8], tag: u8) -> Self {
         Self([name, &[tag]].concat())
     }
 
@@ -41,7 +41,7 @@ impl Said {
 
 /// Messages that a broken peer that knows a query's name may send to a part and to the coordinator.
 fn odd_messages(name: &[u8], begin: &[u8]) -> Vec<Vec<u8>> {
-    let said = |tag| Said::of(name, tag);
+    let said = |tag| Said::new(name, tag);
     let report = |from| said(3).short(&[from]);
     let none = [0, 0];
     vec![
@@ -195,7 +195,7 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     let mut begin = begin.lock().unwrap().clone();
     // Another query's number.
     begin[4] ^= 0x55;
-    let end = Said::of(&begin[..12], 6).0;
+    let end = Said::new(&begin[..12], 6).0;
     shards.hub.take(1, &end).unwrap();
     shards.hub.take(1, &begin).unwrap();
     assert_eq!(shards.hub.parts(), 0);

@@ -2,7 +2,7 @@
 
 use super::{MODES, Shards, cut};
 use jindou_cluster::shards::{Graphs, Reply, Request, ShardClient};
-use jindou_engine::{Choice, CollectSink, ExecOptions, Execution, QueryTerms, ShardMode};
+use jindou_engine::{CollectSink, ExecOptions, Execution, ExecutorChoice, QueryTerms, ShardMode};
 use jindou_graph::shard::{EVERYTHING, Sharded};
 use jindou_model::{CancelToken, Direction};
 use jindou_store::shard::{Placement, Sharding};
@@ -149,7 +149,7 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
             snapshot: &*snapshot,
             options: &options,
             terms: &QueryTerms::new(),
-            executor: &Choice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
+            executor: &ExecutorChoice::Shards(Arc::new(shards.hub.executor(ShardMode::InPlace))),
         };
         execution.stream(&mut sink).unwrap();
         (

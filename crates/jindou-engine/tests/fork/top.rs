@@ -3,7 +3,8 @@
 
 use super::{MODES, Shards, cut};
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, QueryTerms, Ran, ShardMode, TermDecoder,
+    CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, QueryTerms, ShardMode,
+    TermDecoder,
 };
 use jindou_graph::shard::Posts;
 use jindou_model::{Error, MemoryBudget, term};
@@ -110,7 +111,7 @@ impl One {
             snapshot: &snapshot,
             options: &ExecOptions::default(),
             terms: &terms,
-            executor: &Choice::Here,
+            executor: &ExecutorChoice::Here,
         };
         execution.stream(&mut sink).unwrap();
         let mut decoder = TermDecoder::new(&snapshot, &terms);
@@ -216,7 +217,7 @@ fn sorted(rng: &mut Rng, rows: usize) -> Sorted {
 }
 
 /// Rows that were held back, as the profile says.
-pub fn held(ran: &Ran) -> u64 {
+pub fn held(ran: &ExecutionOutcome) -> u64 {
     let line = ran.details.lines().find(|l| l.contains("rows held back"));
     line.map_or(0, |l| {
         let number = l.split(' ').find_map(|w| w.parse().ok());
@@ -337,7 +338,7 @@ fn ways_shards(nodes: usize, shards: u32) -> Shards {
 }
 
 /// Sum of what stands before a word in the lines of all shards.
-pub fn sum(ran: &Ran, word: &str) -> u64 {
+pub fn sum(ran: &ExecutionOutcome, word: &str) -> u64 {
     let lines = ran.details.lines().filter(|l| l.starts_with("shard "));
     let before = |l: &str| {
         let (head, _) = l.split_once(word)?;

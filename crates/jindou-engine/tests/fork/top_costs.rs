@@ -3,7 +3,7 @@
 use super::Shards;
 use super::top::{held, named, sum};
 use jindou_engine::{
-    Choice, CollectSink, ExecOptions, Execution, Executor, Needs, PulledRows, QueryTerms,
+    CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, Needs, PulledRows, QueryTerms,
     ShardMode, Sink, StepProfile, Task,
 };
 use jindou_model::Result;
@@ -90,7 +90,7 @@ fn costs(shards: &Shards, text: &str, is_told: bool, all: u64) -> Costs {
         snapshot: &*snapshot,
         options: &options,
         terms: &terms,
-        executor: &Choice::Shards(executor),
+        executor: &ExecutorChoice::Shards(executor),
     };
     let begun = Instant::now();
     let ran = execution.stream(&mut sink).unwrap();

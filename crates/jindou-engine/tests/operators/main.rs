@@ -23,7 +23,7 @@ fn plan_of(root: Operator, output: Vec<Slot>, world: &World, weight: Weight) -> 
         root,
         cost: 0.0,
         weight,
-        validity: jindou_plan::Validity::of(&world.snapshot),
+        validity: jindou_plan::Validity::for_snapshot(&world.snapshot),
         bytes: 0,
     }
 }

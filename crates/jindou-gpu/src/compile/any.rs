@@ -4,14 +4,20 @@
 //! Characteristic sets are exact for unpatched vertices, so each row of the first part makes at least one of the
 //! second, unless its far end is known: what is written between them is no more than the result.
 
-use super::{Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, Part, StepWork, scope_of};
+use super::{
+    CompiledStep, Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, StepWork, scope_of,
+};
 use jindou_model::{Direction, Error, Result};
 use jindou_plan::{FarEnd, Operand, PredicateRef, Step, StepKind};
 use std::sync::Arc;
 
 impl<'a> Compiler<'a> {
     /// The last part of an `ExpandAny` or `ScanAll`; those before it go to `parts`.
-    pub(super) fn any(&mut self, step: &Step, parts: &mut Vec<Part<'a>>) -> Result<Part<'a>> {
+    pub(super) fn any(
+        &mut self,
+        step: &Step,
+        parts: &mut Vec<CompiledStep<'a>>,
+    ) -> Result<CompiledStep<'a>> {
         if self.pager.is_some() {
             return Err(Error::Unsupported(
                 "predicate variables over segments larger than the GPU's memory".into(),

@@ -2,7 +2,7 @@
 //! one slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and expressions are left
 //! to the CPU, and so are comparisons inside of OR and NOT.
 
-use super::{Compiler, DeviceWithin, Part, StepWork};
+use super::{CompiledStep, Compiler, DeviceWithin, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
@@ -29,7 +29,11 @@ pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
 
 impl<'a> Compiler<'a> {
     /// Appends the parts that keep the rows on which a condition is true.
-    pub(super) fn condition(&mut self, c: &Condition, out: &mut Vec<Part<'a>>) -> Result<()> {
+    pub(super) fn condition(
+        &mut self,
+        c: &Condition,
+        out: &mut Vec<CompiledStep<'a>>,
+    ) -> Result<()> {
         match c {
             Condition::And(all) => return all.iter().try_for_each(|c| self.condition(c, out)),
             Condition::Bound(_) => return Ok(()),
@@ -73,7 +77,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn same<'a>(left: Operand, right: Operand, negate: bool) -> Part<'a> {
+fn same<'a>(left: Operand, right: Operand, negate: bool) -> CompiledStep<'a> {
     let work = StepWork::Same {
         left,
         right,

@@ -294,7 +294,7 @@ impl Program<'_> {
 }
 
 /// A part of a plan's step, and its name for the profile.
-type Part<'a> = (StepWork<'a>, String);
+type CompiledStep<'a> = (StepWork<'a>, String);
 
 struct Compiler<'a> {
     device: &'a Arc<Device>,
@@ -458,7 +458,7 @@ impl<'a> Compiler<'a> {
         out: &mut Vec<DeviceStep<'a>>,
     ) -> Result<()> {
         let mut extra = None;
-        let mut works: Vec<Part<'a>> = Vec::new();
+        let mut works: Vec<CompiledStep<'a>> = Vec::new();
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
                 if !matches!(source, StartSource::IdFilter) {

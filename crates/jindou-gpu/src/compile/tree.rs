@@ -12,7 +12,9 @@
 //!
 //! Which columns a step keeps follows from what later steps and the result read.
 
-use super::{Compiler, DeviceStep, DeviceWithin, Part, Program, StepWork, conditions, pages_of};
+use super::{
+    CompiledStep, Compiler, DeviceStep, DeviceWithin, Program, StepWork, conditions, pages_of,
+};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::pages::{Pager, Paging};
@@ -240,7 +242,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The parts of a FILTER above an exploration, whose slots may be unbound.
-    fn filter(&mut self, c: &Condition, out: &mut Vec<Part<'a>>) -> Result<()> {
+    fn filter(&mut self, c: &Condition, out: &mut Vec<CompiledStep<'a>>) -> Result<()> {
         if let Condition::And(all) = c {
             return all.iter().try_for_each(|c| self.filter(c, out));
         }
@@ -275,7 +277,7 @@ impl<'a> Compiler<'a> {
         self.condition(c, out)
     }
 
-    fn restrict(&self, slot: Slot, ids: &[[u32; 2]]) -> Result<Part<'a>> {
+    fn restrict(&self, slot: Slot, ids: &[[u32; 2]]) -> Result<CompiledStep<'a>> {
         let within = DeviceWithin::new(self.device, Some(ids), false)?;
         Ok((
             StepWork::Restrict { slot, within },
@@ -309,7 +311,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn of_operator<'a>((work, name): Part<'a>) -> DeviceStep<'a> {
+fn of_operator<'a>((work, name): CompiledStep<'a>) -> DeviceStep<'a> {
     DeviceStep {
         work,
         keep: Vec::new(),

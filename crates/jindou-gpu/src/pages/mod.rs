@@ -21,7 +21,7 @@ pub(crate) use policy::{Block, Policy};
 pub use transfers::Transfers;
 
 use crate::backend::Mark;
-use crate::device::{ALIGN, Device, Lane};
+use crate::device::{ALIGN, CopyLane, Device};
 use crate::params;
 use crate::resident::{alone, describe, locked};
 use jindou_graph::Graph;
@@ -496,7 +496,7 @@ impl Pager {
                     })
                     .collect();
                 // SAFETY: the page is mapped, the slices lie in it, and nothing used it since.
-                unsafe { self.device.upload_packed(at, &slices, Lane::Aside) }
+                unsafe { self.device.upload_packed(at, &slices, CopyLane::Aside) }
             });
         if let Err(e) = done {
             // Copies to the pages before it may be under way; a device that does not finish them is lost.

@@ -12,7 +12,7 @@ pub(crate) struct Block {
 }
 
 #[derive(Clone, Copy)]
-struct Held {
+struct HeldBlock {
     pages: u64,
     /// When a step last wanted it.
     used: u64,
@@ -20,7 +20,7 @@ struct Held {
 
 /// Blocks that come and go for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct BlockChange {
     /// In the order in which they go.
     pub gone: Vec<Block>,
     /// In the order in which they are wanted.
@@ -31,7 +31,7 @@ pub(crate) struct Change {
 pub(crate) struct Policy {
     capacity: u64,
     pages: u64,
-    there: FxHashMap<Block, Held>,
+    there: FxHashMap<Block, HeldBlock>,
     clock: u64,
     /// Blocks that were used at this time or before are read by no kernel any more.
     done: u64,
@@ -73,12 +73,12 @@ impl Policy {
         &mut self,
         wanted: &[(Block, u64)],
         next: &dyn Fn(u32) -> Option<usize>,
-    ) -> Option<Change> {
+    ) -> Option<BlockChange> {
         if wanted.iter().map(|w| w.1).sum::<u64>() > self.capacity {
             return None;
         }
         self.clock += 1;
-        let mut change = Change::default();
+        let mut change = BlockChange::default();
         let mut more = 0;
         for &(block, pages) in wanted {
             match self.there.get_mut(&block) {
@@ -113,7 +113,7 @@ impl Policy {
         let come: FxHashSet<Block> = change.come.iter().copied().collect();
         for &(block, pages) in wanted.iter().filter(|w| come.contains(&w.0)) {
             let used = self.clock;
-            self.there.insert(block, Held { pages, used });
+            self.there.insert(block, HeldBlock { pages, used });
             self.pages += pages;
         }
         Some(change)
@@ -130,8 +130,8 @@ impl Policy {
         &mut self,
         wanted: &[(Block, u64)],
         next: &dyn Fn(u32) -> Option<usize>,
-    ) -> (Change, bool) {
-        let mut change = Change::default();
+    ) -> (BlockChange, bool) {
+        let mut change = BlockChange::default();
         let missing: Vec<(Block, u64)> = wanted
             .iter()
             .copied()
@@ -166,7 +166,7 @@ impl Policy {
                 break;
             }
             let used = self.clock;
-            self.there.insert(block, Held { pages, used });
+            self.there.insert(block, HeldBlock { pages, used });
             self.pages += pages;
             change.come.push(block);
         }
@@ -306,7 +306,7 @@ mod tests {
         let change = p.want(&all(2, 3), &none).unwrap();
         assert_eq!((change.gone.len(), change.come.len()), (1, 1));
         let (change, there) = p.early(&all(2, 3), &none);
-        assert_eq!((change, there), (Change::default(), true));
+        assert_eq!((change, there), (BlockChange::default(), true));
     }
 
     #[test]

@@ -46,7 +46,7 @@ unsafe impl Send for DeviceWork {}
 
 /// A queue of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum ShimQueue {
     Ordered,
     Aside,
 }
@@ -55,11 +55,11 @@ pub(super) enum Lane {
 const ASIDE: u64 = 1 << 63;
 
 /// The queue that a moment is of.
-pub(super) fn lane_of(moment: u64) -> Lane {
+pub(super) fn lane_of(moment: u64) -> ShimQueue {
     if moment & ASIDE == 0 {
-        Lane::Ordered
+        ShimQueue::Ordered
     } else {
-        Lane::Aside
+        ShimQueue::Aside
     }
 }
 
@@ -83,18 +83,18 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    pub fn push(&mut self, lane: Lane, work: DeviceWork, now: f64) {
+    pub fn push(&mut self, lane: ShimQueue, work: DeviceWork, now: f64) {
         let queue = &mut self.queues[lane as usize];
         queue.waiting.push_back((work, now));
         queue.queued += 1;
     }
 
     /// The moment after all work of a queue so far.
-    pub fn now(&self, lane: Lane) -> u64 {
+    pub fn now(&self, lane: ShimQueue) -> u64 {
         let at = self.queues[lane as usize].queued;
         match lane {
-            Lane::Ordered => at,
-            Lane::Aside => at | ASIDE,
+            ShimQueue::Ordered => at,
+            ShimQueue::Aside => at | ASIDE,
         }
     }
 
@@ -164,37 +164,41 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    fn take(&mut self, lane: Lane, queued: f64, seconds: f64) -> (f64, f64) {
+    fn take(&mut self, lane: ShimQueue, queued: f64, seconds: f64) -> (f64, f64) {
         let free = &mut self.free[lane as usize];
         let from = free.max(queued);
         *free = from + seconds;
         (from, *free)
     }
 
-    pub fn copied(&mut self, lane: Lane, queued: f64, bytes: usize, speeds: Speeds) {
+    pub fn copied(&mut self, lane: ShimQueue, queued: f64, bytes: usize, speeds: Speeds) {
         let span = self.take(lane, queued, START + bytes as f64 / speeds.link);
         self.copies.push(span);
-        if lane == Lane::Aside {
+        if lane == ShimQueue::Aside {
             self.aside.push(span.1);
         }
     }
 
     pub fn ran(&mut self, queued: f64, bytes: u64, speeds: Speeds) {
-        let span = self.take(Lane::Ordered, queued, START + bytes as f64 / speeds.memory);
+        let span = self.take(
+            ShimQueue::Ordered,
+            queued,
+            START + bytes as f64 / speeds.memory,
+        );
         self.kernels.push(span);
     }
 
     /// Work in order begins after this moment of the other queue.
     pub fn after(&mut self, moment: u64) {
         let at = self.at(moment);
-        let free = &mut self.free[Lane::Ordered as usize];
+        let free = &mut self.free[ShimQueue::Ordered as usize];
         *free = free.max(at);
     }
 
     fn at(&self, moment: u64) -> f64 {
         match lane_of(moment) {
-            Lane::Ordered => self.free[Lane::Ordered as usize],
-            Lane::Aside => match (moment & !ASIDE) as usize {
+            ShimQueue::Ordered => self.free[ShimQueue::Ordered as usize],
+            ShimQueue::Aside => match (moment & !ASIDE) as usize {
                 0 => 0.0,
                 n => self.aside.get(n - 1).copied().unwrap_or(0.0),
             },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Values a chunk.
+/// Values per chunk.
 const CHUNK: usize = 64;
 
 /// A growing array whose versions share chunks. Cloning is O(1); a change copies one chunk and one pointer for each other chunk.
@@ -28,7 +28,7 @@ impl<T: Clone> CowVec<T> {
         self.len
     }
 
-    /// True without a value.
+    /// Returns true if there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -60,7 +60,7 @@ impl<T: Clone> CowVec<T> {
 }
 
 impl<T: Clone + Default> CowVec<T> {
-    /// Sets a value; makes room with default ones.
+    /// Sets a value; the array grows with default values if needed.
     pub fn set(&mut self, at: usize, value: T) {
         while self.len <= at {
             self.push(T::default());

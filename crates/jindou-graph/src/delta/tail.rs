@@ -1,23 +1,23 @@
-//! Terms that updates brought: ids without gaps from the first tail id on, shared by snapshots.
+//! Terms that updates added: consecutive ids from the first tail id on, shared by snapshots.
 
 use crate::segment::CowTree;
 use jindou_model::{FIRST_TAIL_ID, VertexId};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Terms a chunk.
+/// Terms per chunk.
 const CHUNK: usize = 128;
-/// Chunks a shelf.
+/// Chunks per shelf.
 const SHELF: usize = 256;
 
 /// Some terms, one after the other.
 #[derive(Clone, Debug, Default)]
-struct Chunk {
+struct TermChunk {
     bytes: Vec<u8>,
     ends: Vec<u32>,
 }
 
-impl Chunk {
+impl TermChunk {
     fn get(&self, at: usize) -> Option<&[u8]> {
         let end = *self.ends.get(at)?;
         let start = match at.checked_sub(1) {
@@ -28,9 +28,10 @@ impl Chunk {
     }
 }
 
-type Shelf = Vec<Arc<Chunk>>;
+type Shelf = Vec<Arc<TermChunk>>;
 
-/// Terms that updates brought, shared by snapshots. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and a path of the index.
+/// Terms that updates added, shared by snapshots. Cloning is O(1); adding a term copies a chunk, a shelf's pointers and
+/// a path of the index.
 #[derive(Clone, Debug, Default)]
 pub struct TailTerms {
     len: u32,
@@ -50,13 +51,14 @@ impl TailTerms {
         self.len
     }
 
-    /// True without a term.
+    /// Returns true if there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Gives the terms the next ids. The caller has made sure that they are new, different, and that ids are left.
+    /// Assigns the next ids to the terms. The caller has made sure that they are new and distinct, and that there are
+    /// ids left.
     pub fn extend(&mut self, terms: &[Vec<u8>]) {
         let mut index: Vec<u64> = Vec::with_capacity(terms.len());
         let shelves = Arc::make_mut(&mut self.shelves);
@@ -89,7 +91,7 @@ impl TailTerms {
         self.numbers.apply(&index, &[]);
     }
 
-    /// The id of a term that is in here. O(log terms).
+    /// Id of a term of the tail. O(log terms).
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         if self.len == 0 {
@@ -114,8 +116,8 @@ impl TailTerms {
         self.numbers.iter()
     }
 
-    /// Terms that were written down: their bytes one after the other, where each ends, and [`Self::order`]. `None` if these do
-    /// not fit each other. O(bytes): chunks are copied, nothing is hashed or sorted.
+    /// Restores terms from a file: their bytes one after the other, the end of each, and [`Self::order`]. `None` if
+    /// these are inconsistent. O(bytes): chunks are copied, nothing is hashed or sorted.
     #[must_use]
     pub fn from_parts(bytes: &[u8], ends: &[u64], order: &[u64]) -> Option<Self> {
         let len = u32::try_from(ends.len()).ok()?;
@@ -135,7 +137,7 @@ impl TailTerms {
                 let end = *chunk.last()?;
                 let own = bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
                 u32::try_from(own.len()).ok()?;
-                chunks.push(Arc::new(Chunk {
+                chunks.push(Arc::new(TermChunk {
                     bytes: own.to_vec(),
                     ends: chunk.iter().map(|e| (e - start) as u32).collect(),
                 }));
@@ -164,10 +166,10 @@ impl TailTerms {
         self.get(id.0.checked_sub(FIRST_TAIL_ID)?)
     }
 
-    /// Bytes on the heap, what other snapshots share included. O(terms / 100).
+    /// Bytes on the heap, including what other snapshots share. O(terms / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let chunk = |c: &Arc<Chunk>| 64 + c.bytes.capacity() + c.ends.capacity() * 4;
+        let chunk = |c: &Arc<TermChunk>| 64 + c.bytes.capacity() + c.ends.capacity() * 4;
         let chunks: usize = self.shelves.iter().flat_map(|s| s.iter()).map(chunk).sum();
         chunks + self.numbers.bytes()
     }

@@ -15,7 +15,7 @@ fn pair(vertex: u32, predicate: u32) -> u64 {
     u64::from(vertex) << 32 | u64::from(predicate)
 }
 
-/// The characteristic sets of a base, and how many vertices they are about.
+/// The characteristic sets of a base, and the number of vertices that they cover.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseSets<'a> {
     /// The sets.
@@ -39,8 +39,8 @@ impl<'a> BaseSets<'a> {
     }
 }
 
-/// Effects of edits on index vertices. All of it is supersets of what is there: what comes with an edge goes with the last edge that an
-/// update added, but the base's part stays.
+/// Effects of edits on index vertices. All of it is a superset of the actual state: what an edge added is removed with
+/// the last edge that an update added, but the base's part stays.
 #[derive(Clone, Debug, Default)]
 pub struct VertexDelta {
     /// By direction: predicates that a vertex has beyond its characteristic set.
@@ -55,9 +55,9 @@ pub struct VertexDelta {
 /// Changes of vertices' predicates in one direction: `vertex << 32 | predicate`, ascending.
 #[derive(Debug, Default)]
 pub struct MoreChange {
-    /// Pairs that come.
+    /// Pairs to add.
     pub inserts: Vec<u64>,
-    /// Pairs that go.
+    /// Pairs to remove.
     pub removals: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ impl VertexDelta {
         Cow::Owned(all)
     }
 
-    /// True if edits gave the vertex the predicate.
+    /// Returns true if edits gave the vertex the predicate.
     #[must_use]
     pub fn has_more(&self, v: u32, p: u32, direction: Direction) -> bool {
         self.more[direction as usize].contains(&pair(v, p))
@@ -102,12 +102,13 @@ impl VertexDelta {
         out
     }
 
-    /// The different out-lists of those vertices, and how many have each.
+    /// The distinct out-lists of those vertices, and the number of vertices with each.
     pub fn widened_sets(&self) -> impl Iterator<Item = (&[u32], u32)> {
         self.wide.iter()
     }
 
-    /// Pairs, `vertex << 32 | predicate`, that come for one predicate: those of the keys that got edges and lack it so far.
+    /// Pairs, `vertex << 32 | predicate`, to add for one predicate: those of the keys that got edges and lack the
+    /// predicate so far.
     pub fn fresh_keys<'k>(
         &'k self,
         base: BaseSets<'k>,
@@ -124,7 +125,7 @@ impl VertexDelta {
             .map(move |v| pair(v, p))
     }
 
-    /// Changes the predicates of vertices. True if a set came that no vertex had before.
+    /// Changes the predicates of vertices. Returns true if a set was added that no vertex had before.
     pub fn change(&mut self, base: BaseSets<'_>, changes: [MoreChange; 2]) -> bool {
         let mut came = false;
         for (direction, change) in [Direction::Out, Direction::In].into_iter().zip(changes) {
@@ -169,14 +170,14 @@ impl VertexDelta {
         self.shrunk.apply(shrunk, &[]);
     }
 
-    /// True if edits brought edges to the graph.
+    /// Returns true if edits added edges to the graph.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
         let first = self.graphs.first_from(&[graph, 0, 0]);
         first.is_some_and(|f| f[0] == graph)
     }
 
-    /// True if the graph may have lost its last edge.
+    /// Returns true if the graph may have lost its last edge.
     #[must_use]
     pub fn may_be_empty(&self, graph: u32) -> bool {
         self.shrunk.contains(&graph)
@@ -187,7 +188,7 @@ impl VertexDelta {
         self.shrunk.iter()
     }
 
-    /// Graphs that edits brought edges to, ascending. O(log edits) each.
+    /// Graphs that edits added edges to, ascending. O(log edits) each.
     pub fn graphs(&self) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([0; 3]);
         std::iter::from_fn(move || {
@@ -197,7 +198,7 @@ impl VertexDelta {
         })
     }
 
-    /// Predicates of edges that edits brought to a graph, ascending. O(log edits) each.
+    /// Predicates of edges that edits added to a graph, ascending. O(log edits) each.
     pub fn graph_predicates(&self, graph: u32) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([graph, 0, 0]);
         std::iter::from_fn(move || {
@@ -221,14 +222,13 @@ impl VertexDelta {
         &self.more[direction as usize]
     }
 
-    /// `[graph, predicate, subject]` of what edits brought to named graphs, ascending.
+    /// `[graph, predicate, subject]` of edges that edits added to named graphs, ascending.
     #[must_use]
     pub fn graph_entries(&self) -> &CowTree<[u32; 3]> {
         &self.graphs
     }
 
-    /// Rebuilds one from what was written down of it: all lists ascending, and [`Self::widened_sets`]. The caller has checked
-    /// the ids.
+    /// Restores the delta from a file: all lists ascending, and [`Self::widened_sets`]. The caller has checked the ids.
     #[must_use]
     pub fn from_parts<'a>(
         more: [&[u64]; 2],
@@ -248,7 +248,7 @@ impl VertexDelta {
         out
     }
 
-    /// Bytes on the heap, what other snapshots share included.
+    /// Bytes on the heap, including what other snapshots share.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let more: usize = self.more.iter().map(CowTree::bytes).sum();
@@ -256,7 +256,7 @@ impl VertexDelta {
     }
 }
 
-/// The different predicate lists of widened vertices with counts, so that planning never walks the vertices.
+/// The distinct predicate lists of widened vertices with counts, so that planning never walks the vertices.
 #[derive(Clone, Debug, Default)]
 struct WideSets {
     lists: CowVec<Arc<[u32]>>,
@@ -265,7 +265,7 @@ struct WideSets {
 }
 
 impl WideSets {
-    /// Changes the count of a list. True if it was not counted before.
+    /// Changes the count of a list. Returns true if it was not counted before.
     fn count(&mut self, list: &[u32], by: i64) -> bool {
         if by == 0 {
             return false;
@@ -286,7 +286,7 @@ impl WideSets {
                 if new != old {
                     self.counts.apply(&[new], &[old]);
                 }
-                // A list stays, so that one that comes and goes does not take room each time.
+                // A list is kept, so that one that is repeatedly added and removed does not take room each time.
                 old.2 == 0 && count > 0
             }
             None => {

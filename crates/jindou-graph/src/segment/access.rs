@@ -1,11 +1,11 @@
-//! Making views, and counts and keys of one without reading lists.
+//! Construction of views, and counts and keys of a view without reading lists.
 
 use super::view::{EdgeView, Scope};
 use super::{NamedSegment, Patch, Segment};
 use jindou_model::DEFAULT_GRAPH;
 
 impl<'a> EdgeView<'a> {
-    /// Edges of the default graph, edges of named graphs with a graph column, and changes over both.
+    /// Creates a view of edges of the default graph, edges of named graphs with a graph column, and changes over both.
     #[inline]
     #[must_use]
     pub fn new(default: Segment<'a>, named: NamedSegment<'a>, patch: Option<&'a Patch>) -> Self {
@@ -16,14 +16,14 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Keys of the default graph's segment and of the named graphs', without those that a patch brought. O(1).
+    /// Numbers of keys of the default graph's segment and of the named graphs', without those that a patch added. O(1).
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         [self.default.key_count, self.named.key_count]
     }
 
-    /// Appends some key, as far along the keys as `share` (0 to 1) says: of the default graph's segment, or of the named graphs' if
-    /// that has none.
+    /// Appends some key, at the position `share` (0 to 1) among the keys of the default graph's segment, or of the
+    /// named graphs' if that has none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         let count = match self.default.key_count {
             0 => self.named.key_count,
@@ -37,13 +37,14 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// True if no named graph has an edge in a segment.
+    /// Returns true if no named graph has an edge in a segment.
     #[must_use]
     pub fn has_no_named(&self) -> bool {
         self.named.is_empty()
     }
 
-    /// Appends the keys here that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch, less those that have none.
+    /// Appends the keys of this view that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch,
+    /// without those that have no edge.
     pub(crate) fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.candidate_keys(scope, out);
@@ -61,8 +62,9 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Appends the first `most` of [`Self::keys_with_edges`] that do not lie before the page. What `is_before` says must be true of no key after one of
-    /// which it is false. O(log keys + keys of the page), but where named graphs are chosen: those keys are read that the page passes.
+    /// Appends the first `most` of [`Self::keys_with_edges`] that are not before the page. `is_before` must be
+    /// monotonic: true for a prefix of the keys. O(log keys + keys of the page), except where named graphs are chosen:
+    /// then every key of the page is read.
     pub(crate) fn keys_page(
         &self,
         scope: Scope<'_>,
@@ -88,7 +90,7 @@ impl<'a> EdgeView<'a> {
             self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed);
         let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         while out.len() < most_out {
-            // This many of each are enough to know the next this many of both.
+            // This many of each suffice for the next this many of both.
             let wanted = (most_out - out.len()).min(u32::MAX as usize) as u32;
             a.clear();
             b.clear();
@@ -115,7 +117,7 @@ impl<'a> EdgeView<'a> {
     }
 }
 
-/// The number of the first of `keys` keys that does not lie before a page.
+/// The number of the first of `keys` keys that is not before a page.
 fn first_number(
     keys: u32,
     read: impl Fn(u32, &mut Vec<u32>),

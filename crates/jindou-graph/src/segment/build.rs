@@ -6,17 +6,17 @@ use super::{KeyFinder, NamedSegment, PackedEdges, Packing, Segment};
 /// The arrays of one segment in ordinary memory.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentArrays {
-    /// Finds keys.
+    /// The key finder.
     pub finder: FinderArrays,
     /// Number of keys.
     pub key_count: u32,
-    /// Where each key's neighbours begin; empty when every key has one neighbour.
+    /// Start of each key's neighbours; empty when every key has one neighbour.
     pub offsets: Vec<u32>,
     /// Neighbour lists of all keys in key order.
     pub neighbours: Vec<u32>,
-    /// Named segments only: in place of `offsets` and `neighbours`, which are empty.
+    /// For named segments only: replaces `offsets` and `neighbours`, which are empty.
     pub packed: Option<PackedEdges>,
-    /// Neighbours of the key that has most.
+    /// Number of neighbours of the key with the most.
     pub max_degree: u32,
 }
 
@@ -63,8 +63,8 @@ impl SegmentArrays {
         }
     }
 
-    /// The named segment over these arrays, which were made with the same `packing` and the graphs
-    /// `graphs`; empty for a segment of the default graph.
+    /// The named segment over these arrays, which were made with the same `packing` and the graphs `graphs`; empty for
+    /// a segment of the default graph.
     #[must_use]
     pub fn named_view<'a>(&'a self, packing: &Packing, graphs: &'a [u32]) -> NamedSegment<'a> {
         let Some(p) = &self.packed else {
@@ -84,9 +84,9 @@ impl SegmentArrays {
     }
 }
 
-/// Takes edges in ascending order and makes a segment of them. Repeated edges count once.
+/// Builds a segment from edges in ascending order. Repeated edges count once.
 ///
-/// Memory: 4 bytes an edge (8 with graphs), 8 a key.
+/// Memory: 4 bytes per edge (8 with graphs), 8 per key.
 #[derive(Debug, Default)]
 pub struct SegmentBuilder {
     keys: Vec<u32>,
@@ -97,7 +97,7 @@ pub struct SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// A builder; `named` segments carry graphs and are [finished](Self::finish_named) with a packing.
+    /// Creates a builder; `named` segments carry graphs and are [finished](Self::finish_named) with a packing.
     #[must_use]
     pub fn new(named: bool) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Room for this many edges.
+    /// Reserves room for this many edges.
     pub fn reserve(&mut self, edges: usize) {
         self.neighbours.reserve_exact(edges);
         if self.named {
@@ -114,8 +114,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds edges of the default graph, as `key << 32 | neighbour`, ascending and not before any edge
-    /// already given.
+    /// Adds edges of the default graph, as `key << 32 | neighbour`, ascending and not before any edge already added.
     pub fn push_pairs(&mut self, sorted: &[u64]) {
         debug_assert!(!self.named);
         for &e in sorted {
@@ -123,8 +122,8 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds one edge, not before any edge already given in (key, neighbour, graph) order.
-    // Once an edge of a load: a call costs a tenth of it.
+    /// Adds one edge, not before any edge already added in (key, neighbour, graph) order.
+    // Called once for each edge of a load: a function call costs a tenth of it.
     #[inline(always)]
     pub fn push(&mut self, key: u32, neighbour: u32, graph: u32) {
         if self.keys.last() == Some(&key) {
@@ -146,13 +145,13 @@ impl SegmentBuilder {
         }
     }
 
-    /// Distinct edges so far.
+    /// Number of distinct edges so far.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// Ok while offsets of 32 bits can count the edges.
+    /// Checks that offsets of 32 bits can count the edges.
     ///
     /// # Errors
     /// [`Error::Limit`](jindou_model::Error::Limit) from 2^32 edges on.
@@ -170,7 +169,7 @@ impl SegmentBuilder {
         ))
     }
 
-    /// The segment. An error if there are 2^32 edges or more: offsets are 32 bits wide.
+    /// Finishes the segment. An error if there are 2^32 edges or more: offsets are 32 bits wide.
     pub fn finish(mut self) -> jindou_model::Result<SegmentArrays> {
         self.fits()?;
         let key_count = self.keys.len() as u32;
@@ -198,7 +197,7 @@ impl SegmentBuilder {
         })
     }
 
-    /// The named segment, packed. Errors as [`Self::finish`]; also if an edge is in a graph, or at a vertex,
+    /// Finishes the named segment, packed. Errors as [`Self::finish`]; also if an edge is in a graph, or at a vertex,
     /// that the packing does not have.
     pub fn finish_named(mut self, packing: &Packing) -> jindou_model::Result<SegmentArrays> {
         let graphs = std::mem::take(&mut self.graphs);

@@ -1,46 +1,47 @@
-//! Data that readers made of a patch and the next reader of the same version need not make again: merged lists, and keys.
+//! Data that readers computed from a patch, cached for the next reader of the same version: merged lists, and keys.
 
 use super::dirty::DirtyBits;
-use super::merged_lists::{Found, MergedLists};
+use super::merged_lists::{MergedLists, MergedLookup};
 use jindou_model::sync;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Most ids kept for one patch: 16 megabytes.
+/// Largest number of ids cached for one patch: 16 megabytes.
 const ROOM: usize = 4 << 20;
 
-/// Merged lists and keys that readers made of one version of a patch. A clone is made to be changed: it starts empty, but knows which of the merged lists stay right.
+/// Merged lists and keys that readers computed from one version of a patch. A clone is meant to be changed: it starts
+/// empty, but knows which of the merged lists remain valid.
 #[derive(Debug, Default)]
 pub(super) struct Derived {
     lists: Mutex<FxHashMap<u32, Arc<[u32]>>>,
     keys: OnceLock<Arc<[u32]>>,
-    /// `None` in it: they do not fit.
+    /// The inner `None` means that they do not fit.
     merged: OnceLock<Option<Arc<MergedLists>>>,
     /// Lists of an earlier version.
-    older: Option<Older>,
-    /// Lists that readers merged.
+    older: Option<OlderVersion>,
+    /// Number of lists that readers merged.
     spent: AtomicU64,
-    /// Someone makes `merged`.
+    /// True while a thread computes `merged`.
     making: AtomicBool,
     kept: AtomicUsize,
 }
 
-/// Merged lists of an earlier version, and the keys that were changed since. All versions after that one share these
-/// bits, as with a patch's dirty bits: a version may see some of later ones.
+/// Merged lists of an earlier version, and the keys that were changed since. All later versions share these bits, like
+/// a patch's dirty bits: a version may see some bits of later ones.
 #[derive(Clone, Debug)]
-struct Older {
+struct OlderVersion {
     lists: Arc<MergedLists>,
     changed: Arc<DirtyBits>,
 }
 
-/// Changed keys that earlier lists outlast, for one of their own.
+/// Number of changed keys up to which earlier lists are used, for each key of their own.
 const OUTLASTS: u64 = 2;
 
 impl Clone for Derived {
     fn clone(&self) -> Self {
         let older = match self.merged.get() {
-            Some(Some(lists)) => Some(Older {
+            Some(Some(lists)) => Some(OlderVersion {
                 lists: Arc::clone(lists),
                 changed: Arc::new(DirtyBits::for_keys(lists.keys() / OUTLASTS)),
             }),
@@ -54,7 +55,7 @@ impl Clone for Derived {
 }
 
 impl Derived {
-    /// A key's merged list, made by `make` if it is not kept.
+    /// A key's merged list, computed by `make` if it is not cached.
     pub fn list(&self, key: u32, make: impl FnOnce() -> Vec<u32>) -> Arc<[u32]> {
         let lists = || sync::lock(&self.lists);
         if let Some(list) = lists().get(&key) {
@@ -67,7 +68,7 @@ impl Derived {
         made
     }
 
-    /// The keys that have an edge, made by `make` if they are not kept.
+    /// The keys that have an edge, computed by `make` if they are not cached.
     pub fn keys(&self, make: impl FnOnce() -> Vec<u32>) -> Arc<[u32]> {
         if let Some(keys) = self.keys.get() {
             return Arc::clone(keys);
@@ -79,17 +80,17 @@ impl Derived {
         made
     }
 
-    /// Answer of the merged lists for a key; `Unknown` where there are none that hold for it.
+    /// Looks a key up in the merged lists; `Unknown` if there are none that are valid for it.
     #[inline]
-    pub fn find(&self, key: u32) -> Found<'_> {
+    pub fn find(&self, key: u32) -> MergedLookup<'_> {
         match (self.merged.get(), &self.older) {
             (Some(Some(lists)), _) => lists.find(key),
             (_, Some(o)) if !o.changed.has(key) => o.lists.find(key),
-            _ => Found::Unknown,
+            _ => MergedLookup::Unknown,
         }
     }
 
-    /// Forgets the lists of keys that are going to change.
+    /// Invalidates the lists of keys that are about to change.
     pub fn change(&mut self, keys: impl Iterator<Item = u32>) {
         let Some(o) = &self.older else { return };
         keys.for_each(|key| o.changed.add(key));
@@ -98,9 +99,10 @@ impl Derived {
         }
     }
 
-    /// Lists that readers merge before it is worth it to merge and keep those of all keys, which are this many.
+    /// Number of lists that readers merge before it is worth merging and caching those of all keys, of which there are
+    /// this many.
     pub fn worth(&self, keys: u64) -> u64 {
-        /// Copying a list that stays right costs this many times less than merging one.
+        /// Cost of merging a list compared with copying one that remains valid.
         const COPY: u64 = 4;
         match self.older {
             Some(_) => keys / COPY,
@@ -108,18 +110,18 @@ impl Derived {
         }
     }
 
-    /// True while the lists of this version may be merged.
+    /// Returns true while the lists of this version may be merged.
     #[inline]
     pub fn may_be_merged(&self) -> bool {
         self.merged.get().is_none()
     }
 
-    /// Counts lists that a reader merged; all so far.
+    /// Adds lists that a reader merged; returns the total.
     pub fn spend(&self, lists: u64) -> u64 {
         self.spent.fetch_add(lists, Relaxed) + lists
     }
 
-    /// Keeps what `make` makes in the room given; not if something else is at it.
+    /// Caches the result of `make` within the given room; not if another thread is computing it.
     pub fn merge(&self, make: impl FnOnce(usize) -> Option<MergedLists>) {
         if self.making.swap(true, Relaxed) || !self.may_be_merged() {
             return;

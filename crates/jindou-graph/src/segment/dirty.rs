@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bits a touched key, so that at most one untouched key in this many looks dirty.
+/// Bits per touched key, so that at most one untouched key in this many appears dirty.
 const BITS_A_KEY: u64 = 32;
-/// Never more bits than a mask of 31 bits folds to.
+/// Upper bound on the bits: those that a mask of 31 bits addresses.
 const MAX_BITS: u64 = 1 << 31;
 
-/// A folded bitmap that all versions of a patch share. It only ever gains bits, and gains those of a version before
-/// that is published; an older version then sees some more false positives.
+/// A folded bitmap that all versions of a patch share. Bits are only ever set, and those of a version are set before
+/// the version is published; an older version then sees some more false positives.
 #[derive(Debug)]
 pub(super) struct DirtyBits {
     words: Box<[AtomicU64]>,
@@ -45,7 +45,7 @@ impl DirtyBits {
         }
     }
 
-    /// The bits as they are now, and the mask.
+    /// The current bits, and the mask.
     pub fn copy(&self) -> (Vec<u64>, u32) {
         let words = self.words.iter().map(|w| w.load(Relaxed)).collect();
         (words, self.mask)
@@ -65,7 +65,7 @@ impl DirtyBits {
         }
     }
 
-    /// Bits that are set.
+    /// Number of bits that are set.
     pub fn count(&self) -> u64 {
         u64::from(self.set.load(Relaxed))
     }
@@ -76,7 +76,7 @@ impl DirtyBits {
     }
 }
 
-/// The dirty bits of a [`super::Patch`]. One bit is read a test.
+/// The dirty bits of a [`super::Patch`]. Each test reads one bit.
 #[derive(Clone, Copy, Debug)]
 pub struct Dirty<'a> {
     words: &'a [AtomicU64],

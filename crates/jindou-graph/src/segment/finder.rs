@@ -2,12 +2,12 @@
 //!
 //! | kind | chosen when | memory | a lookup touches |
 //! |---|---|---|---|
-//! | intervals | at most [`MAX_INTERVALS`] runs of consecutive ids | 12 B a run | the interval table (cached) |
-//! | bitmap and rank | at least one id in 16 of the range is a key | 2 bit an id in range | 1 line |
-//! | directory | else | 4.5 B a key | 1 line of the directory, 1 of keys |
+//! | intervals | at most [`MAX_INTERVALS`] runs of consecutive ids | 12 B per run | the interval table (cached) |
+//! | bitmap and rank | at least one id in 16 of the range is a key | 2 bits per id in range | 1 line |
+//! | directory | otherwise | 4.5 B per key | 1 line of the directory, 1 of keys |
 //!
-//! Merged segments have keys among the base's ids and among those of the tail, with most of the id space between.
-//! Their bitmaps and directories are over *folded* ids, in which the tail follows the base at once.
+//! Merged segments have keys among the base's ids and among those of the tail, with most of the id space between. Their
+//! bitmaps and directories are over *folded* ids, in which the tail directly follows the base.
 
 use super::{FIRST_KEY, FinderKind, prefetch};
 use bytemuck::{Pod, Zeroable};
@@ -16,11 +16,11 @@ use jindou_model::FIRST_TAIL_ID;
 /// "This vertex is not a key."
 pub const NO_KEY: u32 = u32::MAX;
 
-/// Runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that
-/// stay in the first-level cache, and a branch-free scan of them costs less than one miss.
+/// Number of runs up to which a segment is searched as intervals. Sixteen 12-byte runs are three cache lines that stay
+/// in the first-level cache, and a branch-free scan of them costs less than one miss.
 pub const MAX_INTERVALS: usize = 16;
 
-/// Mean keys in one directory bucket: two buckets' keys fill a cache line.
+/// Mean number of keys in one directory bucket: two buckets' keys fill a cache line.
 const BUCKET_KEYS: u32 = 8;
 
 /// A run of consecutive keys.
@@ -29,19 +29,19 @@ const BUCKET_KEYS: u32 = 8;
 pub struct Interval {
     /// First id.
     pub start: u32,
-    /// One past the last id.
+    /// The id after the last one.
     pub end: u32,
     /// Key number of `start`.
     pub base: u32,
 }
 
-/// 64 ids: which are keys, and how many keys come before.
+/// 64 ids: which of them are keys, and the number of keys before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct RankBlock {
-    /// Bit `i`: is id `first + 64 * block + i` a key.
+    /// Bit `i` is set if id `first + 64 * block + i` is a key.
     pub bits: u64,
-    /// Keys before this block.
+    /// Number of keys before this block.
     pub rank: u32,
     /// Zero.
     pub pad: u32,
@@ -106,7 +106,7 @@ pub fn folded(v: u32, fold: u32) -> u32 {
     }
 }
 
-/// The arrays of a directory that does not fold, for readers that know no other.
+/// The arrays of a directory that does not fold, for readers that know no other kind.
 #[derive(Clone, Debug, Default)]
 pub struct PlainDirectory {
     /// The smallest key.
@@ -120,7 +120,8 @@ pub struct PlainDirectory {
 }
 
 impl KeyFinder<'_> {
-    /// A directory of the same keys, if this finder folds ids. O(keys). Its buckets are as uneven as the ids are.
+    /// Builds a directory of the same keys, if this finder folds ids. O(keys). Its buckets are as uneven as the ids
+    /// are.
     #[must_use]
     pub fn unfolded(&self, key_count: u32) -> Option<PlainDirectory> {
         if !matches!(
@@ -170,8 +171,8 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once a batch, and the
-    /// lines of kinds that miss are prefetched ahead.
+    /// [`Self::find`] of every id: `out[i] = find(ids[i])`. The kind is matched once per batch, and the cache lines of
+    /// kinds that miss are prefetched.
     pub fn find_many(&self, ids: &[u32], out: &mut Vec<u32>) {
         out.clear();
         out.reserve(ids.len());
@@ -214,7 +215,7 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// Starts fetching what [`Self::find`] of `v` reads first.
+    /// Prefetches the memory that [`Self::find`] of `v` reads first.
     #[inline]
     pub fn prefetch(&self, v: u32) {
         match *self {
@@ -248,8 +249,8 @@ impl KeyFinder<'_> {
         }
     }
 
-    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from`, whatever a damaged
-    /// file says. O(log runs + keys), for bitmaps O(log blocks + blocks crossed).
+    /// Appends the keys numbered `from .. to`, ascending; never more than `to - from`, even if the file is damaged.
+    /// O(log runs + keys), for bitmaps O(log blocks + blocks crossed).
     pub fn keys_into(&self, from: u32, to: u32, out: &mut Vec<u32>) {
         if from >= to {
             return;
@@ -349,7 +350,7 @@ fn find_all_in_directory(
     }
 }
 
-/// Appends the ids of set bits with numbers in a range, while `out` is not longer than `most`.
+/// Appends the ids of set bits with numbers in a range, while `out` has at most `most` ids.
 #[inline(always)]
 fn bits_into(
     first: u32,
@@ -407,7 +408,7 @@ fn find_directory(first: u32, shift: u32, buckets: &[u32], keys: &[u32], v: u32)
     find_in_bucket(first, shift, buckets, keys, v, v)
 }
 
-/// Looks for the key `v` in the bucket of `at`.
+/// Searches for the key `v` in the bucket of `at`.
 #[inline]
 fn find_in_bucket(first: u32, shift: u32, buckets: &[u32], keys: &[u32], at: u32, v: u32) -> u32 {
     if at < first {
@@ -447,7 +448,7 @@ pub struct FinderArrays {
     pub blocks: Vec<RankBlock>,
     /// Where each bucket begins in `keys`.
     pub buckets: Vec<u32>,
-    /// Kept in the segment only for directories.
+    /// Stored in the segment only for directories.
     pub keys: Vec<u32>,
 }
 
@@ -505,7 +506,7 @@ pub fn build_folded(keys: Vec<u32>, fold: Option<u32>) -> FinderArrays {
     }
 }
 
-/// A bitmap where keys are dense, else a directory. `at` keeps the order of ids.
+/// A bitmap where keys are dense, otherwise a directory. `at` preserves the order of ids.
 fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> FinderArrays {
     let [first, last] = [keys.first(), keys.last()].map(|k| at(k.copied().unwrap_or(0)));
     let base = first & !63;
@@ -546,7 +547,7 @@ fn table(keys: Vec<u32>, at: impl Fn(u32) -> u32, kinds: [FinderKind; 2]) -> Fin
     }
 }
 
-/// The shift and the starts of a directory's buckets; `first` and `last` are the ends as `at` gives them.
+/// The shift and the starts of a directory's buckets; `first` and `last` are the ends as given by `at`.
 fn buckets_of(keys: &[u32], first: u32, last: u32, at: impl Fn(u32) -> u32) -> (u32, Vec<u32>) {
     let width = u64::from(last - first) + 1;
     let wanted = (keys.len() as u64 / u64::from(BUCKET_KEYS)).max(1);

@@ -1,14 +1,14 @@
-//! The merged lists of all keys that a patch touches, side by side: what readers of one version of a patch would otherwise
-//! merge again and again. It lies between base and patch as a small segment.
+//! The merged lists of all keys that a patch touches, side by side. Readers of one version of a patch would otherwise
+//! merge them again and again. They form a small segment between base and patch.
 //!
-//! Making it costs about what merging each touched key's list once costs, so it is made when readers have merged that
-//! many ([`EdgeView::note_merged`]): whatever they do, at most twice the least possible work is done.
+//! Building it costs about as much as merging each touched key's list once, so it is built when readers have merged
+//! that many ([`EdgeView::note_merged`]): in any case at most twice the least possible work is done.
 
 use super::finder::{FinderArrays, build_folded, fold_behind};
 use super::{EdgeView, NO_KEY, Patch, PatchFinger};
 use jindou_model::FIRST_TAIL_ID;
 
-/// Longer lists are merged when they are asked for: there are few of them, and they cost room.
+/// Length above which lists are merged on request: there are few of them, and they take room.
 const LONG: usize = 1 << 16;
 
 /// Merged lists of all keys that a patch of the default graph touches.
@@ -17,27 +17,27 @@ pub(super) struct MergedLists {
     finder: FinderArrays,
     offsets: Vec<u32>,
     neighbours: Vec<u32>,
-    /// Numbers of keys whose lists are not here, ascending.
+    /// Numbers of keys whose lists are not stored here, ascending.
     long: Vec<u32>,
-    /// The last key that is not a vertex of the tail. The tail's keys are folded to after it, so the finder must not be asked for
-    /// vertices of the base from there on.
+    /// The last key that is not a vertex of the tail. The tail's keys are folded to follow it, so the finder must not
+    /// be asked for vertices of the base after it.
     last: u32,
 }
 
-/// Answer of merged lists for a key.
+/// Result of looking a key up in merged lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
-    /// No edit of the default graph has this key: the base's list is right.
+pub(super) enum MergedLookup<'a> {
+    /// No edit of the default graph has this key: the base's list is valid.
     Untouched,
     /// Merged.
     List(&'a [u32]),
-    /// Not kept: to be merged.
+    /// Not stored: to be merged.
     Unknown,
 }
 
 impl MergedLists {
-    /// Merges the lists of all keys that the view's patch touches, or takes them from an earlier version's; `None` where they are more than `room` ids.
-    /// O(edits + their lists).
+    /// Merges the lists of all keys that the view's patch touches, or takes them from an earlier version's; `None`
+    /// where they have more than `room` ids. O(edits + their lists).
     pub fn new(view: &EdgeView<'_>, patch: &Patch, room: usize) -> Option<Self> {
         let alone = EdgeView {
             patch: Some(patch),
@@ -50,7 +50,7 @@ impl MergedLists {
         let mut keys = Vec::new();
         let mut at = PatchFinger::default();
         for key in patch.default_keys() {
-            if let Found::List(list) = patch.derived().find(key) {
+            if let MergedLookup::List(list) = patch.derived().find(key) {
                 it.neighbours.extend_from_slice(list);
             } else {
                 let (added, removed) = patch.degree_change(key);
@@ -76,25 +76,25 @@ impl MergedLists {
 
     /// Looks a key up. O(1).
     #[inline]
-    pub fn find(&self, key: u32) -> Found<'_> {
+    pub fn find(&self, key: u32) -> MergedLookup<'_> {
         if key > self.last && key < FIRST_TAIL_ID {
-            return Found::Untouched;
+            return MergedLookup::Untouched;
         }
         let k = self.finder.view().find(key);
         if k == NO_KEY {
-            return Found::Untouched;
+            return MergedLookup::Untouched;
         }
         let at = self.offsets.get(k as usize..).and_then(|o| o.first_chunk());
         let Some(&[a, b]) = at else {
-            return Found::Unknown;
+            return MergedLookup::Unknown;
         };
         if a == b && self.long.binary_search(&k).is_ok() {
-            return Found::Unknown;
+            return MergedLookup::Unknown;
         }
-        Found::List(&self.neighbours[a as usize..b as usize])
+        MergedLookup::List(&self.neighbours[a as usize..b as usize])
     }
 
-    /// Keys that it knows.
+    /// Number of keys that it knows.
     pub fn keys(&self) -> u64 {
         self.offsets.len().saturating_sub(1) as u64
     }
@@ -139,19 +139,19 @@ mod tests {
             // Vertices of the base after the last key, where the tail's keys are folded to, are untouched.
             for v in (0..400).chain(195_000..205_000) {
                 if !edits.iter().any(|e| id(e.0) == v) {
-                    prop_assert_eq!(merged.find(v), Found::Untouched);
+                    prop_assert_eq!(merged.find(v), MergedLookup::Untouched);
                 }
             }
             for k in 0..70 {
                 let mut scratch = vec![];
                 let want = view.read(id(k), Scope::Default, &mut scratch);
                 match merged.find(id(k)) {
-                    Found::Untouched => {
+                    MergedLookup::Untouched => {
                         prop_assert!(edits.iter().all(|e| e.0 != k));
                         prop_assert_eq!(want, d.view().neighbours_of(id(k)));
                     }
-                    Found::List(list) => prop_assert_eq!(want, list),
-                    Found::Unknown => prop_assert!(false),
+                    MergedLookup::List(list) => prop_assert_eq!(want, list),
+                    MergedLookup::Unknown => prop_assert!(false),
                 }
             }
             prop_assert!(edits.len() < 9 || MergedLists::new(&view, &patch, 4).is_none());

@@ -43,18 +43,18 @@ use std::ops::Range;
 
 use jindou_model::NO_VERTEX;
 
-/// How a segment finds its keys; part of the format.
+/// The way in which a segment finds its keys; part of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum FinderKind {
     /// No keys.
     Empty = 0,
-    /// A few intervals: arithmetic, no memory touched but the interval table.
+    /// A few intervals: arithmetic, no memory touched except the interval table.
     Intervals = 1,
-    /// Dense keys: one bit a vertex in range, with ranks alongside; one cache miss.
+    /// Dense keys: one bit for each vertex in range, with ranks alongside; one cache miss.
     Bitmap = 2,
-    /// Sparse keys: sorted, after a directory of buckets; two cache misses.
+    /// Sparse keys: sorted, with a directory of buckets; two cache misses.
     Directory = 3,
     /// A bitmap in which the tail's ids follow the base's.
     FoldedBitmap = 4,
@@ -88,7 +88,7 @@ impl FinderKind {
         }
     }
 
-    /// The name `info` prints.
+    /// The name that `info` prints.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,10 +102,10 @@ impl FinderKind {
     }
 }
 
-/// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap; views are
-/// made per query step, never per row.
+/// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap;
+/// views are made once per query step, never per row.
 ///
-/// Nothing in here is trusted: a damaged file gives wrong or empty lists, never a fault.
+/// Its content is not trusted: a damaged file gives wrong or empty lists, never a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// Finds keys.
@@ -134,15 +134,14 @@ impl<'a> Segment<'a> {
         self.neighbours.len() as u64
     }
 
-    /// True without edges.
+    /// Returns true if there are no edges.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.neighbours.is_empty()
     }
 
-    /// Where the neighbours of key number `k` lie in `neighbours`. Empty for `NO_KEY` and for damaged
-    /// offsets.
+    /// Range of the neighbours of key number `k` in `neighbours`. Empty for `NO_KEY` and for damaged offsets.
     #[inline]
     #[must_use]
     pub fn range(&self, k: u32) -> (usize, usize) {
@@ -180,19 +179,19 @@ impl<'a> Segment<'a> {
         self.list(self.finder.find(v))
     }
 
-    /// True if the edge is there. O(log degree).
+    /// Returns true if the edge exists. O(log degree).
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32) -> bool {
         self.neighbours_of(key).binary_search(&neighbour).is_ok()
     }
 
-    /// Fetches the cache lines that a lookup of `v` will need first.
+    /// Prefetches the cache lines that a lookup of `v` will need first.
     #[inline]
     pub fn prefetch_key(&self, v: u32) {
         self.finder.prefetch(v);
     }
 
-    /// Fetches the cache lines that [`Self::list`] of `k` will need first.
+    /// Prefetches the cache lines that [`Self::list`] of `k` will need first.
     #[inline]
     pub fn prefetch_list(&self, k: u32) {
         match self.offsets {
@@ -208,8 +207,8 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Interface that both kinds of segments have, for the load and the check, which walk whole ones.
-pub trait Rows {
+/// Interface of both kinds of segments for the load and the check, which walk whole segments.
+pub trait KeyRows {
     /// The finder of keys.
     fn finder(&self) -> KeyFinder<'_>;
     /// Number of keys.
@@ -221,9 +220,9 @@ pub trait Rows {
     /// Neighbour and graph (0 for the default one) of an edge; zeros outside.
     fn edge(&self, i: u64) -> (u32, u32);
 
-    /// Calls `f` with every (key number, key); false if keys are missing.
+    /// Calls `f` with every (key number, key); returns false if keys are missing.
     fn for_each_key(&self, mut f: impl FnMut(u32, u32)) -> bool {
-        /// Keys enumerated at once.
+        /// Number of keys enumerated at once.
         const PART: u32 = 1 << 16;
         let mut keys = Vec::new();
         let mut whole = true;
@@ -240,7 +239,7 @@ pub trait Rows {
     }
 }
 
-impl Rows for Segment<'_> {
+impl KeyRows for Segment<'_> {
     #[inline]
     fn finder(&self) -> KeyFinder<'_> {
         self.finder
@@ -268,7 +267,7 @@ impl Rows for Segment<'_> {
     }
 }
 
-impl Rows for NamedSegment<'_> {
+impl KeyRows for NamedSegment<'_> {
     #[inline]
     fn finder(&self) -> KeyFinder<'_> {
         self.finder
@@ -295,10 +294,10 @@ impl Rows for NamedSegment<'_> {
     }
 }
 
-/// Asks the processor to fetch `slice[at]`; does nothing out of bounds or where there is no such instruction.
+/// Asks the processor to prefetch `slice[at]`; does nothing out of bounds or where there is no such instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
-    // Prefetching any address is allowed, but one that is not mapped costs a walk of the page table.
+    // Prefetching any address is allowed, but an unmapped one costs a walk of the page table.
     if at < slice.len() {
         jindou_model::memory::prefetch_at(slice, at);
     }

@@ -24,7 +24,7 @@ pub(crate) const BLOCK_KEYS: u32 = 64;
 /// Bytes after the last entry, so that any field can be read as part of one 8-byte word.
 pub const SLACK: usize = 8;
 
-/// Bits that numbers up to `most` need.
+/// Number of bits that numbers up to `most` need.
 pub(crate) fn bits_for(most: u32) -> u32 {
     u32::BITS - most.leading_zeros()
 }
@@ -48,7 +48,7 @@ pub struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the low `width` (at most 32) bits of a value, which has no others.
+    /// Appends the low `width` (at most 32) bits of a value whose other bits are zero.
     #[inline]
     pub fn push(&mut self, value: u32, width: u32) {
         if width == 0 {
@@ -68,16 +68,16 @@ impl BitWriter {
         self.used = end % 64;
     }
 
-    /// The next field begins a word.
+    /// Aligns the next field to a word.
     pub fn align(&mut self) {
         self.used = 0;
     }
 }
 
-/// 64 keys: the first one's edge, and where their fields begin in the words.
+/// 64 keys: the first one's edge, and the position of their fields in the words.
 pub type OffsetBlock = [u32; 2];
 
-/// How wide the fields of a file are, and the numbers of its graphs.
+/// Widths of the fields of a file, and the numbers of its graphs.
 #[derive(Debug, Clone)]
 pub struct Packing {
     vertex_bits: u32,
@@ -86,7 +86,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// For vertices up to `vertices` and these graphs: ascending ids, each once.
+    /// Creates the packing for vertices up to `vertices` and these graphs: ascending, distinct ids.
     #[must_use]
     pub fn new(vertices: u32, graphs: Vec<u32>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Packing {
         bits_for(self.count.saturating_sub(1))
     }
 
-    /// The number of a graph; `None` if it was not among the given ones.
+    /// The number of a graph; `None` if it is not among the given ones.
     #[must_use]
     pub fn number(&self, graph: u32) -> Option<u32> {
         Some(self.graphs.view().find(graph)).filter(|&k| k != NO_KEY)
@@ -138,7 +138,7 @@ pub struct PackedEdges {
     pub entries: Vec<u64>,
 }
 
-/// Blocks and fields of offsets, which may be empty: one edge a key.
+/// Blocks and fields of offsets, which may be empty: one edge per key.
 #[must_use]
 pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
     let mut blocks = Vec::new();
@@ -163,8 +163,8 @@ pub fn pack_offsets(offsets: &[u32]) -> (Vec<OffsetBlock>, Vec<u64>) {
 }
 
 impl PackedEdges {
-    /// Packs neighbours with the numbers of their graphs; `None` if one does not fit. `offsets` may be empty:
-    /// one edge a key.
+    /// Packs neighbours with the numbers of their graphs; `None` if one does not fit. `offsets` may be empty: one edge
+    /// per key.
     #[must_use]
     pub fn new(
         offsets: &[u32],
@@ -203,8 +203,8 @@ impl PackedEdges {
     }
 }
 
-/// A segment of named graphs, borrowed from mapped memory. Nothing in here is trusted: a damaged file
-/// gives wrong or empty lists, never a fault.
+/// A segment of named graphs, borrowed from mapped memory. Its content is not trusted: a damaged file gives wrong or
+/// empty lists, never a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedSegment<'a> {
     /// Finds keys.
@@ -213,7 +213,7 @@ pub struct NamedSegment<'a> {
     pub key_count: u32,
     /// Number of edges.
     pub edges: u64,
-    /// Offsets of the edges, 64 keys a block; empty when every key has one edge.
+    /// Offsets of the edges, 64 keys per block; empty when every key has one edge.
     pub blocks: &'a [OffsetBlock],
     /// Fields of the offsets.
     pub fields: &'a [u8],
@@ -247,26 +247,26 @@ impl<'a> NamedSegment<'a> {
         self.edges
     }
 
-    /// True without edges.
+    /// Returns true if there are no edges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges == 0
     }
 
-    /// Blocks of offsets of this many keys: they have a field for each key's start and one for the last end.
+    /// Number of blocks of offsets for this many keys: they have a field for each key's start and one for the last end.
     #[must_use]
     pub fn block_count(keys: u32) -> u64 {
         u64::from(keys) / u64::from(BLOCK_KEYS) + 2
     }
 
-    /// Bytes that the entries must have.
+    /// Number of bytes that the entries must have.
     #[must_use]
     pub fn entry_bytes(edges: u64, vertex_bits: u32, graph_bits: u32) -> Option<u64> {
         let bits = edges.checked_mul(u64::from(vertex_bits + graph_bits))?;
         Some(bits.div_ceil(64) * 8 + SLACK as u64)
     }
 
-    /// Where the edges of key number `k` begin; for `key_count` where the last ones end.
+    /// Start of the edges of key number `k`; for `key_count` the end of the last ones.
     #[inline]
     fn start(&self, k: u32) -> Option<u64> {
         let (b, j) = ((k / BLOCK_KEYS) as usize, k % BLOCK_KEYS);
@@ -337,7 +337,7 @@ impl<'a> NamedSegment<'a> {
         self.list(self.finder.find(v))
     }
 
-    /// True if the vertex has an edge in the graph. O(degree).
+    /// Returns true if the vertex has an edge in the graph. O(degree).
     #[must_use]
     pub fn has(&self, v: u32, graph: u32) -> bool {
         self.edges_of(v).any(|e| e.1 == graph)
@@ -358,7 +358,7 @@ pub struct NamedList<'a> {
 }
 
 impl<'a> NamedList<'a> {
-    /// The neighbours alone: ascending, once a graph.
+    /// The neighbours alone: ascending, once for each graph.
     pub fn neighbours(self) -> impl Iterator<Item = u32> + 'a {
         (self.next..self.end).map(move |i| self.segment.neighbour(i))
     }

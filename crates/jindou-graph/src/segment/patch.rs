@@ -1,8 +1,9 @@
-//! Patches: what updates changed in a segment since it was built (OSDI '16 §6, snapshots).
+//! Patches: changes that updates made to a segment since it was built (OSDI '16 §6, snapshots).
 //!
-//! A patch never changes a segment's arrays. It says with one bit a key whether the key was touched, and keeps the
-//! net effect of all edits sorted alongside: edges that the base lacks, and edges of the base that are gone. Loops over
-//! untouched keys therefore cost one bit test. Patches are values: the next snapshot's shares what did not change.
+//! A patch never changes a segment's arrays. One bit per key tells whether the key was touched, and the net effect of
+//! all edits is kept sorted alongside: edges that the base lacks, and edges of the base that were removed. Loops over
+//! untouched keys therefore cost one bit test. Patches are values: the next snapshot's patch shares everything that did
+//! not change.
 
 use super::derived::Derived;
 use super::dirty::{Dirty, DirtyBits};
@@ -17,42 +18,43 @@ pub struct Patch {
     dirty: Arc<DirtyBits>,
     /// Edges of the default graph that the base lacks, as [`edge`] packs them.
     added: CowTree<u64>,
-    /// Edges of the base's default graph that are gone.
+    /// Edges of the base's default graph that were removed.
     removed: CowTree<u64>,
     /// `[key, neighbour, graph]`, likewise.
     named_added: CowTree<[u32; 3]>,
     named_removed: CowTree<[u32; 3]>,
-    /// Keys that have edges here but none in the base; some more where all of a key's edges went again.
+    /// Number of keys that have edges here but none in the base; some more where all of a key's edges were removed
+    /// again.
     more_keys: u32,
-    /// Edges when plans were last told that counts changed much.
+    /// Number of edges when plans were last told that counts changed much.
     noted: u64,
     derived: Derived,
 }
 
-/// Where a reader of a patch was last.
+/// Position of the last search of a patch by a reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PatchFinger<'a> {
     added: Finger<'a, u64>,
     removed: Finger<'a, u64>,
 }
 
-/// An edge of the default graph as patches sort it.
+/// An edge of the default graph in the form in which patches sort it.
 #[inline]
 #[must_use]
 pub fn edge(key: u32, neighbour: u32) -> u64 {
     u64::from(key) << 32 | u64::from(neighbour)
 }
 
-/// Changes of one transaction to one patch: edges to add, which were not there, and edges to remove, which were.
+/// Changes of one transaction to one patch: edges to add, which did not exist, and edges to remove, which did.
 #[derive(Debug, Default)]
 pub struct PatchChange {
-    /// Edges of the default graph that come, as [`edge`] makes them.
+    /// Edges of the default graph to add, as made by [`edge`].
     pub added: Vec<u64>,
-    /// Edges of the default graph that go.
+    /// Edges of the default graph to remove.
     pub removed: Vec<u64>,
-    /// Edges of named graphs that come: key, neighbour, graph.
+    /// Edges of named graphs to add: key, neighbour, graph.
     pub named_added: Vec<[u32; 3]>,
-    /// Edges of named graphs that go.
+    /// Edges of named graphs to remove.
     pub named_removed: Vec<[u32; 3]>,
 }
 
@@ -65,7 +67,7 @@ impl PatchChange {
         self.named_removed.sort_unstable();
     }
 
-    /// Keys that get edges, ascending, each once.
+    /// Keys that gain edges, ascending, each once.
     #[must_use]
     pub fn keys_added(&self) -> Vec<u32> {
         keys_of(&self.added, &self.named_added)
@@ -83,7 +85,7 @@ fn keys_of(default: &[u64], named: &[[u32; 3]]) -> Vec<u32> {
     keys
 }
 
-/// Splits an ascending list: what the tree has, and the rest.
+/// Splits an ascending list into values that the tree contains, and the rest.
 fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
     if tree.is_empty() {
         return (Vec::new(), list.to_vec());
@@ -92,27 +94,27 @@ fn split<T: Copy + Ord>(list: &[T], tree: &CowTree<T>) -> (Vec<T>, Vec<T>) {
 }
 
 impl Patch {
-    /// True if `v` may have been touched: one bit, false positives at most 1 in 32.
+    /// Returns true if `v` may have been touched: one bit, false positives at most 1 in 32.
     #[inline]
     #[must_use]
     pub fn is_dirty(&self, v: u32) -> bool {
         self.dirty.has(v)
     }
 
-    /// The bits after [`Self::is_dirty`], for loops that ask often.
+    /// The bits of [`Self::is_dirty`], for loops that test often.
     #[inline]
     #[must_use]
     pub fn dirty(&self) -> Dirty<'_> {
         self.dirty.reader()
     }
 
-    /// The folded dirty bits as they are now, and the mask to fold an id with (for devices and remote readers).
+    /// The current folded dirty bits, and the mask to fold an id with (for devices and remote readers).
     #[must_use]
     pub fn dirty_bits(&self) -> (Vec<u64>, u32) {
         self.dirty.copy()
     }
 
-    /// Edges of the default graph with this key that the base lacks, and those that are gone.
+    /// Edges of the default graph with this key that the base lacks, and those that were removed.
     #[must_use]
     pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
@@ -132,7 +134,7 @@ impl Patch {
         )
     }
 
-    /// The same of named graphs: `[key, neighbour, graph]`.
+    /// As [`Self::edits_of`], for named graphs: `[key, neighbour, graph]`.
     #[must_use]
     pub fn named_edits_of(&self, key: u32) -> (Slices<'_, [u32; 3]>, Slices<'_, [u32; 3]>) {
         let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
@@ -142,7 +144,7 @@ impl Patch {
         )
     }
 
-    /// The same of one edge in all named graphs.
+    /// Edits of one edge in all named graphs.
     #[must_use]
     pub fn named_edits_of_edge(
         &self,
@@ -156,7 +158,8 @@ impl Patch {
         )
     }
 
-    /// State of one edge by the edits: true if it is there, false if it is gone, `None` if no edit is about it. O(log edits).
+    /// State of one edge according to the edits: true if it exists, false if it was removed, `None` if no edit concerns
+    /// it. O(log edits).
     #[must_use]
     pub fn says(&self, key: u32, neighbour: u32, graph: u32) -> Option<bool> {
         let (there, gone) = if graph == DEFAULT_GRAPH {
@@ -172,7 +175,8 @@ impl Patch {
         (there || gone).then_some(there)
     }
 
-    /// Edges of the default graph with this key that are there alongside the base's, and that are gone. O(log edits).
+    /// Numbers of edges of the default graph with this key that were added to the base's, and that were removed. O(log
+    /// edits).
     #[must_use]
     pub fn degree_change(&self, key: u32) -> (u64, u64) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
@@ -182,8 +186,8 @@ impl Patch {
         )
     }
 
-    /// Of the edges of the default graph that the base lacks, the part with one of these keys; with `far`, of those with the
-    /// (one) key the part whose neighbour is of the tail. 0 without any. O(log edits).
+    /// Number of edges of the default graph that the base lacks with one of these keys; with `far`, of those with the
+    /// (one) key, those whose neighbour is in the tail. O(log edits).
     #[must_use]
     pub fn tail_share(&self, keys: RangeInclusive<u32>, far: bool) -> f64 {
         let (a, b) = keys.into_inner();
@@ -196,7 +200,7 @@ impl Patch {
         some as f64 / all.max(1) as f64
     }
 
-    /// The same of named graphs.
+    /// As above, for named graphs.
     #[must_use]
     pub fn named_degree_change(&self, key: u32) -> (u64, u64) {
         let (from, to) = ([key, 0, 0], [key, u32::MAX, u32::MAX]);
@@ -206,7 +210,7 @@ impl Patch {
         )
     }
 
-    /// VertexDelta keys, ascending, each once. O(edits).
+    /// Touched keys, ascending, each once. O(edits).
     #[must_use]
     pub fn keys(&self) -> Vec<u32> {
         let mut keys = self.default_keys();
@@ -230,7 +234,7 @@ impl Patch {
         Some((first >> 32) as u32)
     }
 
-    /// VertexDelta keys, about. O(1).
+    /// Approximate number of touched keys. O(1).
     pub(super) fn touched_keys(&self) -> u64 {
         self.dirty.count()
     }
@@ -265,19 +269,19 @@ impl Patch {
         self.named_added.iter().for_each(|e| each(e[0]));
     }
 
-    /// Keys that have edges here but none in the base, about.
+    /// Approximate number of keys that have edges here but none in the base.
     #[must_use]
     pub fn more_keys(&self) -> u32 {
         self.more_keys
     }
 
-    /// Edges of the default graph that the base lacks, and those that are gone.
+    /// Numbers of edges of the default graph that the base lacks, and of those that were removed.
     #[must_use]
     pub fn default_counts(&self) -> (u64, u64) {
         (self.added.len() as u64, self.removed.len() as u64)
     }
 
-    /// The same of named graphs.
+    /// As above, for named graphs.
     #[must_use]
     pub fn named_counts(&self) -> (u64, u64) {
         (
@@ -286,28 +290,28 @@ impl Patch {
         )
     }
 
-    /// True if edges of the default graph are changed.
+    /// Returns true if edges of the default graph are changed.
     #[inline]
     #[must_use]
     pub fn has_default(&self) -> bool {
         !self.added.is_empty() || !self.removed.is_empty()
     }
 
-    /// True if edges of named graphs are changed.
+    /// Returns true if edges of named graphs are changed.
     #[inline]
     #[must_use]
     pub fn has_named(&self) -> bool {
         !self.named_added.is_empty() || !self.named_removed.is_empty()
     }
 
-    /// True if named graphs have edges that the base lacks.
+    /// Returns true if named graphs have edges that the base lacks.
     #[inline]
     #[must_use]
     pub fn adds_named(&self) -> bool {
         !self.named_added.is_empty()
     }
 
-    /// True if an edge with this key is there that the base lacks.
+    /// Returns true if there is an edge with this key that the base lacks.
     #[must_use]
     pub fn adds_to(&self, key: u32) -> bool {
         let (default, named) = (self.edits_of(key).0, self.named_edits_of(key).0);
@@ -320,13 +324,13 @@ impl Patch {
         self.added.len() + self.removed.len() + self.named_added.len() + self.named_removed.len()
     }
 
-    /// True without edits.
+    /// Returns true if there are no edits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes on the heap, what other versions share included. O(edits / 100).
+    /// Bytes on the heap, including what other versions share. O(edits / 100).
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.dirty.bytes()
@@ -341,13 +345,13 @@ impl Patch {
         &self.derived
     }
 
-    /// Lays a change over this. Gives the keys that lost edges which the base lacks, ascending, and the named ones
-    /// among those edges. O(change log edits).
+    /// Applies a change. Returns the keys that lost edges which the base lacks, ascending, and the named ones among
+    /// those edges. O(change log edits).
     pub fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
         for list in [&change.added, &change.removed] {
             self.derived.change(list.iter().map(|e| (e >> 32) as u32));
         }
-        // An edge that comes back is not an edit any more, one that goes again neither.
+        // An edge that is added back is no longer an edit, nor is one that is removed again.
         let (back, fresh) = split(&change.added, &self.removed);
         let (dropped, gone) = split(&change.removed, &self.added);
         self.added.apply(&fresh, &dropped);
@@ -368,7 +372,7 @@ impl Patch {
         }
         if self.dirty.is_full() {
             let keys = self.keys();
-            // Twice the room that it needs now.
+            // Twice the room that it currently needs.
             let bits = DirtyBits::for_keys(keys.len() as u64 * 2);
             keys.iter().for_each(|&k| bits.add(k));
             self.dirty = Arc::new(bits);
@@ -376,14 +380,15 @@ impl Patch {
         (keys_of(&dropped, &named_dropped), named_dropped)
     }
 
-    /// The edits that are left once those of `then`, an earlier version, are in the base. O(edits that differ, and leaves).
+    /// The edits that remain once those of `then`, an earlier version, are in the base. O(edits that differ, and
+    /// leaves).
     #[must_use]
     pub fn since(&self, then: &Self) -> Self {
         fn left<T: Copy + Ord>(
             (now, was): (&CowTree<T>, &CowTree<T>),
             (went_now, went_then): (&CowTree<T>, &CowTree<T>),
         ) -> Vec<T> {
-            // What came since, and what had been taken and is back.
+            // Edges added since then, and edges that had been removed and are back.
             let mut out = now.difference(was);
             out.extend(went_then.difference(went_now));
             out
@@ -412,12 +417,12 @@ impl Patch {
         keys_of(&default, &named)
     }
 
-    /// Counts keys that came and went.
+    /// Adds the numbers of keys that were gained and lost.
     pub fn count_keys(&mut self, more: usize, fewer: usize) {
         self.more_keys = (self.more_keys + more as u32).saturating_sub(fewer as u32);
     }
 
-    /// True, once, when the number of edges is far from the one that plans know.
+    /// Returns true, once, when the number of edges differs much from the one that plans know.
     pub fn note_drift(&mut self, edges: u64) -> bool {
         let far = edges > 2 * self.noted + 64 || edges + 64 < self.noted / 2;
         if far {
@@ -426,7 +431,7 @@ impl Patch {
         far
     }
 
-    /// Plans know this number of edges.
+    /// Records that plans know this number of edges.
     pub fn note(&mut self, edges: u64) {
         self.noted = edges;
     }
@@ -439,7 +444,8 @@ pub struct PatchBuilder {
 }
 
 impl PatchBuilder {
-    /// Adds one edit of an edge: added, which the base must lack, or removed, which it must have. One edit an edge.
+    /// Adds one edit of an edge: added, which the base must lack, or removed, which it must have. At most one edit per
+    /// edge.
     pub fn push(&mut self, key: u32, neighbour: u32, graph: u32, added: bool) {
         let c = &mut self.change;
         match (graph == DEFAULT_GRAPH, added) {
@@ -450,7 +456,7 @@ impl PatchBuilder {
         }
     }
 
-    /// The patch. O(edits log edits).
+    /// Finishes the patch. O(edits log edits).
     #[must_use]
     pub fn finish(mut self) -> Patch {
         self.change.sort();

@@ -1,16 +1,16 @@
-//! Ascending lists laid over each other.
+//! Operations on overlaid ascending lists.
 
 use super::Slices;
 use std::iter::Peekable;
 
-/// An ascending base without what is removed and with what is added.
-pub(super) struct Merged<B: Iterator, A: Iterator, R: Iterator> {
+/// An ascending base without removed values and with added ones.
+pub(super) struct MergedIter<B: Iterator, A: Iterator, R: Iterator> {
     base: Peekable<B>,
     added: Peekable<A>,
     removed: Peekable<R>,
 }
 
-impl<T, B, A, R> Merged<B, A, R>
+impl<T, B, A, R> MergedIter<B, A, R>
 where
     T: Copy + Ord,
     B: Iterator<Item = T>,
@@ -26,7 +26,7 @@ where
     }
 }
 
-impl<T, B, A, R> Iterator for Merged<B, A, R>
+impl<T, B, A, R> Iterator for MergedIter<B, A, R>
 where
     T: Copy + Ord,
     B: Iterator<Item = T>,
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// Appends a list without what is removed and with what is added, copying what lies between edits.
+/// Appends a list without removed values and with added ones, copying the parts between edits.
 pub(super) fn merge_runs(
     base: &[u32],
     added: Slices<'_, u64>,

@@ -1,17 +1,17 @@
-//! A sorted set that a transaction changes by copying what it touches: the one structure under patches, tail
-//! terms and all else that snapshots share.
+//! A sorted set that a transaction changes by copying what it touches: the one structure under patches, tail terms and
+//! everything else that snapshots share.
 //!
-//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are written again when they change; inner nodes
-//! are changed in place while nothing else holds them, else copied. Old trees keep what they had.
+//! A B+tree of reference-counted nodes. Leaves are sorted arrays that are rewritten when they change; inner nodes are
+//! changed in place while nothing else holds them, otherwise copied. Old trees keep their content.
 
 use std::sync::Arc;
 
-/// Most values of a leaf: one rewritten for a single change costs a kilobyte or so.
+/// Largest number of values in a leaf: rewriting one for a single change costs a kilobyte or so.
 const LEAF: usize = 128;
-/// Most children of an inner node.
+/// Largest number of children of an inner node.
 const FAN: usize = 32;
 
-/// A sorted set, a B+tree of reference-counted nodes, that copies what a change touches. Cloning is O(1).
+/// A sorted set, a B+tree of reference-counted nodes, which copies the nodes that a change touches. Cloning is O(1).
 #[derive(Clone, Debug)]
 pub struct CowTree<T> {
     root: Option<Node<T>>,
@@ -21,12 +21,12 @@ pub struct CowTree<T> {
 #[derive(Debug)]
 enum Node<T> {
     Leaf(Arc<[T]>),
-    Inner(Arc<Inner<T>>),
+    Inner(Arc<InnerNode<T>>),
 }
 
-/// Children with their smallest values and sizes. All leaves are equally deep.
+/// Children with their smallest values and sizes. All leaves are at the same depth.
 #[derive(Clone, Debug)]
-struct Inner<T> {
+struct InnerNode<T> {
     firsts: Vec<T>,
     lens: Vec<usize>,
     children: Vec<Node<T>>,
@@ -47,7 +47,7 @@ impl<T> Default for CowTree<T> {
     }
 }
 
-impl<T: Copy + Ord> Inner<T> {
+impl<T: Copy + Ord> InnerNode<T> {
     fn with_room() -> Self {
         Self {
             firsts: Vec::with_capacity(FAN),
@@ -56,7 +56,7 @@ impl<T: Copy + Ord> Inner<T> {
         }
     }
 
-    /// Appends a child; a small one is joined with the one before if both fit in one.
+    /// Appends a child; a small one is merged with the previous one if both fit in one.
     fn push(&mut self, child: Node<T>, is_new: bool) {
         let Some(first) = child.first() else { return };
         if is_new
@@ -115,7 +115,7 @@ impl<T: Copy + Ord> Node<T> {
         }
     }
 
-    /// Both as one node, if one of them is small and they fit.
+    /// Both merged into one node, if one of them is small and they fit.
     fn joined(&self, right: &Self) -> Option<Self> {
         match (self, right) {
             (Self::Leaf(a), Self::Leaf(b)) => {
@@ -125,7 +125,7 @@ impl<T: Copy + Ord> Node<T> {
             (Self::Inner(a), Self::Inner(b)) => {
                 let (x, y) = (a.children.len(), b.children.len());
                 (x.min(y) < FAN / 4 && x + y <= FAN).then(|| {
-                    let mut both = Inner::with_room();
+                    let mut both = InnerNode::with_room();
                     for i in [a, b] {
                         both.firsts.extend_from_slice(&i.firsts);
                         both.lens.extend_from_slice(&i.lens);
@@ -138,18 +138,18 @@ impl<T: Copy + Ord> Node<T> {
         }
     }
 
-    /// Appends to `out` the nodes that take this one's place: of the same height, none without values.
+    /// Appends to `out` the nodes that replace this one: of the same height, none without values.
     fn edited(self, inserts: &[T], removals: &[T], out: &mut Vec<Self>) {
         match self {
             Self::Leaf(l) => leaves(&merged(&l, inserts, removals), out),
             Self::Inner(i) => {
-                let Inner {
+                let InnerNode {
                     firsts,
                     lens,
                     children,
                 } = Arc::try_unwrap(i).unwrap_or_else(|shared| (*shared).clone());
                 let (mut inserts, mut removals) = (inserts, removals);
-                let mut next = Inner::with_room();
+                let mut next = InnerNode::with_room();
                 let mut made = Vec::new();
                 for (at, child) in children.into_iter().enumerate() {
                     let split = |list: &[T]| match firsts.get(at + 1) {
@@ -176,7 +176,7 @@ impl<T: Copy + Ord> Node<T> {
     }
 }
 
-/// A leaf's values with changes. A value that is both removed and inserted is there.
+/// A leaf's values with changes applied. A value that is both removed and inserted is present.
 fn merged<T: Copy + Ord>(old: &[T], inserts: &[T], removals: &[T]) -> Vec<T> {
     let mut out = Vec::with_capacity(old.len() + inserts.len());
     let (mut old, mut inserts, mut removals) = (old, inserts, removals);
@@ -221,15 +221,15 @@ impl<T: Copy + Ord> CowTree<T> {
         self.len
     }
 
-    /// True without a value.
+    /// Returns true if there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Inserts and removes values; both lists ascending, each value once. What is inserted may be there, what is
-    /// removed may be absent, and of a value in both lists the insertion counts. Rewrites each touched leaf once:
-    /// O(changes log size).
+    /// Inserts and removes values; both lists ascending, each value once. Inserted values may be present, removed ones
+    /// absent, and for a value in both lists the insertion counts. Rewrites each touched leaf once: O(changes log
+    /// size).
     pub fn apply(&mut self, inserts: &[T], removals: &[T]) {
         debug_assert!(inserts.is_sorted() && removals.is_sorted());
         if inserts.is_empty() && (removals.is_empty() || self.root.is_none()) {
@@ -241,14 +241,14 @@ impl<T: Copy + Ord> CowTree<T> {
             None => leaves(inserts, &mut level),
         }
         while level.len() > 1 {
-            let mut above = Inner::with_room();
+            let mut above = InnerNode::with_room();
             for node in level.drain(..) {
                 above.push(node, true);
             }
             above.split(&mut level);
         }
         let mut root = level.pop().filter(|n| n.first().is_some());
-        // A root of one child says nothing.
+        // A root with one child is redundant.
         while let Some(Node::Inner(i)) = &root
             && let [only] = i.children.as_slice()
         {
@@ -280,7 +280,7 @@ impl<T: Copy + Ord> CowTree<T> {
                     if from < l.len() {
                         return &l[from..];
                     }
-                    // Everything to the right is not before.
+                    // Everything further right is not before.
                     let Some(mut next) = right else { return &[] };
                     loop {
                         match next {
@@ -296,7 +296,7 @@ impl<T: Copy + Ord> CowTree<T> {
         }
     }
 
-    /// True if the value is there. O(log size).
+    /// Returns true if the value is present. O(log size).
     #[must_use]
     pub fn contains(&self, value: &T) -> bool {
         self.seek(|x| x < value).first() == Some(value)
@@ -333,8 +333,8 @@ impl<T: Copy + Ord> CowTree<T> {
         })
     }
 
-    /// The values that `other` lacks, ascending. What both share is passed over leaf by leaf: O(leaves of both), and the values of
-    /// leaves that only this has.
+    /// The values that `other` lacks, ascending. Shared leaves are skipped: O(leaves of both), plus the values of
+    /// leaves that only this tree has.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Vec<T> {
         let mut theirs: rustc_hash::FxHashSet<*const T> = rustc_hash::FxHashSet::default();
@@ -343,7 +343,7 @@ impl<T: Copy + Ord> CowTree<T> {
         });
         let mut out = Vec::new();
         self.each_leaf(&mut |leaf| {
-            // Both trees are alive, so a leaf at the same place is the same leaf.
+            // Both trees are alive, so a leaf at the same address is the same leaf.
             if !theirs.contains(&leaf.as_ptr()) {
                 out.extend(leaf.iter().copied().filter(|x| !other.contains(x)));
             }
@@ -390,27 +390,27 @@ impl<T: Copy + Ord> CowTree<T> {
         }
     }
 
-    /// Bytes on the heap, what is shared with other trees included. O(nodes).
+    /// Bytes on the heap, including what is shared with other trees. O(nodes).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        fn of<T>(node: &Node<T>) -> usize {
+        fn node_bytes<T>(node: &Node<T>) -> usize {
             match node {
                 Node::Leaf(l) => 16 + size_of_val(&**l),
                 Node::Inner(i) => {
                     let each = size_of::<T>() + size_of::<usize>() + size_of::<Node<T>>();
-                    let own = 16 + size_of::<Inner<T>>() + i.children.capacity() * each;
-                    own + i.children.iter().map(of).sum::<usize>()
+                    let own = 16 + size_of::<InnerNode<T>>() + i.children.capacity() * each;
+                    own + i.children.iter().map(node_bytes).sum::<usize>()
                 }
             }
         }
-        self.root.as_ref().map_or(0, of)
+        self.root.as_ref().map_or(0, node_bytes)
     }
 }
 
-/// Where the last search of a tree ended, so that the next one, a little further on, need not begin at the root.
+/// Position of the last search of a tree, so that the next one, a little further on, need not begin at the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Finger<'a, T> {
-    /// The value that was looked for, and the values from there on in its leaf.
+    /// The value that was searched, and the values from there on in its leaf.
     last: Option<(T, &'a [T])>,
 }
 
@@ -421,7 +421,7 @@ impl<T> Default for Finger<'_, T> {
 }
 
 impl<'a, T: Copy + Ord> Finger<'a, T> {
-    /// As [`CowTree::range`] of the tree that this finger was always used with. O(log distance) inside a leaf.
+    /// As [`CowTree::range`] of the tree that this finger has always been used with. O(log distance) inside a leaf.
     pub fn range(&mut self, tree: &'a CowTree<T>, from: T, to: T) -> Slices<'a, T> {
         let next = match self.last {
             Some((before, slice))
@@ -441,7 +441,7 @@ impl<'a, T: Copy + Ord> Finger<'a, T> {
     }
 }
 
-/// See [`CowTree::range`].
+/// The result of [`CowTree::range`].
 #[derive(Clone, Debug)]
 pub struct Slices<'a, T> {
     tree: &'a CowTree<T>,
@@ -450,7 +450,7 @@ pub struct Slices<'a, T> {
 }
 
 impl<T: Copy + Ord> Slices<'_, T> {
-    /// True if nothing is left.
+    /// Returns true if nothing is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next.first().is_none_or(|first| *first > self.to)

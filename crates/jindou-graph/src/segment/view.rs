@@ -1,8 +1,8 @@
-//! The edges of one predicate in one direction where all are here: the default graph's segment, the
-//! named graphs' segment and the patch as one, for one choice of graphs.
+//! The edges of one predicate in one direction where all are here: the default graph's segment, the named graphs'
+//! segment and the patch as one, for one choice of graphs.
 
-use super::merged_lists::{Found, MergedLists};
-use super::sorted::{Merged, merge_distinct, merge_runs};
+use super::merged_lists::{MergedLists, MergedLookup};
+use super::sorted::{MergedIter, merge_distinct, merge_runs};
 use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// True if edges of `graph` are seen.
+    /// Returns true if edges of `graph` are visible.
     #[inline]
     #[must_use]
     pub fn sees(&self, graph: u32) -> bool {
@@ -52,13 +52,14 @@ pub struct EdgeView<'a> {
     pub default: Segment<'a>,
     /// Edges of named graphs, with a graph column.
     pub named: NamedSegment<'a>,
-    /// Changes by updates, as the reader's snapshot has them.
+    /// Changes by updates in the reader's snapshot.
     pub patch: Option<&'a Patch>,
 }
 
 impl<'a> EdgeView<'a> {
-    /// The segment that alone answers `scope`, when there is one: nothing that a patch changed is seen, and only the
-    /// default graph's edges or (if the default graph has none) nothing to merge. Loops take it and never look back.
+    /// The segment that alone has the answer for `scope`, if there is one: no visible edge is changed by a patch, and
+    /// there are either only the default graph's edges or (if the default graph has none) nothing to merge. Loops fetch
+    /// it once and use only it.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
@@ -74,8 +75,8 @@ impl<'a> EdgeView<'a> {
         (!scope.sees_named() || self.named.is_empty()).then_some(self.default)
     }
 
-    /// The default graph's segment when only keys the patch marks dirty need [`Self::read`]: no named
-    /// graph is looked at (or there are none).
+    /// The default graph's segment when only keys that the patch marks dirty need [`Self::read`]: no named graph is
+    /// read (or there are none).
     #[inline]
     #[must_use]
     pub fn plain_but_dirty(&self, scope: Scope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
@@ -90,13 +91,13 @@ impl<'a> EdgeView<'a> {
         self.patch.filter(|p| p.is_dirty(key))
     }
 
-    /// True if some named graph may have edges here.
+    /// Returns true if some named graph may have edges here.
     fn has_named(&self) -> bool {
         !self.named.is_empty() || self.patch.is_some_and(Patch::adds_named)
     }
 
-    /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has
-    /// to be merged, else built in `scratch`. O(degree), by runs where few edits lie in a long list.
+    /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has to be
+    /// merged, otherwise built in `scratch`. O(degree), by runs where few edits are in a long list.
     pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
@@ -121,9 +122,9 @@ impl<'a> EdgeView<'a> {
                 return &[];
             }
             match patch.derived().find(key) {
-                Found::Untouched => return d,
-                Found::List(list) => return list,
-                Found::Unknown => {}
+                MergedLookup::Untouched => return d,
+                MergedLookup::List(list) => return list,
+                MergedLookup::Unknown => {}
             }
             let (added, removed) = patch.edits_of(key);
             if added.is_empty() && removed.is_empty() {
@@ -150,9 +151,9 @@ impl<'a> EdgeView<'a> {
         scratch
     }
 
-    /// Appends the neighbours of a key that edits touch to `out`, as [`Self::read`] gives them; false, and nothing
-    /// appended, where no edit of the key is seen. `at` is used with this view only; ascending keys are found fast.
-    /// `merged` counts lists of the default graph that were merged: see [`Self::note_merged`].
+    /// Appends the neighbours of a key that edits touch to `out`, as returned by [`Self::read`]; returns false, and
+    /// appends nothing, where no edit of the key is visible. `at` is used with this view only; ascending keys are found
+    /// fast. `merged` counts lists of the default graph that were merged: see [`Self::note_merged`].
     pub fn append_touched(
         &self,
         key: u32,
@@ -177,19 +178,20 @@ impl<'a> EdgeView<'a> {
             return true;
         }
         match patch.derived().find(key) {
-            Found::Untouched => false,
-            Found::List(list) => {
+            MergedLookup::Untouched => false,
+            MergedLookup::List(list) => {
                 out.extend_from_slice(list);
                 true
             }
-            Found::Unknown => {
+            MergedLookup::Unknown => {
                 *merged += 1;
                 self.append_merged(key, at, out)
             }
         }
     }
 
-    /// Appends the neighbours of a key in the default graph, merged; false, and nothing appended, without edits of it.
+    /// Appends the neighbours of a key in the default graph, merged; returns false, and appends nothing, without edits
+    /// of it.
     pub(super) fn append_merged(
         &self,
         key: u32,
@@ -207,9 +209,10 @@ impl<'a> EdgeView<'a> {
         true
     }
 
-    /// A reader merged, or looked through, the lists of this many touched keys, of `all` so far. Where all readers of this
-    /// version together did so often enough, and this one had a sixteenth of it, the lists of all touched keys are merged
-    /// and kept for those that follow: what the making delays is then never much more than what it had to do anyway.
+    /// Records that a reader merged, or searched, the lists of this many touched keys, out of `all` so far. Once all
+    /// readers of this version together did so often enough, and this one did a sixteenth of it, the lists of all
+    /// touched keys are merged and cached for later readers: the delay of building them is then never much more than
+    /// the work that this reader did anyway.
     pub fn note_merged(&self, lists: u64, all: u64) {
         let Some(patch) = self.patch.filter(|p| p.derived().may_be_merged()) else {
             return;
@@ -222,16 +225,16 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// The patch, if only the default graph's edges are seen.
+    /// The patch, if only the default graph's edges are visible.
     fn default_alone(&self, scope: Scope<'_>) -> Option<&'a Patch> {
         let alone = scope.sees(DEFAULT_GRAPH) && !(scope.sees_named() && self.has_named());
         self.patch.filter(|_| alone)
     }
 
-    /// The neighbours of a touched key with a long list, kept for the next reader of the same patch.
+    /// The neighbours of a touched key with a long list, cached for the next reader of the same patch.
     #[must_use]
     pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
-        /// Shorter lists are made as fast as they are found.
+        /// Shorter lists are built as fast as they are found.
         const LONG: u64 = 256;
         let patch = self.default_alone(scope)?;
         if !patch.is_dirty(key) || self.default_degree(key) < LONG {
@@ -243,8 +246,8 @@ impl<'a> EdgeView<'a> {
         }))
     }
 
-    /// The keys that have an edge, where only the default graph's are seen and a patch changes them: kept for the next
-    /// reader of the same patch. O(keys) the first time.
+    /// The keys that have an edge, where only the default graph's are visible and a patch changes them: cached for the
+    /// next reader of the same patch. O(keys) the first time.
     #[must_use]
     pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
         let patch = self.default_alone(scope)?;
@@ -270,7 +273,7 @@ impl<'a> EdgeView<'a> {
         });
     }
 
-    /// Calls `f` with every (neighbour, graph) of `key` that `scope` sees, sorted.
+    /// Calls `f` with every (neighbour, graph) of `key` that is visible in `scope`, sorted.
     pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
         let sees_default = scope.sees(DEFAULT_GRAPH);
         let base = if sees_default {
@@ -282,7 +285,7 @@ impl<'a> EdgeView<'a> {
         let edits = touched.filter(|_| sees_default).map(|p| p.edits_of(key));
         let (added, removed) = edits.unzip();
         let neighbours = |s: Option<Slices<'a, u64>>| s.into_iter().flatten().flatten();
-        let mut d = Merged::new(
+        let mut d = MergedIter::new(
             base.iter().copied(),
             neighbours(added).map(|&e| e as u32),
             neighbours(removed).map(|&e| e as u32),
@@ -296,7 +299,7 @@ impl<'a> EdgeView<'a> {
         let pairs = |s: Option<Slices<'a, [u32; 3]>>| {
             s.into_iter().flatten().flatten().map(|e| (e[1], e[2]))
         };
-        let named = Merged::new(self.named.edges_of(key), pairs(added), pairs(removed));
+        let named = MergedIter::new(self.named.edges_of(key), pairs(added), pairs(removed));
         for (n, g) in named.filter(|e| scope.sees(e.1)) {
             while let Some(x) = d.next_if(|&x| x <= n) {
                 f(x, DEFAULT_GRAPH);
@@ -306,13 +309,13 @@ impl<'a> EdgeView<'a> {
         d.for_each(|n| f(n, DEFAULT_GRAPH));
     }
 
-    /// True if an edge `key`–`neighbour` is seen. O(log degree + log edits), and the graphs of the edge.
+    /// Returns true if an edge `key`–`neighbour` is visible. O(log degree + log edits), plus the graphs of the edge.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
         self.contains_counting(key, neighbour, scope, &mut 0)
     }
 
-    /// As [`Self::contains`]; `looked` counts keys whose edits were looked through: see [`Self::note_merged`].
+    /// As [`Self::contains`]; `looked` counts keys whose edits were searched: see [`Self::note_merged`].
     pub fn contains_counting(
         &self,
         key: u32,
@@ -323,13 +326,13 @@ impl<'a> EdgeView<'a> {
         let touched = self.touched(key);
         if scope.sees(DEFAULT_GRAPH) {
             let there = match touched.map(|p| (p, p.derived().find(key))) {
-                Some((_, Found::List(list))) => list.binary_search(&neighbour).is_ok(),
-                Some((p, Found::Unknown)) => {
+                Some((_, MergedLookup::List(list))) => list.binary_search(&neighbour).is_ok(),
+                Some((p, MergedLookup::Unknown)) => {
                     *looked += 1;
                     p.says(key, neighbour, DEFAULT_GRAPH)
                         .unwrap_or_else(|| self.default.contains(key, neighbour))
                 }
-                Some((_, Found::Untouched)) | None => self.default.contains(key, neighbour),
+                Some((_, MergedLookup::Untouched)) | None => self.default.contains(key, neighbour),
             };
             if there {
                 return true;
@@ -359,11 +362,11 @@ impl<'a> EdgeView<'a> {
         let (added, removed) = edits.unzip();
         let graphs =
             |s: Option<Slices<'a, [u32; 3]>>| s.into_iter().flatten().flatten().map(|e| e[2]);
-        Merged::new(base, graphs(added), graphs(removed))
+        MergedIter::new(base, graphs(added), graphs(removed))
     }
 
-    /// Calls `f` with every graph that `scope` sees and that has the edge `key`–`neighbour`, ascending.
-    /// O(log degree + log edits), and the graphs of the edge.
+    /// Calls `f` with every graph in `scope` that has the edge `key`–`neighbour`, ascending. O(log degree + log edits),
+    /// plus the graphs of the edge.
     pub fn graphs_of_edge(
         &self,
         key: u32,
@@ -381,8 +384,8 @@ impl<'a> EdgeView<'a> {
         }
     }
 
-    /// Every vertex that may be a key here in `scope`: ascending, each once, appended to `out`. A superset
-    /// where graphs are chosen or a patch removed a key's last edge: [`Self::read`] tells.
+    /// Appends every vertex that may be a key here in `scope` to `out`: ascending, each once. A superset where graphs
+    /// are chosen or a patch removed a key's last edge: [`Self::read`] decides.
     pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
         if let Some(s) = self.plain(scope) {
             s.keys_into(0, s.key_count, out);
@@ -412,14 +415,14 @@ impl<'a> EdgeView<'a> {
         out.truncate(write);
     }
 
-    /// Edges in the default graph, patch included. O(1).
+    /// Number of edges in the default graph, patch included. O(1).
     #[must_use]
     pub fn default_edges(&self) -> u64 {
         let (added, removed) = self.patch.map_or((0, 0), Patch::default_counts);
         (self.default.edge_count() + added).saturating_sub(removed)
     }
 
-    /// Edges in named graphs, patch included; an edge counts once for each graph. O(1).
+    /// Number of edges in named graphs, patch included; an edge counts once for each graph. O(1).
     #[must_use]
     pub fn named_edges(&self) -> u64 {
         let (added, removed) = self.patch.map_or((0, 0), Patch::named_counts);

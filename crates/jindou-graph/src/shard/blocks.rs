@@ -1,26 +1,27 @@
-//! The block table: which shard owns which ids, and where among its keys they lie.
+//! The block table: the owner of each id, and the id's place among the owner's keys.
 //!
-//! Ids are cut into blocks of 2^shift. A shard numbers the blocks that it owns by rank, ascending, so that its *local keys*,
-//! `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at least 1: local key 0 is
-//! no vertex, as id 0 is none. Keys of a shard's segments are local, neighbours are ids.
+//! Ids are divided into blocks of 2^shift. A shard numbers the blocks that it owns by rank, ascending, so that its
+//! *local keys*, `rank << shift | low bits`, ascend with ids. Block 0 has rank 0, and every other block a rank of at
+//! least 1: local key 0 is not a vertex, just as id 0 is not one. Keys of a shard's segments are local, neighbours are
+//! ids.
 
 use jindou_model::NO_VERTEX;
 
-/// Most shards of a store: an owner is one byte.
+/// Largest number of shards of a store: an owner is one byte.
 pub const MAX_SHARDS: u32 = 255;
 /// The largest block, as a power of two.
 pub const MAX_SHIFT: u32 = 16;
 
-/// Where an id's edges and string are.
+/// Location of an id's edges and string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct IdPlace {
     /// The shard that owns the id.
     pub shard: u32,
-    /// The key there.
+    /// The key in that shard.
     pub local: LocalKey,
 }
 
-/// A key of one shard's segments, which is not an id: see the head of this file. 0 is none.
+/// A key of one shard's segments, which is not an id: see the head of this file. 0 is not a key.
 #[derive(
     Clone,
     Copy,
@@ -37,7 +38,7 @@ pub struct Place {
 #[repr(transparent)]
 pub struct LocalKey(pub u32);
 
-/// The table, the same on every shard.
+/// The block table, the same on every shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
     shift: u32,
@@ -47,7 +48,7 @@ pub struct Blocks {
     owners: Vec<u8>,
     /// By block.
     ranks: Vec<u32>,
-    /// Ids of terms that every shard has: of predicates, classes and graphs. Ascending.
+    /// Ids of terms that every shard has: those of predicates, classes and graphs. Ascending.
     everywhere: Vec<u32>,
     /// By shard and rank; [`NO_BLOCK`] for a rank that no block of the shard has.
     owned: Vec<Vec<u32>>,
@@ -58,8 +59,8 @@ pub struct Blocks {
 const NO_BLOCK: u32 = u32::MAX;
 
 impl Blocks {
-    /// The table of a store with the ids `1..=vertices`, by the owner of each block; `None` if these do not fit each other. `everywhere` has
-    /// the ids of the terms that every shard has, ascending. O(blocks).
+    /// The table of a store with the ids `1..=vertices`, by the owner of each block; `None` if these are inconsistent.
+    /// `everywhere` has the ids of the terms that every shard has, ascending. O(blocks).
     #[must_use]
     pub fn new(
         [shift, shards, vertices]: [u32; 3],
@@ -134,22 +135,22 @@ impl Blocks {
         &self.everywhere
     }
 
-    /// The owner of an id and its key there; `None` for ids that the load did not give out. Two loads; neighbouring ids
-    /// share their cache lines.
+    /// The owner of an id and its key there; `None` for ids that the load did not assign. Two loads; adjacent ids share
+    /// their cache lines.
     #[inline]
     #[must_use]
-    pub fn place(&self, v: u32) -> Option<Place> {
+    pub fn place(&self, v: u32) -> Option<IdPlace> {
         let block = (v >> self.shift) as usize;
         if v == NO_VERTEX || v > self.vertices {
             return None;
         }
-        Some(Place {
+        Some(IdPlace {
             shard: u32::from(*self.owners.get(block)?),
             local: LocalKey(self.ranks.get(block)? << self.shift | v & ((1 << self.shift) - 1)),
         })
     }
 
-    /// The shard that owns the id, if one does.
+    /// The shard that owns the id, if there is one.
     #[inline]
     #[must_use]
     pub fn owner(&self, v: u32) -> Option<u8> {
@@ -159,11 +160,11 @@ impl Blocks {
         self.owners.get((v >> self.shift) as usize).copied()
     }
 
-    /// The parts of ascending runs of ids that a shard owns, O(runs of its blocks among them).
+    /// The parts of ascending runs of ids that a shard owns. O(runs of its blocks among them).
     #[must_use]
     pub fn parts(&self, shard: u32, ids: &[[u32; 2]]) -> Vec<[u32; 2]> {
         let mut out: Vec<[u32; 2]> = Vec::new();
-        // After the last id there is no block.
+        // There is no block after the last id.
         let end = u64::from(self.vertices) + 1;
         for &[from, to] in ids {
             let (from, to) = (u64::from(from.max(1)), u64::from(to).min(end));
@@ -213,8 +214,8 @@ impl Blocks {
         }
     }
 
-    /// The first key of a shard: its dictionary numbers the terms that it owns by `key - first_key + 1`, since its blocks are
-    /// full but for block 0, which lacks id 0, and the last one.
+    /// The first key of a shard. Its dictionary numbers the terms that it owns by `key - first_key + 1`, since its
+    /// blocks are full except for block 0, which lacks id 0, and the last one.
     #[must_use]
     pub fn first_key(&self, shard: u32) -> LocalKey {
         LocalKey(match self.owners.first() {
@@ -246,7 +247,7 @@ impl Blocks {
     }
 }
 
-/// Places of the blocks among those of their owners: see the head of this file.
+/// Ranks of the blocks among those of their owners: see the head of this file.
 fn ranks_of(shards: u32, owners: &[u8]) -> Vec<u32> {
     let mut next = vec![1u32; shards as usize];
     let each = (0u32..).zip(owners).map(|(b, &owner)| {

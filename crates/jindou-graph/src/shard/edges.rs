@@ -4,17 +4,17 @@ use super::{FarKey, LocalKey, OwnEdges, Sharded};
 use crate::segment::{NamedSegment, Scope, Segment};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 
-/// Where a key's edges are.
-pub(crate) enum Owner {
+/// Location of a key's edges.
+pub(crate) enum KeyOwner {
     /// In this shard, under this key.
     Own(LocalKey),
     /// On another shard.
     Far(FarKey),
-    /// Nowhere: no vertex of the load.
+    /// Nowhere: not a vertex of the load.
     Nobody,
 }
 
-/// The edges of one predicate in one direction on all shards: the shard's own, and the way to the others'. Keys are ids.
+/// The edges of one predicate in one direction on all shards: the shard's own, and access to the others'. Keys are ids.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardEdges<'a> {
     pub(super) own: OwnEdges<'a>,
@@ -24,7 +24,7 @@ pub struct ShardEdges<'a> {
 }
 
 impl<'a> ShardEdges<'a> {
-    /// The edges of a predicate in one direction, of which the shard has those of two segments, under its own keys.
+    /// Creates the edges of a predicate in one direction; the shard has those of two segments, under its own keys.
     #[must_use]
     pub fn new(
         (default, named): (Segment<'a>, NamedSegment<'a>),
@@ -41,67 +41,68 @@ impl<'a> ShardEdges<'a> {
     }
 
     #[inline]
-    pub(super) fn owner(&self, v: u32) -> Owner {
+    pub(super) fn owner(&self, v: u32) -> KeyOwner {
         match self.sharded.blocks().place(v) {
-            Some(p) if p.shard == self.sharded.number() => Owner::Own(p.local),
-            Some(p) => Owner::Far(FarKey {
+            Some(p) if p.shard == self.sharded.number() => KeyOwner::Own(p.local),
+            Some(p) => KeyOwner::Far(FarKey {
                 shard: p.shard,
                 predicate: self.predicate,
                 direction: self.direction,
                 key: v,
             }),
-            None => Owner::Nobody,
+            None => KeyOwner::Nobody,
         }
     }
 
-    /// True if no shard has an edge that the scope may see.
+    /// Returns true if no shard has an edge in the scope.
     #[must_use]
     pub fn is_empty(&self, scope: Scope<'_>) -> bool {
         let [default, named] = self.edge_counts();
         (default == 0 || !scope.sees(DEFAULT_GRAPH)) && (named == 0 || !scope.sees_named())
     }
 
-    /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or asked for alone. Nothing if that fails.
+    /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or requested individually. Nothing if
+    /// that fails.
     pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
         match self.owner(key) {
-            Owner::Own(key) => self.own.read(key, scope, scratch),
-            Owner::Far(of) => {
+            KeyOwner::Own(key) => self.own.read(key, scope, scratch),
+            KeyOwner::Far(of) => {
                 scratch.clear();
                 let list = self.sharded.others().list(of, scope);
                 scratch.extend(list.iter().map(|e| e.0));
                 scratch.dedup();
                 scratch
             }
-            Owner::Nobody => &[],
+            KeyOwner::Nobody => &[],
         }
     }
 
     /// As [`EdgeView::for_each`](crate::segment::EdgeView::for_each).
     pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
         match self.owner(key) {
-            Owner::Own(key) => self.own.for_each(key, scope, f),
-            Owner::Far(of) => {
+            KeyOwner::Own(key) => self.own.for_each(key, scope, f),
+            KeyOwner::Far(of) => {
                 let list = self.sharded.others().list(of, scope);
                 list.iter().for_each(|e| f(e.0, e.1));
             }
-            Owner::Nobody => {}
+            KeyOwner::Nobody => {}
         }
     }
 
-    /// True if an edge is seen.
+    /// Returns true if an edge is visible.
     #[must_use]
     pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
         match self.owner(key) {
-            Owner::Own(key) => self.own.contains(key, neighbour, scope),
-            Owner::Far(of) => self.sharded.others().contains(of, neighbour, scope),
-            Owner::Nobody => false,
+            KeyOwner::Own(key) => self.own.contains(key, neighbour, scope),
+            KeyOwner::Far(of) => self.sharded.others().contains(of, neighbour, scope),
+            KeyOwner::Nobody => false,
         }
     }
 
-    /// Every vertex that is a key on some shard in `scope`: ascending, each once, appended to `out`.
+    /// Appends every vertex that is a key on some shard in `scope` to `out`: ascending, each once.
     pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.own.keys_with_edges(scope, out);
@@ -109,7 +110,7 @@ impl<'a> ShardEdges<'a> {
         self.sharded
             .others()
             .far_keys(p, self.direction, scope, out);
-        // One ascending run a shard.
+        // One ascending run per shard.
         out[start..].sort();
     }
 
@@ -118,17 +119,17 @@ impl<'a> ShardEdges<'a> {
         self.own.some_key(share, out);
     }
 
-    /// Edges of a key in the default graph and in named ones: counted before, or asked for.
+    /// Numbers of edges of a key in the default graph and in named ones: fetched before, or requested individually.
     #[must_use]
     pub fn degrees(&self, key: u32) -> [u64; 2] {
         match self.owner(key) {
-            Owner::Own(key) => [self.own.default_degree(key), self.own.named_degree(key)],
-            Owner::Far(of) => self.sharded.others().degrees(of),
-            Owner::Nobody => [0, 0],
+            KeyOwner::Own(key) => [self.own.default_degree(key), self.own.named_degree(key)],
+            KeyOwner::Far(of) => self.sharded.others().degrees(of),
+            KeyOwner::Nobody => [0, 0],
         }
     }
 
-    /// Edges of a key in named graphs; mostly there is nothing to ask for.
+    /// Number of edges of a key in named graphs; mostly no request is needed.
     #[must_use]
     pub fn named_degree(&self, key: u32) -> u64 {
         match self.edge_counts() {
@@ -137,21 +138,21 @@ impl<'a> ShardEdges<'a> {
         }
     }
 
-    /// Fetches what reading keys will ask for, in one round: before the loop over a batch.
+    /// Prefetches, in one round, the data that reading keys will need: to be called before the loop over a batch.
     pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch(keys.map(|(key, scope)| (of.0, of.1, key, scope)));
     }
 
-    /// Fetches what [`Self::degrees`] will be asked for, in one round.
+    /// Prefetches, in one round, the data that [`Self::degrees`] will need.
     pub fn fetch_degrees(&self, keys: &[u32]) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch_degrees(keys.iter().map(|&key| (of.0, of.1, key)));
     }
 
-    /// Edges of the predicate on all shards: of the default graph, of named graphs.
+    /// Numbers of edges of the predicate on all shards: of the default graph, of named graphs.
     #[must_use]
     pub fn edge_counts(&self) -> [u64; 2] {
         let known = &self.sharded.others().statistics().predicates;
@@ -159,8 +160,8 @@ impl<'a> ShardEdges<'a> {
         known.map_or([0, 0], |s| [s.edges, s.named_edges])
     }
 
-    /// Keys on all shards: of the default graph's segments, of the named graphs', where the other has none. A bound from above for
-    /// a predicate that has edges of both.
+    /// Numbers of keys on all shards: of the default graph's segments, and of the named graphs' where the other has
+    /// none. An upper bound for a predicate that has edges of both.
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         let known = &self.sharded.others().statistics().predicates;

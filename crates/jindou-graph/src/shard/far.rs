@@ -1,32 +1,34 @@
-//! Messages between the parts of a query that run at shards, of whose content a graph knows nothing.
+//! Messages between the parts of a query that run at shards; a graph does not know their content.
 
 use jindou_model::{CancelToken, Result};
 
-/// The way to the other shards of a store, for messages to the parts of queries that run there.
+/// Access to the other shards of a store, for messages to the parts of queries that run there.
 ///
-/// A message names a shard, not a server. One server holds each shard, and may hold several: messages of a query would not find their part if
-/// two servers held its shard.
+/// A message names a shard, not a server. One server holds each shard, and may hold several: messages of a query would
+/// not find their part if two servers held its shard.
 pub trait Far: Send + Sync {
-    /// Sends every message to its shard's [`Posts`] and waits for all answers, which come in the order of the messages. Messages to one
-    /// shard travel together. What comes back is not trusted: the sender checks that it is an answer. The wait ends when the query's
-    /// token says so; a shard that goes silent ends it sooner. After an error any of the messages may have been taken, or none: a
-    /// sender must not repeat one that is not to be taken twice.
+    /// Sends every message to its shard's [`Posts`] and waits for all answers, which come in the order of the messages.
+    /// Messages to one shard travel together. Answers are not trusted: the sender checks that each is valid. The wait
+    /// ends when the query's token says so; a shard that goes silent ends it sooner. After an error any of the messages
+    /// may have been accepted, or none: a sender must not repeat one that must not be accepted twice.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and why; the token's
-    /// [`Error::Cancelled`](jindou_model::Error::Cancelled) and [`Error::Timeout`](jindou_model::Error::Timeout).
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and the reason; the
+    /// token's [`Error::Cancelled`](jindou_model::Error::Cancelled) and
+    /// [`Error::Timeout`](jindou_model::Error::Timeout).
     fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
-    /// Nanoseconds of reading one edge list out of another server's memory, if those of all other shards can be read so.
+    /// Nanoseconds for reading one edge list from another server's memory, if those of all other shards can be read in
+    /// that way.
     fn reading(&self) -> Option<f64> {
         None
     }
 
-    /// The number of the connection to a shard: another one after the shard's server was away, even for a moment, so that whoever sees the
-    /// same number twice knows that nothing which the shard keeps was lost in between. Always the same for shards in this process.
+    /// Number of the connection to a shard. It changes after the shard's server was unreachable, even for a moment, so
+    /// that two equal numbers mean that the shard lost nothing in between. Constant for shards in this process.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) while its server is away.
+    /// [`Error::Shard`](jindou_model::Error::Shard) while its server is unreachable.
     fn link(&self, shard: u32) -> Result<u64> {
         let _ = shard;
         Ok(0)
@@ -35,8 +37,9 @@ pub trait Far: Send + Sync {
 
 /// The receiver of [`Far::post`]: runs parts of queries at the shards of this process.
 pub trait Posts: Send + Sync {
-    /// Takes a message to one of the shards and answers it. Never waits for another shard, so that servers cannot wait for one another in a
-    /// circle: a server answers few requests of a connection at once, and one that waited would keep the others from being read.
+    /// Accepts a message to one of the shards and answers it. Never waits for another shard, so that servers cannot
+    /// wait for one another in a circle: a server answers few requests of a connection at once, and one that waited
+    /// would keep the others from being read.
     ///
     /// # Errors
     /// [`Error::Shard`](jindou_model::Error::Shard) for bytes that are not a message.

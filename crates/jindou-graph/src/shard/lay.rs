@@ -1,20 +1,20 @@
-//! A batch's neighbour lists in two arrays: the segment's own, and after it those that other shards sent.
+//! Neighbour lists of a batch in two arrays: the segment's own, followed by those that other shards sent.
 
-use super::edges::Owner;
+use super::edges::KeyOwner;
 use super::{FarKey, LocalKey, ShardEdges};
 use crate::segment::{NO_KEY, Scope};
 use rustc_hash::FxHashMap;
 
-/// Neighbours that are laid for a batch at most; the lists of further rows are read one by one.
+/// Largest number of neighbours laid out for a batch; the lists of further rows are read one by one.
 pub const MOST_LAID: usize = 1 << 20;
 
-/// The range of a row whose list is not laid.
+/// Placeholder range of a row whose list is not laid out.
 const NOT_LAID: [u32; 2] = [1, 0];
 
 impl<'a> ShardEdges<'a> {
-    /// Finds the lists of a batch: one range an id, in the array that is returned or,
-    /// counted on from its end, in `more`. `[1, 0]` for lists for which there was no room: [`Self::read`] has them. Of other shards'
-    /// lists, neighbours that are not in the half-open interval `within` may be missing.
+    /// Finds the lists of a batch: one range per id, in the array that is returned or, counted from its end, in `more`.
+    /// `[1, 0]` for lists without room: [`Self::read`] reads them. From other shards' lists, neighbours outside the
+    /// half-open interval `within` may be missing.
     pub fn lay(
         &self,
         ids: &[u32],
@@ -36,7 +36,7 @@ impl<'a> ShardEdges<'a> {
             (_, Ok(last)) => [(end + from) as u32, last],
             (_, Err(_)) => NOT_LAID,
         };
-        // Own lists, and who has the others.
+        // Own lists, and the owners of the others.
         let mut scratch = Vec::new();
         let mut wanted: FxHashMap<u32, usize> = FxHashMap::default();
         let mut keys: Vec<FarKey> = Vec::new();
@@ -44,8 +44,8 @@ impl<'a> ShardEdges<'a> {
         let mut own = Vec::with_capacity(ids.len());
         for (row, &v) in ids.iter().enumerate() {
             own.push(match self.owner(v) {
-                Owner::Own(key) => key,
-                Owner::Far(of) => {
+                KeyOwner::Own(key) => key,
+                KeyOwner::Far(of) => {
                     let next = keys.len();
                     let at = *wanted.entry(v).or_insert(next);
                     if at == next {
@@ -54,7 +54,7 @@ impl<'a> ShardEdges<'a> {
                     rows.push((row, at));
                     LocalKey(0)
                 }
-                Owner::Nobody => LocalKey(0),
+                KeyOwner::Nobody => LocalKey(0),
             });
         }
         match plain {
@@ -100,13 +100,13 @@ impl<'a> ShardEdges<'a> {
                     }
                 };
             }
-            // They are read one by one, but not asked for so.
+            // They are read one by one, but must not be requested one by one.
             self.fetch(left.into_iter());
         }
         array
     }
 
-    /// Tells which edges are there, in one round: `there[i]` says it of the `i`th.
+    /// Tests which edges exist, in one round: `there[i]` is the result for the `i`th.
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)>,
@@ -117,12 +117,12 @@ impl<'a> ShardEdges<'a> {
         let mut others = Vec::new();
         for (i, (key, neighbour)) in edges.enumerate() {
             there.push(match self.owner(key) {
-                Owner::Own(key) => self.own.contains(key, neighbour, scope),
-                Owner::Far(of) => {
+                KeyOwner::Own(key) => self.own.contains(key, neighbour, scope),
+                KeyOwner::Far(of) => {
                     others.push((of, neighbour, i));
                     false
                 }
-                Owner::Nobody => false,
+                KeyOwner::Nobody => false,
             });
         }
         self.sharded.others().contains_many(&others, scope, there);

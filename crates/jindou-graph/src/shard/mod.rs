@@ -22,7 +22,7 @@ mod lay;
 mod others;
 mod own;
 
-pub use blocks::{Blocks, LocalKey, MAX_SHARDS, MAX_SHIFT, Place};
+pub use blocks::{Blocks, IdPlace, LocalKey, MAX_SHARDS, MAX_SHIFT};
 pub use edges::ShardEdges;
 pub use far::{Far, Posts};
 pub use lay::MOST_LAID;

@@ -1,4 +1,4 @@
-//! One query's reading of other shards.
+//! One query's access to the data of other shards.
 
 use super::Blocks;
 use crate::segment::Scope;
@@ -7,16 +7,16 @@ use crate::{ObjectTerms, TermSource};
 use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
 use std::sync::Arc;
 
-/// Counts of what a query asked other shards for.
+/// Counts of a query's requests to other shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Times that it waited for replies.
+    /// Number of waits for replies.
     pub rounds: u64,
     /// Messages to a shard, each with all requests of a round.
     pub messages: u64,
-    /// Bytes of requests and replies, and of what was read.
+    /// Bytes of requests and replies, and of data that was read.
     pub bytes: u64,
-    /// Requests for lists that were read out of other servers' memory, without a message.
+    /// Requests for lists that were read from other servers' memory, without a message.
     pub reads: u64,
 }
 
@@ -38,27 +38,27 @@ pub type List = Arc<[(u32, u32)]>;
 
 /// The other shards of a graph, as one query reads them.
 ///
-/// All keys are owned by the shards that are named with them: [`Sharded`] and the views look that up, row by row, before anything is asked
-/// here, a batch at a time. What cannot be read is an empty list, a 0, or missing; from then on [`Watch::check`] gives the error, for good,
-/// and nothing that was read counts.
+/// All keys are owned by the shards that are named with them: [`Sharded`] and the views look that up, row by row,
+/// before anything is requested here, a batch at a time. Data that cannot be read appears as an empty list, a 0, or a
+/// missing term; from then on [`Watch::check`] permanently returns the error, and nothing that was read counts.
 pub trait OtherShards: TermSource + Watch {
-    /// The same shards for another query: what this one could not read does not concern it.
+    /// The same shards for another query, which failures of this one do not affect.
     fn for_new_query(&self) -> Arc<dyn OtherShards>;
 
-    /// Ties reading to a query's token: no wait is longer than it allows.
+    /// Ties reading to a query's token, which limits every wait.
     fn begin(&self, cancel: &CancelToken);
 
-    /// Charges what is kept to a query's memory from now on. The first budget counts.
+    /// Charges cached data to a query's memory from now on. The first budget counts.
     fn charge_to(&self, memory: &MemoryBudget);
 
-    /// Counts of what was asked for so far.
+    /// Counts of the requests so far.
     fn traffic(&self) -> Traffic;
 
     /// The statistics of the whole store.
     fn statistics(&self) -> &Statistics;
 
-    /// Appends this shard's own keys of a predicate in some graphs, from an id on: ascending ids, each with an edge, at most `most`. True if
-    /// there are more.
+    /// Appends this shard's own keys of a predicate in some graphs, from an id on: ascending ids, each with an edge, at
+    /// most `most`. Returns true if there are more.
     fn own_keys(
         &self,
         p: PredicateId,
@@ -71,21 +71,23 @@ pub trait OtherShards: TermSource + Watch {
     /// Appends the keys of all other shards that have an edge: each shard's ascending.
     fn far_keys(&self, p: PredicateId, direction: Direction, scope: Scope<'_>, out: &mut Vec<u32>);
 
-    /// Fetches lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will be asked for, in one round if they are not too long.
-    /// They may repeat.
+    /// Fetches lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will need, in one round if they are not
+    /// too long. They may repeat.
     fn fetch(&self, lists: &[(FarKey, Scope<'_>)]);
 
-    /// A list: kept, or asked for alone.
+    /// A list: cached, or requested individually.
     fn list(&self, of: FarKey, scope: Scope<'_>) -> List;
 
-    /// Whether an edge is there.
+    /// Returns true if an edge exists.
     fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool;
 
-    /// Whether edges of one predicate in one direction are there, in one round: each with its place in `there`, which holds false so far.
+    /// Tests which edges of one predicate in one direction exist, in one round: each with its position in `there`,
+    /// which is false beforehand.
     fn contains_many(&self, edges: &[(FarKey, u32, usize)], scope: Scope<'_>, there: &mut [bool]);
 
-    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few rounds; gives where each is, `[1, 0]`
-    /// for those without room among [`MOST_LAID`](super::MOST_LAID) ids. Neighbours that are not in the half-open interval may be missing.
+    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few rounds; returns
+    /// the range of each, `[1, 0]` for those without room among [`MOST_LAID`](super::MOST_LAID) ids. Neighbours outside
+    /// the half-open interval may be missing.
     fn lay(
         &self,
         keys: &[FarKey],
@@ -93,20 +95,21 @@ pub trait OtherShards: TermSource + Watch {
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]>;
 
-    /// Fetches numbers of edges that [`Self::degrees`] will be asked for, in one round. They may repeat.
+    /// Fetches numbers of edges that [`Self::degrees`] will need, in one round. They may repeat.
     fn fetch_degrees(&self, keys: &[FarKey]);
 
-    /// Edges of a key in the default graph and in named ones: kept, or asked for.
+    /// Numbers of edges of a key in the default graph and in named ones: cached, or requested individually.
     fn degrees(&self, of: FarKey) -> [u64; 2];
 
-    /// Fetches terms that [`TermSource`] will be asked for, each with the shard that owns its id, in one round. They may repeat.
+    /// Fetches terms that [`TermSource`] will need, each with the shard that owns its id, in one round. They may
+    /// repeat.
     fn fetch_terms(&self, ids: &[(u32, u32)]);
 
-    /// Keeps terms that another shard sent with its answer: those of its own ids, a term an id, with the place where each ends in the
-    /// bytes. Terms that do not fit their ids are left out.
+    /// Caches terms that another shard sent with its answer: those of its own ids, one term per id, with the end of
+    /// each in the bytes. Terms that do not match their ids are left out.
     fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]);
 
-    /// Makes `out` the subjects of one graph with a predicate on all shards, ascending.
+    /// Sets `out` to the subjects of one graph with a predicate on all shards, ascending.
     fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>);
 
     /// The predicates that occur in one graph on all shards, ascending.
@@ -116,7 +119,7 @@ pub trait OtherShards: TermSource + Watch {
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 }
 
-/// One shard's place among the others, and the way to them for one query.
+/// One shard's number, and access to the others for one query.
 #[derive(Clone, Debug)]
 pub struct Sharded {
     number: u32,
@@ -125,7 +128,7 @@ pub struct Sharded {
 }
 
 impl Sharded {
-    /// The shard with this number, of a store with these blocks.
+    /// Creates the access of the shard with this number, for a store with these blocks.
     #[must_use]
     pub fn new(number: u32, blocks: Arc<Blocks>, others: Arc<dyn OtherShards>) -> Self {
         Self {
@@ -151,7 +154,7 @@ impl Sharded {
         self.number
     }
 
-    /// The table of which shards own which ids.
+    /// The table of the ids' owners.
     #[inline]
     #[must_use]
     pub fn blocks(&self) -> &Blocks {
@@ -164,10 +167,11 @@ impl Sharded {
         &self.others
     }
 
-    /// Ok if all that was asked of other shards so far was answered: to be asked before anything that was read counts.
+    /// Checks that all requests to other shards so far were answered: to be called before anything that was read
+    /// counts.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first that did not answer; the query's own limits.
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer; the query's own limits.
     pub fn check(&self) -> Result<()> {
         self.others.check()
     }
@@ -183,7 +187,7 @@ impl Sharded {
         self.others.traffic()
     }
 
-    /// True if this shard owns an id.
+    /// Returns true if this shard owns an id.
     #[inline]
     #[must_use]
     pub fn owns(&self, id: u32) -> bool {
@@ -192,14 +196,14 @@ impl Sharded {
             .is_some_and(|owner| u32::from(owner) == self.number)
     }
 
-    /// The shard that owns an id, where that is another one.
+    /// The shard that owns an id, if it is another one.
     #[inline]
     fn other_owner(&self, id: u32) -> Option<u32> {
         let owner = u32::from(self.blocks.owner(id)?);
         (owner != self.number).then_some(owner)
     }
 
-    /// A key, where another shard owns it.
+    /// A key, if another shard owns it.
     #[inline]
     pub(super) fn far_key(&self, predicate: u32, direction: Direction, key: u32) -> Option<FarKey> {
         Some(FarKey {
@@ -210,8 +214,8 @@ impl Sharded {
         })
     }
 
-    /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and its like will be asked for, in one
-    /// round: before the loop over a batch.
+    /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and similar methods will need,
+    /// in one round: to be called before the loop over a batch.
     pub fn fetch<'s>(&self, lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>) {
         let far: Vec<_> = lists
             .filter_map(|(p, d, key, scope)| Some((self.far_key(p.0, d, key)?, scope)))
@@ -220,7 +224,7 @@ impl Sharded {
     }
 
     /// Fetches the numbers of edges that [`Edges::default_degree`](crate::Edges::default_degree) and
-    /// [`Edges::named_degree`](crate::Edges::named_degree) will be asked for, in one round.
+    /// [`Edges::named_degree`](crate::Edges::named_degree) will need, in one round.
     pub fn fetch_degrees(&self, of: impl Iterator<Item = (PredicateId, Direction, u32)>) {
         let far: Vec<_> = of
             .filter_map(|(p, d, key)| self.far_key(p.0, d, key))
@@ -228,7 +232,8 @@ impl Sharded {
         self.others.fetch_degrees(&far);
     }
 
-    /// Fetches terms that [`TermDecoding::term`](crate::TermDecoding::term) will be asked for, of a batch of rows, in one round.
+    /// Fetches terms that [`TermDecoding::term`](crate::TermDecoding::term) will need for a batch of rows, in one
+    /// round.
     pub fn fetch_terms(&self, ids: impl Iterator<Item = u32>) {
         let far: Vec<_> = ids
             .filter_map(|id| Some((self.other_owner(id)?, id)))

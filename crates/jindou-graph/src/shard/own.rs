@@ -6,14 +6,14 @@ use crate::segment::{EdgeView, NamedSegment, Scope, Segment};
 /// The edges of one predicate in one direction that one shard has.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnEdges<'a> {
-    /// Its keys are local: nothing hands out this view or takes an id for it.
+    /// Its keys are local: no method returns this view or takes an id as its key.
     view: EdgeView<'a>,
     shard: u32,
     blocks: &'a Blocks,
 }
 
 impl<'a> OwnEdges<'a> {
-    /// Edges of the default graph and of named graphs, of the shard with this number.
+    /// Creates the edges of the default graph and of named graphs of the shard with this number.
     #[must_use]
     pub fn new(
         default: Segment<'a>,
@@ -69,7 +69,7 @@ impl<'a> OwnEdges<'a> {
         self.view.named_degree(key.0)
     }
 
-    /// The lists that alone answer `scope`, when there are some.
+    /// The lists that alone have the answer for `scope`, if there are some.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: Scope<'_>) -> Option<OwnLists<'a>> {
@@ -90,8 +90,8 @@ impl<'a> OwnEdges<'a> {
         self.make_ids(out, start);
     }
 
-    /// Appends the first `most` ids of keys with an edge in `scope`, from an id on: ascending. O(log keys + keys of the page), but where named
-    /// graphs are chosen: those keys are read that the page passes.
+    /// Appends the first `most` ids of keys with an edge in `scope`, from an id on: ascending. O(log keys + keys of the
+    /// page), except where named graphs are chosen: then every key of the page is read.
     pub fn keys_page(&self, scope: Scope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
         let start = out.len();
         let is_before = |key| self.blocks.global(self.shard, LocalKey(key)) < from;
@@ -99,7 +99,7 @@ impl<'a> OwnEdges<'a> {
         self.make_ids(out, start);
     }
 
-    /// Makes ids of the keys from a place on.
+    /// Turns the keys from a position on into ids.
     fn make_ids(&self, keys: &mut [u32], from: usize) {
         for key in keys.iter_mut().skip(from) {
             *key = self.blocks.global(self.shard, LocalKey(*key));
@@ -112,12 +112,12 @@ impl<'a> OwnEdges<'a> {
 pub struct OwnLists<'a>(Segment<'a>);
 
 impl<'a> OwnLists<'a> {
-    /// Puts the numbers of keys into `out`; [`NO_KEY`](crate::segment::NO_KEY) for those without a list.
+    /// Writes the numbers of keys to `out`; [`NO_KEY`](crate::segment::NO_KEY) for those without a list.
     pub fn find_many(&self, keys: &[LocalKey], out: &mut Vec<u32>) {
         self.0.finder.find_many(bytemuck::cast_slice(keys), out);
     }
 
-    /// Where the list of key number `k` lies in [`Self::neighbours`].
+    /// Range of the list of key number `k` in [`Self::neighbours`].
     #[inline]
     #[must_use]
     pub fn range(&self, k: u32) -> (usize, usize) {
@@ -131,7 +131,7 @@ impl<'a> OwnLists<'a> {
         self.0.neighbours
     }
 
-    /// Where each list begins, as [`Segment::offsets`].
+    /// Start of each list, as [`Segment::offsets`].
     #[inline]
     #[must_use]
     pub fn offsets(&self) -> Option<&'a [u32]> {

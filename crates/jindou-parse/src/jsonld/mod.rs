@@ -1,27 +1,27 @@
 //! Some numbers' values, which `oxjsonld` gets wrong and which are put right around it.
 //!
 //! JSON-LD 1.1 makes a number without a fraction an `xsd:integer` below 10^21, the parser only below 10^20; and it drops the sign of a zero that is coerced to
-//! `xsd:double`. Only the parser knows what a context coerces a number to, so [`Numbers`] lets it see other numbers, of its liking, in
+//! `xsd:double`. Only the parser knows what a context coerces a number to, so [`NumberReader`] lets it see other numbers, of its liking, in
 //! their place, and puts the literals that it makes of them right.
 
 mod stand_ins;
 mod token;
 
-pub(crate) use stand_ins::{Shared, StandIns};
+pub(crate) use stand_ins::{SharedStandIns, StandIns};
 
 use crate::limits::Limits;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
-use token::Value;
+use token::JsonNumber;
 
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 16;
 
 /// Reads JSON through, with other numbers in place of those that the parser gets wrong.
-pub(crate) struct Numbers<R> {
+pub(crate) struct NumberReader<R> {
     inner: R,
-    state: State,
+    state: JsonState,
     /// The number that is being read.
     token: Vec<u8>,
     /// Bytes that were read last.
@@ -33,22 +33,22 @@ pub(crate) struct Numbers<R> {
     read: u64,
     made: u64,
     ended: bool,
-    shared: Shared,
+    shared: SharedStandIns,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum JsonState {
     Plain,
     Number,
     Text,
     Escape,
 }
 
-impl<R: Read> Numbers<R> {
+impl<R: Read> NumberReader<R> {
     pub(crate) fn new(inner: R, limits: &Limits) -> Self {
         Self {
             inner,
-            state: State::Plain,
+            state: JsonState::Plain,
             token: Vec::new(),
             piece: vec![0; PIECE],
             ready: Vec::new(),
@@ -61,7 +61,7 @@ impl<R: Read> Numbers<R> {
     }
 
     /// The numbers that stand for others, which are more with each read.
-    pub(crate) fn stand_ins(&self) -> Shared {
+    pub(crate) fn stand_ins(&self) -> SharedStandIns {
         Rc::clone(&self.shared)
     }
 
@@ -71,31 +71,31 @@ impl<R: Read> Numbers<R> {
         while i < n {
             let rest = &self.piece[i..n];
             let len = match self.state {
-                State::Plain => {
+                JsonState::Plain => {
                     let next = |b: &u8| matches!(b, b'"' | b'-' | b'0'..=b'9');
                     let len = rest.iter().position(next).unwrap_or(rest.len());
                     match rest.get(len) {
                         None => {}
-                        Some(b'"') => self.state = State::Text,
-                        Some(_) => self.state = State::Number,
+                        Some(b'"') => self.state = JsonState::Text,
+                        Some(_) => self.state = JsonState::Number,
                     }
-                    len + usize::from(self.state == State::Text)
+                    len + usize::from(self.state == JsonState::Text)
                 }
-                State::Text => match memchr::memchr2(b'"', b'\\', rest) {
+                JsonState::Text => match memchr::memchr2(b'"', b'\\', rest) {
                     None => rest.len(),
                     Some(len) => {
                         self.state = match rest[len] {
-                            b'"' => State::Plain,
-                            _ => State::Escape,
+                            b'"' => JsonState::Plain,
+                            _ => JsonState::Escape,
                         };
                         len + 1
                     }
                 },
-                State::Escape => {
-                    self.state = State::Text;
+                JsonState::Escape => {
+                    self.state = JsonState::Text;
                     1
                 }
-                State::Number => {
+                JsonState::Number => {
                     let ends =
                         |b: &u8| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                     let len = rest.iter().position(ends).unwrap_or(rest.len());
@@ -115,8 +115,8 @@ impl<R: Read> Numbers<R> {
 
     /// The end of a number, `end` bytes into the piece.
     fn number(&mut self, end: usize) -> io::Result<()> {
-        self.state = State::Plain;
-        let value = Value::of(&self.token);
+        self.state = JsonState::Plain;
+        let value = JsonNumber::from_token(&self.token);
         let stand_in = match value {
             Some(value) => self.shared.borrow_mut().stand_in(value)?,
             None => None,
@@ -138,7 +138,7 @@ impl<R: Read> Numbers<R> {
     }
 }
 
-impl<R: Read> Read for Numbers<R> {
+impl<R: Read> Read for NumberReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         while self.given == self.ready.len() && !self.ended {
             self.made += self.ready.len() as u64;
@@ -147,7 +147,7 @@ impl<R: Read> Read for Numbers<R> {
             let n = self.inner.read(&mut self.piece)?;
             if n == 0 {
                 self.ended = true;
-                if self.state == State::Number {
+                if self.state == JsonState::Number {
                     self.number(0)?;
                 }
                 break;

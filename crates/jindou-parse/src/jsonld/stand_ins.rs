@@ -1,6 +1,6 @@
 //! Numbers that stand for others while the parser has them.
 
-use super::token::Value;
+use super::token::JsonNumber;
 use crate::limits::Limits;
 use jindou_model::{Charge, Error, Holder};
 use oxrdf::{Literal, Term};
@@ -13,7 +13,7 @@ use std::io;
 use std::rc::Rc;
 
 /// The stand-ins of a document, for its reader and for what reads the parser's literals.
-pub(crate) type Shared = Rc<RefCell<StandIns>>;
+pub(crate) type SharedStandIns = Rc<RefCell<StandIns>>;
 
 /// Digits of a stand-in. With fewer than 21 the parser takes it for an integer.
 const DIGITS: usize = 20;
@@ -33,8 +33,8 @@ const BEHIND: u64 = 1 << 20;
 /// the prefix and a place that is in use.
 pub(crate) struct StandIns {
     prefix: String,
-    values: Vec<Value>,
-    places: FxHashMap<Value, usize>,
+    values: Vec<JsonNumber>,
+    places: FxHashMap<JsonNumber, usize>,
     charge: Charge,
     /// Set when there is no room for more values.
     failed: Option<Error>,
@@ -58,8 +58,8 @@ impl StandIns {
     }
 
     /// The number to write for a value; `None` for itself.
-    pub(super) fn stand_in(&mut self, value: Value) -> io::Result<Option<Vec<u8>>> {
-        if let Value::Integer(n) = value
+    pub(super) fn stand_in(&mut self, value: JsonNumber) -> io::Result<Option<Vec<u8>>> {
+        if let JsonNumber::Integer(n) = value
             && n.unsigned_abs() < 10u128.pow(DIGITS as u32)
             && !n.unsigned_abs().to_string().starts_with(&self.prefix)
         {
@@ -144,7 +144,7 @@ impl StandIns {
         }
     }
 
-    fn as_integer(&self, text: &str) -> Option<Value> {
+    fn as_integer(&self, text: &str) -> Option<JsonNumber> {
         let rest = (text.len() == DIGITS).then_some(text)?;
         let rest = rest.strip_prefix(&self.prefix)?;
         let place = rest.strip_suffix("00000")?;
@@ -153,7 +153,7 @@ impl StandIns {
         self.values.get(place).copied()
     }
 
-    fn as_double(&self, text: &str) -> Option<Value> {
+    fn as_double(&self, text: &str) -> Option<JsonNumber> {
         let digits = text.strip_suffix("E19")?;
         let (first, rest) = digits.split_once('.')?;
         let len = first.len() + rest.len();

@@ -11,9 +11,9 @@ impl Read for Slowly {
     }
 }
 
-fn made(text: &str, step: usize) -> (String, Shared) {
+fn made(text: &str, step: usize) -> (String, SharedStandIns) {
     let slowly = Slowly(Cursor::new(text.as_bytes().to_vec()), step);
-    let mut reader = Numbers::new(slowly, &Limits::default());
+    let mut reader = NumberReader::new(slowly, &Limits::default());
     let mut out = String::new();
     reader.read_to_string(&mut out).unwrap();
     (out, reader.stand_ins())
@@ -50,7 +50,7 @@ fn numbers_that_look_like_stand_ins_stay_themselves() {
     let stand_in = text.trim_matches(['[', ']']).to_owned();
     let prefix = &stand_in[..6];
     // The same prefix is drawn again only by chance, so the second document is read by the same reader.
-    let mut reader = Numbers::new(
+    let mut reader = NumberReader::new(
         Cursor::new(format!("[{prefix}00000000000000]")),
         &Limits::default(),
     );
@@ -72,7 +72,7 @@ fn values_are_charged() {
     let text: String = (0..20_000)
         .map(|n| format!("{}e15 ", 100_000 + n))
         .collect();
-    let mut reader = Numbers::new(Cursor::new(text), &limits);
+    let mut reader = NumberReader::new(Cursor::new(text), &limits);
     let mut out = String::new();
     reader.read_to_string(&mut out).unwrap_err();
     let failure = reader.stand_ins().borrow_mut().failure();

@@ -5,16 +5,16 @@ const WRONG: i64 = 21;
 
 /// A value that the parser gets wrong, or that a stand-in could be taken for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Value {
+pub(super) enum JsonNumber {
     /// Zero with a sign.
     MinusZero,
     /// An integer of 20 or 21 digits.
     Integer(i128),
 }
 
-impl Value {
+impl JsonNumber {
     /// The value of a number, if it is one of these.
-    pub(super) fn of(token: &[u8]) -> Option<Self> {
+    pub(super) fn from_token(token: &[u8]) -> Option<Self> {
         let (negative, digits) = match token {
             [b'-', rest @ ..] => (true, rest),
             _ => (false, token),
@@ -25,7 +25,7 @@ impl Value {
         if !zero && digits.len() < WRONG as usize - 1 && digits.iter().all(plain) {
             return None;
         }
-        let number = Number::of(digits)?;
+        let number = Number::parse(digits)?;
         let first = number.digits().position(|d| d != b'0');
         let Some(first) = first else {
             return negative.then_some(Self::MinusZero);
@@ -89,7 +89,7 @@ struct Number<'a> {
 }
 
 impl<'a> Number<'a> {
-    fn of(text: &'a [u8]) -> Option<Self> {
+    fn parse(text: &'a [u8]) -> Option<Self> {
         let (integer, rest) = digits(text)?;
         if integer.len() > 1 && integer[0] == b'0' {
             return None;
@@ -169,21 +169,25 @@ mod tests {
             ("1e", None),
             ("100000000000000000000.", None),
         ] {
-            let expected = expected.map(Value::Integer);
-            assert_eq!(Value::of(text.as_bytes()), expected, "{text}");
+            let expected = expected.map(JsonNumber::Integer);
+            assert_eq!(JsonNumber::from_token(text.as_bytes()), expected, "{text}");
         }
         for text in ["-0", "-0.0", "-0e5", "-0.00e-7"] {
-            assert_eq!(Value::of(text.as_bytes()), Some(Value::MinusZero), "{text}");
+            assert_eq!(
+                JsonNumber::from_token(text.as_bytes()),
+                Some(JsonNumber::MinusZero),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn forms_are_canonical() {
-        let n = Value::Integer(-123_456_789_012_345_678_900);
+        let n = JsonNumber::Integer(-123_456_789_012_345_678_900);
         assert_eq!(n.integer(), "-123456789012345678900");
         assert_eq!(n.double(), "-1.234567890123456789E20");
         // 1.2345678901234568e20 in JavaScript.
         assert_eq!(n.json(), "-123456789012345680000");
-        assert_eq!(Value::Integer(10i128.pow(20)).double(), "1.0E20");
+        assert_eq!(JsonNumber::Integer(10i128.pow(20)).double(), "1.0E20");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::frames::{Direction, Scope};
 use super::terms::{RDF, Term};
-use super::{Meaning, State};
+use super::{Meaning, StatementState};
 use jindou_xml::{Attribute, Start};
 
 /// Namespace of the Internationalization Tag Set, which has the base direction of text.
@@ -102,7 +102,7 @@ pub(super) fn is_property(a: &Attribute<'_>) -> bool {
     matches!(role(a), Role::Property)
 }
 
-impl State<'_, '_> {
+impl StatementState<'_, '_> {
     /// Sorts an element's attributes, and finds what it hands down.
     pub(super) fn attributes<'a>(
         &mut self,

@@ -4,7 +4,7 @@ use super::terms::Term;
 
 /// An element's part in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     /// `rdf:RDF`, in which nodes stand.
     Root,
     /// A node, or a property that is one (`parseType="Resource"`), in which properties stand.
@@ -44,8 +44,8 @@ pub(super) struct Scope {
 
 /// An open element.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
+pub(super) struct ElementFrame {
+    pub(super) kind: ElementKind,
     pub(super) scope: Scope,
     /// Of a node: itself. Of a property: the subject it belongs to.
     pub(super) subject: Term,

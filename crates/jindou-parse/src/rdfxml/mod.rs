@@ -10,12 +10,12 @@ mod node;
 mod property;
 mod terms;
 
-use crate::document::Run;
+use crate::document::ReadContext;
 use crate::emit::Emitter;
 use crate::limits::unwrapped;
 use crate::report::BadStatement;
 use crate::sources::Document;
-use frames::{Frame, Kind};
+use frames::{ElementFrame, ElementKind};
 use jindou_model::{Charge, Error, Holder, Resource, Result};
 use jindou_xml::{Event, Fault, Options, Reader};
 use literal::Canonical;
@@ -42,7 +42,7 @@ pub(crate) enum End {
 pub(crate) fn read(
     bytes: Box<dyn Read + Send>,
     document: &Document,
-    run: &Run<'_>,
+    run: &ReadContext<'_>,
     out: &mut Emitter<'_>,
 ) -> Result<End> {
     let base = match &document.base {
@@ -66,7 +66,7 @@ pub(crate) fn read(
     let mut parser = Parser {
         document,
         run,
-        state: State {
+        state: StatementState {
             out,
             frames: Vec::new(),
             arena: Vec::new(),
@@ -93,7 +93,7 @@ pub(crate) fn read(
 /// Bytes that end with the run.
 struct Cancelled<'a> {
     bytes: Box<dyn Read + Send>,
-    run: &'a Run<'a>,
+    run: &'a ReadContext<'a>,
 }
 
 impl Read for Cancelled<'_> {
@@ -105,7 +105,7 @@ impl Read for Cancelled<'_> {
 
 /// A statement, attribute or element that cannot be understood.
 #[derive(Clone)]
-struct Bad {
+struct BadElement {
     message: String,
     /// Its place, once it is known, and its byte there.
     at: Option<(BadStatement, u64)>,
@@ -117,9 +117,9 @@ struct Stray(String);
 type Meaning<T> = std::result::Result<T, Stray>;
 
 /// Everything about the statements of a document. What it does with an event knows nothing of places.
-struct State<'a, 'e> {
+struct StatementState<'a, 'e> {
     out: &'a mut Emitter<'e>,
-    frames: Vec<Frame>,
+    frames: Vec<ElementFrame>,
     /// Terms that open elements hold.
     arena: Vec<u8>,
     /// Text of open elements.
@@ -127,7 +127,7 @@ struct State<'a, 'e> {
     /// The bases in scope; that of the document first, if it has one.
     bases: Vec<std::result::Result<Iri<String>, u32>>,
     /// Invalid terms that statements may still ask for.
-    bads: Vec<Bad>,
+    bads: Vec<BadElement>,
     /// How many of those have their place already.
     new_bads: usize,
     /// Statements that are lost, by what was not valid in them.
@@ -153,8 +153,8 @@ struct Capture {
 
 struct Parser<'a, 'e> {
     document: &'a Document,
-    run: &'a Run<'a>,
-    state: State<'a, 'e>,
+    run: &'a ReadContext<'a>,
+    state: StatementState<'a, 'e>,
     charge: Charge,
 }
 
@@ -214,7 +214,7 @@ impl Parser<'_, '_> {
         };
         state.new_bads = state.bads.len();
         for number in lost {
-            if let Some(Bad {
+            if let Some(BadElement {
                 at: Some((bad, offset)),
                 ..
             }) = state.bads.get(number as usize)
@@ -273,21 +273,21 @@ fn said(document: &Document, fault: &Fault) -> BadStatement {
     bad
 }
 
-impl State<'_, '_> {
+impl StatementState<'_, '_> {
     /// Bytes that open elements and seen names hold.
     fn held(&self) -> usize {
         self.arena.len()
             + self.text.len()
             + self.literal.held()
             + self.ids.held()
-            + self.frames.len() * size_of::<Frame>()
+            + self.frames.len() * size_of::<ElementFrame>()
     }
 
     /// Notes what is not valid; its place is found once the event is through.
     #[cold]
     fn bad(&mut self, message: impl Into<String>) -> Term {
         let number = self.bads.len() as u32;
-        self.bads.push(Bad {
+        self.bads.push(BadElement {
             message: message.into(),
             at: None,
         });
@@ -307,12 +307,12 @@ impl State<'_, '_> {
             return Ok(());
         };
         match frame.kind {
-            Kind::Literal => {
+            ElementKind::Literal => {
                 self.literal.text(text);
                 Ok(())
             }
-            Kind::Ignored => Ok(()),
-            Kind::Property => {
+            ElementKind::Ignored => Ok(()),
+            ElementKind::Property => {
                 if !frame.has_text && !is_blank(text) {
                     frame.has_text = true;
                 }
@@ -326,16 +326,16 @@ impl State<'_, '_> {
                 Ok(())
             }
             _ if is_blank(text) => Ok(()),
-            Kind::Root => Err(Stray(
+            ElementKind::Root => Err(Stray(
                 "text between descriptions, expected an element".into(),
             )),
-            Kind::Node => Err(Stray(
+            ElementKind::Node => Err(Stray(
                 "text between the properties of a node, expected an element".into(),
             )),
-            Kind::Empty => Err(Stray(
+            ElementKind::Empty => Err(Stray(
                 "text in a property whose value is given by attributes, expected its end".into(),
             )),
-            Kind::Collection | Kind::Triple => Err(Stray(
+            ElementKind::Collection | ElementKind::Triple => Err(Stray(
                 "text among the elements of a property, expected an element".into(),
             )),
         }
@@ -354,7 +354,9 @@ impl State<'_, '_> {
     }
 
     fn is_in_literal(&self) -> bool {
-        self.frames.last().is_some_and(|f| f.kind == Kind::Literal)
+        self.frames
+            .last()
+            .is_some_and(|f| f.kind == ElementKind::Literal)
     }
 
     fn start(&mut self, start: &jindou_xml::Start<'_>) -> Result<Meaning<()>> {
@@ -362,18 +364,21 @@ impl State<'_, '_> {
             return self.root(start);
         };
         match parent.kind {
-            Kind::Literal => {
+            ElementKind::Literal => {
                 parent.depth += 1;
                 self.literal.start(start);
                 Ok(Ok(()))
             }
-            Kind::Ignored => {
+            ElementKind::Ignored => {
                 parent.depth += 1;
                 Ok(Ok(()))
             }
-            Kind::Node => self.property(start),
-            Kind::Root | Kind::Property | Kind::Collection | Kind::Triple => self.node(start),
-            Kind::Empty => Ok(Err(Stray(
+            ElementKind::Node => self.property(start),
+            ElementKind::Root
+            | ElementKind::Property
+            | ElementKind::Collection
+            | ElementKind::Triple => self.node(start),
+            ElementKind::Empty => Ok(Err(Stray(
                 "an element in a property whose value is given by attributes, expected its end"
                     .into(),
             ))),
@@ -385,7 +390,7 @@ impl State<'_, '_> {
             && frame.depth > 0
         {
             frame.depth -= 1;
-            if frame.kind == Kind::Literal {
+            if frame.kind == ElementKind::Literal {
                 self.literal.end(name);
             }
             return Ok(Ok(()));
@@ -394,10 +399,13 @@ impl State<'_, '_> {
             return Ok(Ok(()));
         };
         let meaning = match frame.kind {
-            Kind::Property | Kind::Literal | Kind::Collection | Kind::Triple => {
-                self.end_property(&frame)?
+            ElementKind::Property
+            | ElementKind::Literal
+            | ElementKind::Collection
+            | ElementKind::Triple => self.end_property(&frame)?,
+            ElementKind::Root | ElementKind::Node | ElementKind::Empty | ElementKind::Ignored => {
+                Ok(())
             }
-            Kind::Root | Kind::Node | Kind::Empty | Kind::Ignored => Ok(()),
         };
         self.arena.truncate(frame.mark);
         self.text.truncate(frame.text);

@@ -1,9 +1,9 @@
 //! Nodes: the document's root, descriptions, what stands in properties.
 
 use super::attributes::{Attributes, is_property};
-use super::frames::{Frame, Kind, Reifier, Scope};
+use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
 use super::terms::{RDF, Term, Text, shortened, word};
-use super::{Meaning, Object, State, Stray};
+use super::{Meaning, Object, StatementState, Stray};
 use jindou_model::Result;
 use jindou_xml::Start;
 
@@ -36,7 +36,7 @@ fn is_no_node(local: &str) -> bool {
     )
 }
 
-impl State<'_, '_> {
+impl StatementState<'_, '_> {
     /// The scope that the innermost element hands down.
     pub(super) fn scope(&self) -> Scope {
         match self.frames.last() {
@@ -51,8 +51,8 @@ impl State<'_, '_> {
     }
 
     /// A frame that begins here, with nothing said yet.
-    pub(super) fn frame(&self, kind: Kind) -> Frame {
-        Frame {
+    pub(super) fn frame(&self, kind: ElementKind) -> ElementFrame {
+        ElementFrame {
             kind,
             scope: self.scope(),
             subject: Term::Absent,
@@ -77,7 +77,7 @@ impl State<'_, '_> {
         if !(name.namespace == RDF && name.local == "RDF") {
             return self.node(start);
         }
-        let mut frame = self.frame(Kind::Root);
+        let mut frame = self.frame(ElementKind::Root);
         let (found, scope) = meant!(self.attributes(start, frame.scope));
         let Attributes {
             id,
@@ -125,7 +125,7 @@ impl State<'_, '_> {
                     return Ok(Err(Stray(why.into())));
                 }
                 parent.has_node = true;
-                if parent.kind == Kind::Property {
+                if parent.kind == ElementKind::Property {
                     self.text.truncate(parent.text);
                 }
                 let parent = *parent;
@@ -135,14 +135,14 @@ impl State<'_, '_> {
         };
         let mut cell = Term::Absent;
         if let Some(parent) = parent
-            && parent.kind == Kind::Collection
+            && parent.kind == ElementKind::Collection
         {
             cell = match self.next_cell(&parent)? {
                 Ok(cell) => cell,
                 Err(stray) => return Ok(Err(stray)),
             };
         }
-        let mut frame = self.frame(Kind::Node);
+        let mut frame = self.frame(ElementKind::Node);
         let (found, scope) = meant!(self.attributes(start, outer));
         frame.scope = scope;
         frame.subject = meant!(self.subject(&found, &scope));
@@ -159,10 +159,10 @@ impl State<'_, '_> {
             ));
         }
         match parent {
-            Some(parent) if parent.kind == Kind::Property => {
+            Some(parent) if parent.kind == ElementKind::Property => {
                 self.link(&parent, Object::Term(frame.subject))?;
             }
-            Some(parent) if parent.kind == Kind::Collection => {
+            Some(parent) if parent.kind == ElementKind::Collection => {
                 self.statement(cell, word::FIRST, Object::Term(frame.subject))?;
             }
             _ => {}
@@ -222,7 +222,7 @@ impl State<'_, '_> {
     }
 
     /// A new cell of a collection, which becomes its last one.
-    fn next_cell(&mut self, parent: &Frame) -> Result<Meaning<Term>> {
+    fn next_cell(&mut self, parent: &ElementFrame) -> Result<Meaning<Term>> {
         let mut cell = meant!(self.fresh());
         match parent.last {
             Term::At { start, .. } => {
@@ -257,18 +257,18 @@ impl State<'_, '_> {
 }
 
 /// Why no node may begin in an element, if so.
-fn refused(parent: &Frame) -> Option<&'static str> {
+fn refused(parent: &ElementFrame) -> Option<&'static str> {
     match parent.kind {
-        Kind::Property if parent.has_text => {
+        ElementKind::Property if parent.has_text => {
             Some("an element next to text in a property, expected either text or one element")
         }
-        Kind::Property if parent.has_node => {
+        ElementKind::Property if parent.has_node => {
             Some("a second element in a property, expected one: write the property twice")
         }
-        Kind::Property if parent.datatype.is_there() => {
+        ElementKind::Property if parent.datatype.is_there() => {
             Some("an element in a property with a datatype, expected text")
         }
-        Kind::Triple if parent.has_node => {
+        ElementKind::Triple if parent.has_node => {
             Some("a second element in a triple term, expected one node with one property")
         }
         _ => None,

@@ -1,10 +1,10 @@
 //! Properties: what their attributes and content say.
 
 use super::attributes::Attributes;
-use super::frames::{Frame, Kind, Reifier, Scope};
+use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
 use super::node::meant;
 use super::terms::{self, RDF, Term, Text, shortened, word};
-use super::{Capture, Meaning, Object, State, Stray};
+use super::{Capture, Meaning, Object, StatementState, Stray};
 use jindou_model::{Result, term};
 use jindou_xml::Start;
 use std::io::Write;
@@ -29,7 +29,7 @@ fn is_no_property(local: &str) -> bool {
     )
 }
 
-impl State<'_, '_> {
+impl StatementState<'_, '_> {
     pub(super) fn property(&mut self, start: &Start<'_>) -> Result<Meaning<()>> {
         let name = start.name();
         let is_rdf = name.namespace == RDF;
@@ -39,7 +39,7 @@ impl State<'_, '_> {
                 shortened(name.qualified)
             ))));
         }
-        let mut frame = self.frame(Kind::Property);
+        let mut frame = self.frame(ElementKind::Property);
         let Some(parent) = self.frames.last_mut() else {
             return Ok(Ok(()));
         };
@@ -94,7 +94,7 @@ impl State<'_, '_> {
             } => meant!(self.labelled(label)),
             _ => meant!(self.fresh()),
         };
-        frame.kind = Kind::Empty;
+        frame.kind = ElementKind::Empty;
         self.link(&frame, Object::Term(object))?;
         meant!(self.attribute_properties(start, &found, object, &scope)?);
         self.frames.push(frame);
@@ -126,34 +126,34 @@ impl State<'_, '_> {
     }
 
     /// A property with `rdf:parseType`.
-    fn parsed(&mut self, kind: &str, mut frame: Frame) -> Result<Meaning<()>> {
+    fn parsed(&mut self, kind: &str, mut frame: ElementFrame) -> Result<Meaning<()>> {
         frame.kind = match kind {
             "Resource" => {
                 let node = meant!(self.fresh());
                 self.link(&frame, Object::Term(node))?;
                 frame.subject = node;
-                Kind::Node
+                ElementKind::Node
             }
-            "Collection" => Kind::Collection,
+            "Collection" => ElementKind::Collection,
             "Triple" if frame.scope.is_1_2 => {
                 if self.captures.len() >= crate::line::MAX_NESTING {
                     return Err(super::too_deep());
                 }
                 self.captures.push(Capture::default());
-                Kind::Triple
+                ElementKind::Triple
             }
             // Version 1.2 says that this means nothing in documents of version 1.1.
-            "Triple" => Kind::Ignored,
+            "Triple" => ElementKind::Ignored,
             // Every other value means the same as this one.
-            _ => Kind::Literal,
+            _ => ElementKind::Literal,
         };
         self.frames.push(frame);
         Ok(Ok(()))
     }
 
     /// Says a property's statement, and what names it.
-    pub(super) fn link(&mut self, property: &Frame, object: Object) -> Result<()> {
-        let Frame {
+    pub(super) fn link(&mut self, property: &ElementFrame, object: Object) -> Result<()> {
+        let ElementFrame {
             subject,
             predicate,
             reifier,
@@ -191,25 +191,25 @@ impl State<'_, '_> {
     }
 
     /// Says the statement of a property that ends, where its content says it.
-    pub(super) fn end_property(&mut self, frame: &Frame) -> Result<Meaning<()>> {
+    pub(super) fn end_property(&mut self, frame: &ElementFrame) -> Result<Meaning<()>> {
         match frame.kind {
-            Kind::Property if !frame.has_node => {
+            ElementKind::Property if !frame.has_node => {
                 match self.literal_of(Text::From(frame.text), frame.datatype, &frame.scope) {
                     Some(bad) => self.lose_statement(bad),
                     None => self.link(frame, Object::Scratch)?,
                 }
             }
-            Kind::Literal => {
+            ElementKind::Literal => {
                 let text = self.literal.take();
                 self.scratch.clear();
                 term::push_typed(&text, XML_LITERAL, &mut self.scratch);
                 self.link(frame, Object::Scratch)?;
             }
-            Kind::Collection => match frame.last {
+            ElementKind::Collection => match frame.last {
                 Term::Absent => self.link(frame, Object::Term(word::NIL))?,
                 last => self.statement(last, word::REST, Object::Term(word::NIL))?,
             },
-            Kind::Triple => {
+            ElementKind::Triple => {
                 let capture = self.captures.pop().unwrap_or_default();
                 match capture {
                     Capture { statements, .. } if statements != 1 => {

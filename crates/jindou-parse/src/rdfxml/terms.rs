@@ -1,7 +1,7 @@
 //! Terms of a document: IRIs against their base, languages, blank nodes, as canonical bytes.
 
 use super::frames::{Direction, Scope};
-use super::{Meaning, State, Stray, too_deep};
+use super::{Meaning, StatementState, Stray, too_deep};
 use crate::chars;
 use crate::line::MAX_NESTING;
 use jindou_model::{Result, term};
@@ -93,7 +93,7 @@ impl Ids {
     }
 }
 
-impl State<'_, '_> {
+impl StatementState<'_, '_> {
     /// Where a term that is appended to the arena begins.
     fn begin(&self) -> usize {
         self.arena.len()

@@ -5,7 +5,7 @@ mod builder;
 pub use builder::{Input, SourcesBuilder};
 
 use crate::blocks::{BlockAt, Blocks, FileBlocks, StreamBlocks};
-use crate::document::{self, Run};
+use crate::document::{self, ReadContext};
 use crate::format::{Compression, Format};
 use crate::input::{self, LineCounter, Opened, Origin};
 use crate::labels::{Keep, LabelScope};
@@ -54,7 +54,7 @@ pub struct Sources {
     skipped: Skipped,
     round: Mutex<Option<Round>>,
     /// The run that reads standard input.
-    stdin: Mutex<Option<Arc<Shared>>>,
+    stdin: Mutex<Option<Arc<SharedQueue>>>,
 }
 
 /// A run of the source by several workers.
@@ -62,16 +62,16 @@ struct Round {
     workers: usize,
     entered: usize,
     left: usize,
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
-struct Shared {
-    states: Vec<Mutex<State>>,
+struct SharedQueue {
+    states: Vec<Mutex<SourceState>>,
     stop: AtomicBool,
     counter: Arc<AtomicU64>,
 }
 
-enum State {
+enum SourceState {
     Waiting,
     Lines(Blocks),
     Taken,
@@ -128,7 +128,7 @@ impl Sources {
         self.skipped.first()
     }
 
-    fn enter(&self, workers: usize) -> Arc<Shared> {
+    fn enter(&self, workers: usize) -> Arc<SharedQueue> {
         let mut round = sync::lock(&self.round);
         let going_on = |r: &Round| r.entered < r.workers || r.left < r.entered;
         let round = match &mut *round {
@@ -139,11 +139,11 @@ impl Sources {
                     workers: workers.max(1),
                     entered: 0,
                     left: 0,
-                    shared: Arc::new(Shared {
+                    shared: Arc::new(SharedQueue {
                         states: self
                             .documents
                             .iter()
-                            .map(|_| Mutex::new(State::Waiting))
+                            .map(|_| Mutex::new(SourceState::Waiting))
                             .collect(),
                         stop: AtomicBool::new(false),
                         counter: Arc::default(),
@@ -157,12 +157,12 @@ impl Sources {
 
     fn work(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedQueue>,
         workers: usize,
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let run = Run {
+        let run = ReadContext {
             progress,
             counter: &shared.counter,
             stop: &shared.stop,
@@ -188,8 +188,8 @@ impl Sources {
                 self.lines(document, state, &labels, &run, workers, &mut batch, sink)?;
             } else {
                 let mut state = sync::lock(state);
-                if matches!(*state, State::Waiting) {
-                    *state = State::Taken;
+                if matches!(*state, SourceState::Waiting) {
+                    *state = SourceState::Taken;
                     drop(state);
                     document::parse(document, labels, &run, &mut batch, sink)?;
                 }
@@ -203,9 +203,9 @@ impl Sources {
     fn lines(
         &self,
         document: &Document,
-        state: &Mutex<State>,
+        state: &Mutex<SourceState>,
         labels: &LabelScope,
-        run: &Run<'_>,
+        run: &ReadContext<'_>,
         workers: usize,
         batch: &mut QuadBatch,
         sink: &mut dyn QuadSink,
@@ -213,11 +213,11 @@ impl Sources {
         let blocks = {
             let mut state = sync::lock(state);
             match &*state {
-                State::Taken => return Ok(()),
-                State::Lines(blocks) => blocks.clone(),
-                State::Waiting => {
+                SourceState::Taken => return Ok(()),
+                SourceState::Lines(blocks) => blocks.clone(),
+                SourceState::Waiting => {
                     let blocks = open_blocks(document, run, workers)?;
-                    *state = State::Lines(blocks.clone());
+                    *state = SourceState::Lines(blocks.clone());
                     blocks
                 }
             }
@@ -236,7 +236,7 @@ impl Sources {
                 (Err(e), _) => document.origin.error(e),
             };
             let Some(at) = next.map_err(failed)? else {
-                *sync::lock(state) = State::Taken;
+                *sync::lock(state) = SourceState::Taken;
                 return Ok(());
             };
             parser.parse(batch, at.begin, &mut |text, e| {
@@ -252,7 +252,7 @@ impl Sources {
     }
 }
 
-fn open_blocks(document: &Document, run: &Run<'_>, workers: usize) -> Result<Blocks> {
+fn open_blocks(document: &Document, run: &ReadContext<'_>, workers: usize) -> Result<Blocks> {
     if let Origin::File(path) = &document.origin {
         let file = input::open_file(path)?;
         let meta = file.metadata().map_err(|e| Error::io(path, e))?;

@@ -1,5 +1,6 @@
-//! Texts become algebra, which is dropped without recursion, however deep a text makes it ([`jindou_syntax::algebra`]). Memory
-//! and time are those of the [scope](jindou_model::scope) that the thread is inside.
+//! Parsing text into algebra. A tree is dropped without recursion, however deep the text nests
+//! ([`jindou_syntax::algebra`]). Memory and time are limited by the [scope](jindou_model::scope) that the thread is
+//! inside.
 
 mod describe;
 mod size;
@@ -12,18 +13,18 @@ use size::Size;
 pub(crate) use size::expression_bytes;
 use std::ops::{Deref, DerefMut};
 
-/// Most levels of algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum. UNIONs, paths and
-/// chains of `||` and `&&` of any length are some levels only.
+/// Maximum depth of the algebra: FILTERs, BINDs and OPTIONALs that follow each other, sub-queries, terms of a sum.
+/// UNIONs, paths and chains of `||` and `&&` add only a few levels, whatever their length.
 pub const MAX_DEPTH: usize = 5_000;
 
-/// Most levels of one expression: arguments of functions inside each other, terms of a sum. The engine compiles no deeper ones.
+/// Maximum depth of one expression: nested function arguments, terms of a sum. The engine compiles nothing deeper.
 pub const MAX_EXPRESSION_DEPTH: usize = 2_500;
 
-/// Stack for each level that something recurses into, above what every thread has.
+/// Stack reserved for each level of recursion, on top of what every thread has.
 const STACK_A_LEVEL: usize = 64 << 10;
-/// Of that, what is ever written to, about: the system gives the rest no memory.
+/// Approximate part of [`STACK_A_LEVEL`] that is ever written to: the system gives the rest no memory.
 const TOUCHED_A_LEVEL: u64 = 4 << 10;
-/// Levels that an ordinary thread's stack surely holds.
+/// Levels that fit on an ordinary thread's stack.
 pub(crate) const PLAIN_DEPTH: usize = 40;
 
 /// A parsed query.
@@ -34,11 +35,11 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// Takes a query that was made otherwise than by [`read`].
+    /// Wraps a query that did not come from [`read`].
     ///
     /// # Errors
     /// [`Error::Limit`] when it is deeper than [`MAX_DEPTH`].
-    pub fn of(query: Query) -> Result<Self> {
+    pub fn from_query(query: Query) -> Result<Self> {
         let query = describe::flat(query);
         let size = size::of_query(&query);
         shallow(&size)?;
@@ -51,7 +52,7 @@ impl Parsed {
         self.query
     }
 
-    /// Levels of the algebra.
+    /// Depth of the algebra.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.size.depth
@@ -77,11 +78,11 @@ impl DerefMut for Parsed {
 pub struct ParsedUpdate {
     /// The request.
     pub request: Request,
-    /// Levels of the deepest operation's algebra.
+    /// Depth of the deepest operation's algebra.
     pub depth: usize,
 }
 
-/// Bytes of a thread's stack for this many levels, about.
+/// Approximate stack that this many levels need, in bytes.
 fn stack(depth: usize) -> u64 {
     depth as u64 * TOUCHED_A_LEVEL
 }
@@ -114,7 +115,7 @@ fn shallow(size: &Size) -> Result<()> {
 pub fn read(text: &str, options: &SyntaxOptions) -> Result<Parsed> {
     scope::look()?;
     let query = parse_with(text, options)?;
-    let parsed = Parsed::of(query)?;
+    let parsed = Parsed::from_query(query)?;
     scope::look()?;
     Ok(parsed)
 }
@@ -140,11 +141,11 @@ pub fn read_update(text: &str, options: &SyntaxOptions) -> Result<ParsedUpdate> 
     Ok(parsed)
 }
 
-/// Runs something that recurses into this many levels of algebra or operators, on a stack that holds them and is charged to the
-/// [scope](jindou_model::scope).
+/// Runs a closure that recurses into this many levels of algebra or operators on a stack large enough for them. The
+/// stack is charged to the [scope](jindou_model::scope).
 ///
 /// # Errors
-/// [`Error::Limit`] when the system gives no thread for it; [`Error::Internal`] when it panics.
+/// [`Error::Limit`] when the system cannot start a thread for it; [`Error::Internal`] when the closure panics.
 pub fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> Result<T> {
     if depth <= PLAIN_DEPTH {
         return Ok(run());

@@ -1,6 +1,6 @@
-//! How large algebra is: its bytes on the heap and its depth, without recursion.
+//! Size of an algebra tree, bytes on the heap and depth, computed without recursion.
 
-use crate::weigh::{Held, PIECE};
+use crate::weigh::{CountedTexts, PIECE};
 use jindou_syntax::algebra::{
     AggregateExpression, Expression, GraphName, GraphNamePattern, GraphPattern, GraphTarget,
     GraphUpdateOperation, GroundQuad, GroundQuadPattern, GroundTerm, GroundTermPattern,
@@ -9,20 +9,20 @@ use jindou_syntax::algebra::{
     TermPattern, Triple, TriplePattern, Variable,
 };
 
-/// Bytes and levels.
+/// Size in bytes and in levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Bytes on the heap, about: strings, nodes and lists, with what the allocator adds to each piece.
+    /// Approximate bytes on the heap: strings, nodes and lists, including the allocator's overhead for each piece.
     pub bytes: u64,
-    /// Levels of patterns, expressions and paths inside each other.
+    /// Depth of nested patterns, expressions and paths.
     pub depth: usize,
-    /// Levels of expressions alone inside each other.
+    /// Depth of nested expressions alone.
     pub nested: usize,
 }
 
-enum Part<'a> {
+enum SizedPart<'a> {
     Pattern(&'a GraphPattern),
-    /// With its level among expressions.
+    /// An expression, with its depth among expressions.
     Expression(&'a Expression, usize),
     Path(&'a PropertyPathExpression),
     Term(&'a TermPattern),
@@ -32,18 +32,18 @@ enum Part<'a> {
 
 #[derive(Default)]
 struct Measure<'a> {
-    open: Vec<(Part<'a>, usize)>,
+    open: Vec<(SizedPart<'a>, usize)>,
     size: Size,
-    held: Held,
-    /// Operators that the plan has on top of each other, however shallow the algebra is: an EXISTS works on the rows of the one
-    /// before, and so does a join.
+    held: CountedTexts,
+    /// Operators that the plan stacks on top of each other, however shallow the algebra is: each EXISTS works on the
+    /// rows of the previous one, and so does each join.
     stacked: usize,
 }
 
 /// The size of a query. O(query).
 pub(super) fn of_query(query: &Query) -> Size {
     let mut m = Measure::default();
-    m.open.push((Part::Pattern(query.pattern()), 1));
+    m.open.push((SizedPart::Pattern(query.pattern()), 1));
     if let Query::Construct { template, .. } = query {
         m.list::<TriplePattern>(template.len());
         template.iter().for_each(|t| m.triple(t, 1));
@@ -73,7 +73,7 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
             for q in data {
                 m.iri(&q.subject);
                 m.iri(&q.predicate);
-                m.open.push((Part::Ground(&q.object), 1));
+                m.open.push((SizedPart::Ground(&q.object), 1));
                 m.graph(&q.graph_name);
                 m.drain();
             }
@@ -84,19 +84,19 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
             pattern,
             using,
         } => {
-            m.open.push((Part::Pattern(pattern), 1));
+            m.open.push((SizedPart::Pattern(pattern), 1));
             m.list::<QuadPattern>(insert.len());
             for q in insert {
-                m.open.push((Part::Term(&q.subject), 1));
-                m.open.push((Part::Term(&q.object), 1));
+                m.open.push((SizedPart::Term(&q.subject), 1));
+                m.open.push((SizedPart::Term(&q.object), 1));
                 m.predicate(&q.predicate);
                 m.graph_pattern(&q.graph_name);
                 m.drain();
             }
             m.list::<GroundQuadPattern>(delete.len());
             for q in delete {
-                m.open.push((Part::GroundPattern(&q.subject), 1));
-                m.open.push((Part::GroundPattern(&q.object), 1));
+                m.open.push((SizedPart::GroundPattern(&q.subject), 1));
+                m.open.push((SizedPart::GroundPattern(&q.object), 1));
                 m.predicate(&q.predicate);
                 m.graph_pattern(&q.graph_name);
                 m.drain();
@@ -123,13 +123,13 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
     m.all()
 }
 
-/// Bytes of an expression on the heap, about: of texts those that are not held already. O(expression).
-pub(crate) fn expression_bytes(e: &Expression, held: &mut Held) -> u64 {
+/// Approximate heap bytes of an expression; texts that are already counted are left out. O(expression).
+pub(crate) fn expression_bytes(e: &Expression, held: &mut CountedTexts) -> u64 {
     let mut m = Measure {
         held: std::mem::take(held),
         ..Measure::default()
     };
-    m.open.push((Part::Expression(e, 1), 1));
+    m.open.push((SizedPart::Expression(e, 1), 1));
     m.drain();
     *held = m.held;
     m.size.bytes
@@ -146,20 +146,20 @@ impl<'a> Measure<'a> {
         while let Some((part, depth)) = self.open.pop() {
             self.size.depth = self.size.depth.max(depth);
             match part {
-                Part::Pattern(p) => self.pattern(p, depth + 1),
-                Part::Expression(e, nested) => {
+                SizedPart::Pattern(p) => self.pattern(p, depth + 1),
+                SizedPart::Expression(e, nested) => {
                     self.size.nested = self.size.nested.max(nested);
                     self.expression(e, nested + 1, depth + 1);
                 }
-                Part::Path(p) => self.path(p, depth + 1),
-                Part::Term(t) => self.term(t, depth + 1),
-                Part::Ground(t) => self.ground(t, depth + 1),
-                Part::GroundPattern(t) => self.ground_pattern(t, depth + 1),
+                SizedPart::Path(p) => self.path(p, depth + 1),
+                SizedPart::Term(t) => self.term(t, depth + 1),
+                SizedPart::Ground(t) => self.ground(t, depth + 1),
+                SizedPart::GroundPattern(t) => self.ground_pattern(t, depth + 1),
             }
         }
     }
 
-    /// A text on the heap, if it is not counted yet.
+    /// Adds a text on the heap unless it is already counted.
     fn text(&mut self, text: &[u8]) {
         self.size.bytes += self.held.bytes(text);
     }
@@ -188,15 +188,15 @@ impl<'a> Measure<'a> {
         d.default.iter().chain(named).for_each(|n| self.iri(n));
     }
 
-    /// A list of this many.
+    /// Adds a list of this many elements.
     fn list<T>(&mut self, n: usize) {
         if n > 0 {
-            // Lists double while they grow: a third of one is room.
+            // A growing list doubles: a third of it may be unused.
             self.size.bytes += (n * size_of::<T>()) as u64 * 4 / 3 + PIECE;
         }
     }
 
-    /// A node after a box.
+    /// Adds a boxed node.
     fn node<T>(&mut self) {
         self.size.bytes += size_of::<T>() as u64 + PIECE;
     }
@@ -244,7 +244,7 @@ impl<'a> Measure<'a> {
         for end in [&t.subject, &t.object] {
             // Triple terms nest; other terms are measured at once.
             if let TermPattern::Triple(_) = end {
-                self.open.push((Part::Term(end), depth));
+                self.open.push((SizedPart::Term(end), depth));
             } else {
                 self.term(end, depth);
             }
@@ -272,7 +272,7 @@ impl<'a> Measure<'a> {
                 self.node::<GroundTriple>();
                 self.iri(&t.subject);
                 self.iri(&t.predicate);
-                self.open.push((Part::Ground(&t.object), depth));
+                self.open.push((SizedPart::Ground(&t.object), depth));
             }
         }
     }
@@ -285,8 +285,9 @@ impl<'a> Measure<'a> {
             GroundTermPattern::Triple(t) => {
                 self.node::<GroundTriplePattern>();
                 self.predicate(&t.predicate);
-                self.open.push((Part::GroundPattern(&t.subject), depth));
-                self.open.push((Part::GroundPattern(&t.object), depth));
+                self.open
+                    .push((SizedPart::GroundPattern(&t.subject), depth));
+                self.open.push((SizedPart::GroundPattern(&t.object), depth));
             }
         }
     }
@@ -301,12 +302,12 @@ impl<'a> Measure<'a> {
             }
             P::Reverse(p) | P::ZeroOrMore(p) | P::OneOrMore(p) | P::ZeroOrOne(p) => {
                 self.node::<P>();
-                self.open.push((Part::Path(p), depth));
+                self.open.push((SizedPart::Path(p), depth));
             }
             P::Sequence(a, b) | P::Alternative(a, b) => {
                 for p in [a, b] {
                     self.node::<P>();
-                    self.open.push((Part::Path(p), depth));
+                    self.open.push((SizedPart::Path(p), depth));
                 }
             }
         }
@@ -314,7 +315,7 @@ impl<'a> Measure<'a> {
 
     fn inner(&mut self, p: &'a GraphPattern, depth: usize) {
         self.node::<GraphPattern>();
-        self.open.push((Part::Pattern(p), depth));
+        self.open.push((SizedPart::Pattern(p), depth));
     }
 
     fn expressions(&mut self, list: impl IntoIterator<Item = &'a Expression>, depth: usize) {
@@ -327,7 +328,7 @@ impl<'a> Measure<'a> {
         nested: usize,
         depth: usize,
     ) {
-        let parts = list.into_iter().map(|e| Part::Expression(e, nested));
+        let parts = list.into_iter().map(|e| SizedPart::Expression(e, nested));
         self.open.extend(parts.map(|p| (p, depth)));
     }
 
@@ -342,9 +343,9 @@ impl<'a> Measure<'a> {
                 path,
                 object,
             } => {
-                self.open.push((Part::Term(subject), depth));
-                self.open.push((Part::Term(object), depth));
-                self.open.push((Part::Path(path), depth));
+                self.open.push((SizedPart::Term(subject), depth));
+                self.open.push((SizedPart::Term(object), depth));
+                self.open.push((SizedPart::Path(path), depth));
             }
             GraphPattern::Join { left, right }
             | GraphPattern::Lateral { left, right }
@@ -378,7 +379,7 @@ impl<'a> Measure<'a> {
             }
             GraphPattern::OrderBy { inner, expression } => {
                 self.list::<OrderExpression>(expression.len());
-                // Each key is bound over the rows before.
+                // Each key is bound over the rows of the previous one.
                 self.inner(inner, depth + expression.len());
                 let list = expression.iter().map(|e| &**e.expression());
                 self.expressions(list, depth);
@@ -388,7 +389,7 @@ impl<'a> Measure<'a> {
                 variables,
                 aggregates,
             } => {
-                // So is what is aggregated.
+                // So is each aggregated expression.
                 self.inner(inner, depth + aggregates.len());
                 self.list::<Variable>(variables.len());
                 variables.iter().for_each(|v| self.variable(v));

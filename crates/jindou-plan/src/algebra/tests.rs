@@ -71,7 +71,7 @@ fn algebra_of_any_depth_is_measured_refused_and_dropped() {
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let run = || {
         for query in deep() {
-            let refused = Parsed::of(query).map(|p| p.depth());
+            let refused = Parsed::from_query(query).map(|p| p.depth());
             assert!(matches!(refused, Err(Error::Limit(_))), "{refused:?}");
         }
     };

@@ -1,12 +1,12 @@
-//! Operators with their estimates, and the ways to put them together.
+//! Operators with their estimates, and ways to combine them.
 
 use super::*;
 use crate::operator;
 
-/// Slots that hold nodes, each with the place of those graphs.
-pub(crate) type Nodes = Vec<(Place, Slot)>;
+/// Slots whose values are nodes of graphs, each with the position of these graphs.
+pub(crate) type Nodes = Vec<(PatternGraphTerm, Slot)>;
 
-/// Operators with what is known of their rows.
+/// Operators with the known properties of their rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     pub op: Operator,
@@ -14,12 +14,12 @@ pub(crate) struct Built {
     pub certain: SlotSet,
     /// Slots that a row may bind.
     pub possible: SlotSet,
-    /// Slots whose value is a node of the graphs at this place in every row.
+    /// Slots whose value is, in every row, a node of the graphs at this position.
     pub nodes: Nodes,
-    /// Slots whose value, where they are bound, is equal (`=`) to nothing but the same term: IRIs, blank nodes and strings.
+    /// Slots whose value, if bound, equals (`=`) only the same term: IRIs, blank nodes and strings.
     pub texts: SlotSet,
     pub rows: f64,
-    /// In about nanoseconds of one core, inputs included.
+    /// Estimated cost, roughly in nanoseconds of one core, inputs included.
     pub cost: f64,
 }
 
@@ -42,7 +42,7 @@ impl Built {
     }
 }
 
-/// [`Built::texts`] of rows that have the slots of two inputs: where both have a slot, its value may be from either.
+/// [`Built::texts`] of rows that have the slots of two inputs: the value of a slot that both have may come from either.
 fn texts_of_both(a: &Built, b: &Built) -> SlotSet {
     let others = |x: &Built, y: &Built| x.texts.minus(&y.possible.minus(&y.texts));
     others(a, b).or(&others(b, a))
@@ -151,7 +151,7 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
         ApplyKind::Inner | ApplyKind::Left => texts_of_both(&input, &inner),
         _ => input.texts.clone(),
     };
-    // By rows the inner part's figures are of all rows together.
+    // When run by rows, the inner part's figures cover all rows together.
     let times = if each_row { input.rows.max(1.0) } else { 1.0 };
     let found = inner.rows * times;
     let rows = match kind {
@@ -190,34 +190,34 @@ pub(crate) fn apply_op(input: Built, inner: Built, kind: ApplyKind, each_row: bo
     }
 }
 
-/// Both sides matched on all slots that both have.
+/// Joins both sides on all slots that both have.
 pub(crate) fn hash_join(
     left: Built,
     right: Built,
     kind: JoinKind,
     condition: Option<Condition>,
 ) -> Built {
-    match_join(left, right, kind, Matches::default(), condition)
+    match_join(left, right, kind, JoinMatches::default(), condition)
 }
 
 /// Comparisons of the two sides of a join.
 #[derive(Default)]
-pub(crate) struct Matches {
+pub(crate) struct JoinMatches {
     /// All of them must be true.
     pub all: Vec<Match>,
-    /// One of them at least must be true, unless there are none.
+    /// At least one of them must be true, unless the list is empty.
     pub either: Vec<Match>,
 }
 
-/// Both sides matched on all slots that both have, and by comparisons.
+/// Joins both sides on all slots that both have, and by comparisons.
 pub(crate) fn match_join(
     left: Built,
     right: Built,
     kind: JoinKind,
-    matches: Matches,
+    matches: JoinMatches,
     condition: Option<Condition>,
 ) -> Built {
-    let Matches {
+    let JoinMatches {
         all: matches,
         either,
     } = matches;
@@ -425,7 +425,7 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
         let share = (offset.saturating_add(limit) as f64 / rows.max(1.0)).min(1.0);
         rows *= share;
         if b.op.is_streaming() {
-            // The pipeline stops when it has enough.
+            // The pipeline stops when it has enough rows.
             cost *= share;
         }
     }
@@ -441,10 +441,11 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     }
 }
 
-/// Slots of rows that are remembered to hold nodes. To forget some is not a fault: whoever reads them then looks for itself.
+/// Most slots that are remembered to hold nodes. Forgetting some is correct: code that needs to know then looks for
+/// itself.
 const MOST_NODES: usize = 64;
 
-/// Each once: the inner part of an `Apply` repeats what its outer row knows.
+/// Removes duplicates: the inner part of an `Apply` repeats what its outer row knows.
 pub(super) fn add_nodes(nodes: &mut Nodes, more: Nodes) {
     for n in more {
         if nodes.len() >= MOST_NODES {

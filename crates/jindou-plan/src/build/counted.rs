@@ -1,4 +1,4 @@
-//! Answers that the segments' own counts give: such a plan belongs to one version of the data, and these are its
+//! Answers given by the counts of segments: such a plan belongs to one version of the data, and the answers are its
 //! constants.
 
 use super::*;
@@ -8,15 +8,15 @@ use jindou_graph::segment::Scope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use oxrdf::Literal;
 
-/// Most rows that are made while planning.
+/// Most rows that are produced while planning.
 const MAX_ROWS: usize = 4_096;
 
 impl Builder<'_> {
-    /// COUNTs over one pattern of the default graph with all ends free: of all, by predicate, or by one end of one
-    /// predicate. `None` where that is not it, or where named graphs make the counts inexact.
+    /// COUNTs over one pattern of the default graph with all ends free: of all rows, by predicate, or by one end of one
+    /// predicate. `None` for any other group, or where named graphs make the counts inexact.
     pub(super) fn counted(
         &self,
-        inner: &Node,
+        inner: &LogicalNode,
         by: &[Slot],
         aggregates: &[Aggregate],
     ) -> Option<Built> {
@@ -27,31 +27,36 @@ impl Builder<'_> {
                 a.function,
                 AggregateFunction::Count | AggregateFunction::CountRows
             );
-            // Distinct rows are those of the pattern only where no slot of it is hidden: a blank node's, or one that a SELECT leaves out.
-            let in_row = |end: &End| !matches!(end, End::Slot(slot) if !a.row.contains(slot));
-            let whole =
-                || a.of.is_none() && in_row(&End::Slot(s)) && in_row(p) && in_row(&End::Slot(o));
+            // Distinct rows equal those of the pattern only where none of its slots is hidden: a blank node's, or one
+            // that a SELECT leaves out.
+            let in_row = |end: &PatternTerm| !matches!(end, PatternTerm::Slot(slot) if !a.row.contains(slot));
+            let whole = || {
+                a.of.is_none()
+                    && in_row(&PatternTerm::Slot(s))
+                    && in_row(p)
+                    && in_row(&PatternTerm::Slot(o))
+            };
             of_a_slot && function && (!a.distinct || whole())
         };
         if !aggregates.iter().all(counts_rows) {
             return None;
         }
         let groups: Vec<(Option<u32>, u64)> = match (by, p) {
-            ([], End::Slot(_)) => {
+            ([], PatternTerm::Slot(_)) => {
                 let each = self.predicates()?;
                 vec![(None, each.iter().map(|x| x.1).sum())]
             }
-            ([], End::Term(p)) => {
+            ([], PatternTerm::Term(p)) => {
                 let scope = self.dataset.default.scope()?;
                 vec![(None, self.view(p, Direction::Out)?.exact_edges(scope)?)]
             }
-            ([g], End::Slot(p)) if g == p => self
+            ([g], PatternTerm::Slot(p)) if g == p => self
                 .predicates()?
                 .iter()
                 .filter(|x| x.1 > 0)
                 .map(|x| (Some(self.snapshot.vertex_of(x.0).0), x.1))
                 .collect(),
-            ([g], End::Term(p)) if *g == s || *g == o => {
+            ([g], PatternTerm::Term(p)) if *g == s || *g == o => {
                 let direction = if *g == s {
                     Direction::Out
                 } else {
@@ -59,7 +64,7 @@ impl Builder<'_> {
                 };
                 let view = self.view(p, direction)?;
                 let scope = self.dataset.default.scope()?;
-                // Without edges of named graphs the default graph has them all, if it is looked at.
+                // Without edges in named graphs, the default graph has them all, if it is read.
                 let seen = view.exact_edges(scope)? > 0;
                 let count = view.key_counts()[0];
                 if count as usize > MAX_ROWS {
@@ -112,8 +117,9 @@ impl Builder<'_> {
         Some(constant_rows(slots, rows))
     }
 
-    /// The predicates of the default graph, for DISTINCT over a pattern's predicate; or those that a class' instances have.
-    pub(super) fn distinct_predicates(&self, inner: &Node, slots: &[Slot]) -> Option<Built> {
+    /// The predicates of the default graph, or those that instances of a class have, for DISTINCT over a pattern's
+    /// predicate.
+    pub(super) fn distinct_predicates(&self, inner: &LogicalNode, slots: &[Slot]) -> Option<Built> {
         let [one] = slots else {
             return None;
         };
@@ -128,13 +134,13 @@ impl Builder<'_> {
         (rows.len() <= MAX_ROWS).then(|| constant_rows(vec![*one], rows))
     }
 
-    /// Predicates that the slot holds in the node's solutions, if it is the predicate of a pattern on its own or of one next
-    /// to an `rdf:type` pattern, or if the node is a union of such.
-    fn predicates_in(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
-        if let Kind::Project(inner) = &node.kind {
+    /// Predicates that the slot takes in the node's solutions, if it is the predicate of a single pattern or of one
+    /// next to an `rdf:type` pattern, or if the node is a union of such.
+    fn predicates_in(&self, node: &LogicalNode, slot: Slot) -> Option<Vec<u32>> {
+        if let NodeKind::Project(inner) = &node.kind {
             return self.predicates_in(inner, slot);
         }
-        if let Kind::Union(branches) = &node.kind {
+        if let NodeKind::Union(branches) = &node.kind {
             let mut all = vec![];
             for b in branches {
                 all.append(&mut self.predicates_in(b, slot)?);
@@ -143,7 +149,7 @@ impl Builder<'_> {
         }
         if let Some((_, p, _)) = self.one_pattern(node) {
             return match p {
-                End::Slot(p) if *p == slot => Some(
+                PatternTerm::Slot(p) if *p == slot => Some(
                     self.predicates()?
                         .iter()
                         .filter(|x| x.1 > 0)
@@ -156,10 +162,10 @@ impl Builder<'_> {
         self.predicates_of_class(node, slot)
     }
 
-    /// `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the class' intervals. Intervals and sets are of
-    /// all graphs together, so only without named graphs and without edits.
-    fn predicates_of_class(&self, node: &Node, slot: Slot) -> Option<Vec<u32>> {
-        let Kind::Bgp(bgp) = &node.kind else {
+    /// `?x a <C> . ?x ?p ?o` or `?x a <C> . ?s ?p ?x`, from the characteristic sets of the class' intervals. Intervals
+    /// and sets cover all graphs together, so this needs a store without named graphs and without edits.
+    fn predicates_of_class(&self, node: &LogicalNode, slot: Slot) -> Option<Vec<u32>> {
+        let NodeKind::Bgp(bgp) = &node.kind else {
             return None;
         };
         let (patterns, []) = (bgp.patterns.as_slice(), bgp.filters.as_slice()) else {
@@ -169,21 +175,21 @@ impl Builder<'_> {
             return None;
         };
         let (typed, open) = match (&typed.predicate, &open.predicate) {
-            (End::Term(_), End::Slot(_)) => (typed, open),
-            (End::Slot(_), End::Term(_)) => (open, typed),
+            (PatternTerm::Term(_), PatternTerm::Slot(_)) => (typed, open),
+            (PatternTerm::Slot(_), PatternTerm::Term(_)) => (open, typed),
             _ => return None,
         };
-        let (End::Slot(x), End::Term(p), End::Term(class)) =
+        let (PatternTerm::Slot(x), PatternTerm::Term(p), PatternTerm::Term(class)) =
             (&typed.subject, &typed.predicate, &typed.object)
         else {
             return None;
         };
-        let (End::Slot(s), End::Slot(by), End::Slot(o)) =
+        let (PatternTerm::Slot(s), PatternTerm::Slot(by), PatternTerm::Slot(o)) =
             (&open.subject, &open.predicate, &open.object)
         else {
             return None;
         };
-        let places = [&typed.place, &open.place].map(|p| *p == Place::Default);
+        let places = [&typed.place, &open.place].map(|p| *p == PatternGraphTerm::Default);
         let free = !node.uses.meets(&self.outer.possible) && places == [true, true];
         let apart = s != o && s != by && o != by && *by == slot;
         if !free || !apart || !is_rdf_type(p) || (x != s && x != o) {
@@ -222,7 +228,7 @@ impl Builder<'_> {
         Some(all)
     }
 
-    fn one_pattern<'n>(&self, node: &'n Node) -> Option<(Slot, &'n End, Slot)> {
+    fn one_pattern<'n>(&self, node: &'n LogicalNode) -> Option<(Slot, &'n PatternTerm, Slot)> {
         // An outer row's values would bind its ends.
         let is_free = !node.uses.meets(&self.outer.possible);
         is_free.then(|| one_pattern(node)).flatten()
@@ -234,7 +240,7 @@ impl Builder<'_> {
         Some(self.snapshot.edges(p, direction))
     }
 
-    /// Every predicate and its edges.
+    /// Every predicate and its number of edges.
     fn predicates(&self) -> Option<Vec<(PredicateId, u64)>> {
         let scope = self.dataset.default.scope()?;
         (0..self.snapshot.predicate_count())
@@ -248,23 +254,25 @@ impl Builder<'_> {
 }
 
 /// A single pattern outside GRAPH whose ends are different variables, and its predicate.
-fn one_pattern(node: &Node) -> Option<(Slot, &End, Slot)> {
+fn one_pattern(node: &LogicalNode) -> Option<(Slot, &PatternTerm, Slot)> {
     let mut at = node;
-    while let Kind::Project(inner) = &at.kind {
+    while let NodeKind::Project(inner) = &at.kind {
         at = inner;
     }
-    let Kind::Bgp(bgp) = &at.kind else {
+    let NodeKind::Bgp(bgp) = &at.kind else {
         return None;
     };
     let ([p], []) = (bgp.patterns.as_slice(), bgp.filters.as_slice()) else {
         return None;
     };
-    let (End::Slot(s), End::Slot(o), Place::Default) = (&p.subject, &p.object, &p.place) else {
+    let (PatternTerm::Slot(s), PatternTerm::Slot(o), PatternGraphTerm::Default) =
+        (&p.subject, &p.object, &p.place)
+    else {
         return None;
     };
     let is_open = match &p.predicate {
-        End::Slot(x) => s != x && o != x,
-        End::Term(_) => true,
+        PatternTerm::Slot(x) => s != x && o != x,
+        PatternTerm::Term(_) => true,
     };
     (s != o && is_open).then_some((*s, &p.predicate, *o))
 }

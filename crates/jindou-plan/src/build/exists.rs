@@ -1,59 +1,60 @@
-//! EXISTS and NOT EXISTS whose body depends on the row through conditions at its top only: a join by these, in place of a search
-//! for each row.
+//! EXISTS and NOT EXISTS whose body depends on the row only through conditions at its top: a join by these conditions,
+//! instead of a search for each row.
 
 use super::*;
 use crate::MatchBy;
 use jindou_syntax::algebra::{Expression, Variable};
 
-/// Conditions times parts up to which each part tests the conditions itself.
+/// Product of conditions and parts up to which each part tests the conditions itself.
 const MOST_REPEATED: usize = 1 << 14;
 
 /// A body as a union of parts that do not read the row.
 struct Peeled<'n> {
-    parts: Vec<Part<'n>>,
+    parts: Vec<PeeledPart<'n>>,
     /// Conditions on a solution of any part.
     own: Vec<Arc<Expr>>,
     /// Conditions on the row and a solution of any part.
     between: Vec<Arc<Expr>>,
 }
 
-/// A part, the filters that it decides by itself, and those that read the row.
-struct Part<'n> {
-    core: &'n Node,
+/// A part, the filters that it decides by itself, and the filters that read the row.
+struct PeeledPart<'n> {
+    core: &'n LogicalNode,
     own: Vec<Arc<Expr>>,
     between: Vec<Arc<Expr>>,
-    /// Columns that it gets: what the conditions compare with the row, where that is another expression in each part.
+    /// Columns that the part gets: expressions that the conditions compare with the row, where they differ from part to
+    /// part.
     keys: Vec<(Slot, Arc<Expr>)>,
 }
 
-/// The part below operators of which it only matters whether they have a row. `outer` are the slots of the row. `None` if a
-/// filter between them must be tested where it is.
-fn part<'n>(body: &'n Node, outer: &SlotSet) -> Option<Part<'n>> {
+/// The part below operators that only matter for whether they have a row. `outer` has the slots of the row. `None` if a
+/// filter in between must be tested where it is.
+fn part<'n>(body: &'n LogicalNode, outer: &SlotSet) -> Option<PeeledPart<'n>> {
     let mut core = body;
     let mut filters: Vec<&Arc<Expr>> = vec![];
     loop {
         core = match &core.kind {
-            Kind::Filter {
+            NodeKind::Filter {
                 inner,
                 filters: more,
             } => {
                 filters.extend(more);
                 inner
             }
-            Kind::Extend { inner, to, value }
+            NodeKind::Extend { inner, to, value }
                 if !value.per_row
                     && !outer.has(*to)
                     && !filters.iter().any(|f| f.slots().has(*to)) =>
             {
                 inner
             }
-            Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::OrderBy { inner, .. } => inner,
+            NodeKind::Distinct { inner, .. }
+            | NodeKind::Reduced { inner, .. }
+            | NodeKind::OrderBy { inner, .. } => inner,
             _ => break,
         };
     }
-    let mut out = Part {
+    let mut out = PeeledPart {
         core,
         own: vec![],
         between: vec![],
@@ -62,7 +63,7 @@ fn part<'n>(body: &'n Node, outer: &SlotSet) -> Option<Part<'n>> {
     for f in filters {
         let of_row = f.slots().and(outer);
         if of_row.is_within(&core.uses) {
-            // What the row gives the filter, the part gives it too.
+            // Slots that the row gives to the filter are given by the part, too.
             if f.per_row || !of_row.is_within(&core.certain) {
                 return None;
             }
@@ -80,19 +81,19 @@ fn same(a: &Expr, b: &Expr) -> bool {
     a.expression == b.expression && a.variables == b.variables
 }
 
-/// A condition that stands for one of each part: a comparison with a column.
-struct Common {
+/// A condition that stands for one condition of each part: a comparison with a column.
+struct SharedCondition {
     key: Slot,
     /// The column's value in each part.
     values: Vec<Expr>,
     condition: Expr,
 }
 
-/// A condition that compares an expression over the row with one over the part: the two, and the comparison of the first with
-/// the second.
+/// A condition that compares an expression over the row with one over the part: both expressions, and the comparison of
+/// the first with the second.
 fn with_row<'e>(
     f: &'e Expr,
-    part: &Part<'_>,
+    part: &PeeledPart<'_>,
     outer: &SlotSet,
 ) -> Option<(&'e Expression, &'e Expression, MatchBy)> {
     let (a, b, by) = keyed::sides(&f.expression)?;
@@ -114,9 +115,9 @@ fn with_row<'e>(
 }
 
 impl Builder<'_> {
-    fn peeled<'n>(&mut self, body: &'n Node, outer: &SlotSet) -> Option<Peeled<'n>> {
+    fn peeled<'n>(&mut self, body: &'n LogicalNode, outer: &SlotSet) -> Option<Peeled<'n>> {
         let mut one = part(body, outer)?;
-        let Kind::Union(branches) = &one.core.kind else {
+        let NodeKind::Union(branches) = &one.core.kind else {
             return Some(Peeled {
                 between: std::mem::take(&mut one.between),
                 own: vec![],
@@ -153,8 +154,14 @@ impl Builder<'_> {
         })
     }
 
-    /// The conditions numbered `i` of all parts as one, if all compare the same expression over the row, and in the same way.
-    fn common(&mut self, parts: &[Part<'_>], i: usize, outer: &SlotSet) -> Option<Common> {
+    /// Merges the conditions numbered `i` of all parts, if all compare the same expression over the row in the same
+    /// way.
+    fn common(
+        &mut self,
+        parts: &[PeeledPart<'_>],
+        i: usize,
+        outer: &SlotSet,
+    ) -> Option<SharedCondition> {
         let mut values = vec![];
         let mut first: Option<(&Expr, &Expression, MatchBy)> = None;
         for part in parts {
@@ -168,7 +175,7 @@ impl Builder<'_> {
             values.push(part.between.get(i)?.only(own));
         }
         let (f, row, by) = first?;
-        // A space is in no variable of a query's text.
+        // No variable of a query's text contains a space.
         let key = self.key(|key| format!("key {key}"))?;
         let variable = Variable::new_unchecked(format!("key {key}"));
         let mut condition = f.only(row);
@@ -180,26 +187,26 @@ impl Builder<'_> {
             .cloned()
             .chain([(variable, key)])
             .collect();
-        Some(Common {
+        Some(SharedCondition {
             key,
             values,
             condition,
         })
     }
 
-    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions that it has
-    /// whatever the row is. `None` if that is not the same, or nothing is equated.
+    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions that
+    /// the body has for any row. `None` if that is not equivalent, or nothing is equated.
     pub(super) fn exists_by_key(
         &mut self,
         input: &Built,
-        body: &Node,
+        body: &LogicalNode,
         kind: JoinKind,
     ) -> Option<Built> {
         let peeled = self.peeled(body, &input.possible)?;
         if !peeled.between.iter().any(|f| keyed::compares(f)) {
             return None;
         }
-        let alone = |core: &Node| {
+        let alone = |core: &LogicalNode| {
             let shared = core.uses.and(&input.possible);
             shared.is_within(&input.certain)
                 && shared.is_within(&op_certain(core))
@@ -233,32 +240,32 @@ impl Builder<'_> {
         Some(self.hashed(input.clone(), right, kind, &peeled.between))
     }
 
-    /// The rows for which no branch of a union has a solution, one branch after the other; `None` if none of them compares anything
-    /// with the row.
-    pub(super) fn without_each(&mut self, input: &Built, body: &Node) -> Option<Built> {
+    /// The rows for which no branch of a union has a solution, testing one branch after the other; `None` if no branch
+    /// compares anything with the row.
+    pub(super) fn without_each(&mut self, input: &Built, body: &LogicalNode) -> Option<Built> {
         const MOST: usize = 16;
-        let Kind::Union(branches) = &body.kind else {
+        let NodeKind::Union(branches) = &body.kind else {
             return None;
         };
-        let compares = |b: &Node| {
+        let compares = |b: &LogicalNode| {
             let between = part(b, &input.possible).map(|p| p.between);
             between.is_some_and(|all| all.iter().any(|f| keyed::compares(f)))
         };
         if branches.len() > MOST || !branches.iter().any(compares) {
             return None;
         }
-        let without = |at, b: &Node| self.apply(at, b, ApplyKind::Anti);
+        let without = |at, b: &LogicalNode| self.apply(at, b, ApplyKind::Anti);
         Some(branches.iter().fold(input.clone(), without))
     }
 
-    /// The node's solutions on which all filters are true.
-    pub(super) fn build_filtered(&mut self, node: &Node, filters: Vec<Arc<Expr>>) -> Built {
+    /// The node's solutions for which all filters are true.
+    pub(super) fn build_filtered(&mut self, node: &LogicalNode, filters: Vec<Arc<Expr>>) -> Built {
         match &node.kind {
             _ if filters.is_empty() => self.build(node),
-            Kind::Join(parts) => self.join(parts, filters),
-            Kind::Path(_) => self.join(std::slice::from_ref(node), filters),
+            NodeKind::Join(parts) => self.join(parts, filters),
+            NodeKind::Path(_) => self.join(std::slice::from_ref(node), filters),
             _ => {
-                // Only one of the two ways is planned: what nests would be planned twice as often at each level.
+                // Only one of the two ways is planned: nested bodies would be planned twice as often at each level.
                 if let Some(apart) = split::split(node, &filters) {
                     return self.join(&apart.parts, apart.over);
                 }
@@ -268,8 +275,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The sides matched on what both have and by those of the conditions that compare one with the other; the others are
-    /// tested on pairs.
+    /// Joins the sides on their common slots and by those of the conditions that compare one side with the other; the
+    /// other conditions are tested on pairs.
     pub(super) fn hashed(
         &mut self,
         left: Built,
@@ -297,15 +304,16 @@ impl Builder<'_> {
         out
     }
 
-    /// Each row of the input with the node's solutions that go with it and on which the conditions are true. A slot that a
-    /// condition lets only be the same term as one of the row is that one: then the search begins with it.
+    /// Each row of the input with the matching solutions of the node for which the conditions are true. A slot that a
+    /// condition requires to be the same term as one of the row is replaced by that one: then the search begins with
+    /// it.
     pub(super) fn go_on_if(
         &mut self,
         input: Built,
-        node: &Node,
+        node: &LogicalNode,
         conditions: &[Arc<Expr>],
     ) -> Built {
-        if let Kind::Bgp(bgp) = &node.kind
+        if let NodeKind::Bgp(bgp) = &node.kind
             && let Some((group, copies, rest)) =
                 equal::given(bgp, conditions, &input, self.snapshot.graph())
         {

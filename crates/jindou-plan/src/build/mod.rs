@@ -1,4 +1,4 @@
-//! [`Node`] tree → [`Operator`] tree: what is evaluated by itself, what goes on from rows.
+//! [`LogicalNode`] tree → [`Operator`] tree: decides what is evaluated by itself and what goes on from rows.
 
 mod built;
 mod counted;
@@ -13,7 +13,7 @@ use crate::cost::{self, EXPRESSION, GROUP, HASH_PROBE, OUT, PATH, SERVICE, SORT}
 use crate::equal;
 use crate::expression::Expr;
 use crate::keyed;
-use crate::logical::{Bgp, End, Kind, Node, PathNode, Place, Row};
+use crate::logical::{Bgp, LogicalNode, NodeKind, PathNode, PatternGraphTerm, PatternTerm, Row};
 use crate::operator;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 pub(crate) use built::{
-    Built, Matches, apply_op, filtered, hash_join, match_join, nothing, row_of, unit,
+    Built, JoinMatches, apply_op, filtered, hash_join, match_join, nothing, row_of, unit,
 };
 use built::{Nodes, group, is_unit, on_steps, slice, union};
 pub(crate) use reach::Reaches;
@@ -51,19 +51,19 @@ pub(crate) struct Builder<'a> {
     pub slots: Vec<String>,
     /// Set inside the inner part of an `Apply` that runs for each row.
     pub outer: OuterRow,
-    /// Slots whose values an EXISTS puts into the patterns of its body: constants there.
+    /// Slots whose values an EXISTS substitutes in the patterns of its body: they are constants there.
     pub constants: SlotSet,
-    /// Shapes of the paths met so far, by path and graph.
+    /// Reach of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
-    /// Nodes that may still be planned another way; see [`Builder::may_try`].
+    /// Number of nodes that may still be planned in another way; see [`Builder::may_try`].
     pub tries: std::cell::Cell<usize>,
-    /// Variables that the query compares by `=` with others.
+    /// Variables that the query compares with others by `=`.
     pub compared: SlotSet,
 }
 
-/// Slots of the outer row that rows were made from, or joined with, lately: by the operators at the top of a chain. A slot that is left
-/// out is joined again, which changes nothing.
+/// Slots of the outer row that the operators at the top of a chain have made rows from, or joined with. A slot that is
+/// left out is joined again, which is correct.
 fn joined_outer(mut op: &Operator) -> SlotSet {
     const LATELY: usize = 64;
     let mut out = SlotSet::default();
@@ -91,24 +91,24 @@ fn joined_outer(mut op: &Operator) -> SlotSet {
 }
 
 impl Builder<'_> {
-    /// Operators that give the node's solutions: for the outer row, if there is one.
-    pub(crate) fn build(&mut self, node: &Node) -> Built {
+    /// Operators that give the node's solutions, for the outer row if there is one.
+    pub(crate) fn build(&mut self, node: &LogicalNode) -> Built {
         if scope::is_over() {
             return nothing(String::new());
         }
         match &node.kind {
-            Kind::Bgp(_)
-            | Kind::Graphs(_)
-            | Kind::HasGraph(_)
-            | Kind::Path(_)
-            | Kind::Values { .. }
-            | Kind::Service(_) => self.leaf_for_row(node),
-            Kind::Join(parts) => self.join(parts, vec![]),
-            Kind::Union(branches) => {
+            NodeKind::Bgp(_)
+            | NodeKind::Graphs(_)
+            | NodeKind::HasGraph(_)
+            | NodeKind::Path(_)
+            | NodeKind::Values { .. }
+            | NodeKind::Service(_) => self.leaf_for_row(node),
+            NodeKind::Join(parts) => self.join(parts, vec![]),
+            NodeKind::Union(branches) => {
                 let built = branches.iter().map(|b| self.build(b)).collect();
                 union(built)
             }
-            Kind::LeftJoin {
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
@@ -116,21 +116,21 @@ impl Builder<'_> {
                 let left = self.build(left);
                 self.left_join(left, right, condition)
             }
-            Kind::Minus { left, right } => {
+            NodeKind::Minus { left, right } => {
                 let above = left.possible.clone();
                 let left = self.build(left);
                 self.minus(left, &above, right)
             }
-            Kind::Apply { input, body, kind } => {
+            NodeKind::Apply { input, body, kind } => {
                 let input = self.build(input);
                 self.apply(input, body, *kind)
             }
-            Kind::Filter { inner, filters } => self.build_filtered(inner, filters.clone()),
-            Kind::Extend { inner, to, value } => {
+            NodeKind::Filter { inner, filters } => self.build_filtered(inner, filters.clone()),
+            NodeKind::Extend { inner, to, value } => {
                 let inner = self.build(inner);
                 self.extend(inner, *to, value)
             }
-            Kind::Group {
+            NodeKind::Group {
                 inner,
                 by,
                 aggregates,
@@ -141,7 +141,7 @@ impl Builder<'_> {
                 let inner = self.build(inner);
                 group(inner, by, aggregates)
             }
-            Kind::OrderBy { inner, keys } => {
+            NodeKind::OrderBy { inner, keys } => {
                 let b = self.build(inner);
                 let keys: Vec<(Slot, bool)> = keys
                     .iter()
@@ -158,7 +158,7 @@ impl Builder<'_> {
                     cost,
                 )
             }
-            Kind::Distinct { inner, slots } => {
+            NodeKind::Distinct { inner, slots } => {
                 if let Some(known) = self.distinct_predicates(unordered(inner), slots) {
                     return known;
                 }
@@ -171,7 +171,7 @@ impl Builder<'_> {
                     cost,
                 )
             }
-            Kind::Reduced { inner, slots } => {
+            NodeKind::Reduced { inner, slots } => {
                 let b = self.build(inner);
                 let slots = kept(slots, &b.possible);
                 let cost = b.cost + b.rows * OUT;
@@ -181,25 +181,25 @@ impl Builder<'_> {
                     cost,
                 )
             }
-            Kind::Slice {
+            NodeKind::Slice {
                 inner,
                 offset,
                 limit,
             } => {
                 // The order decides which rows are taken.
                 let mut ordered = &**inner;
-                while let Kind::Project(inner) = &ordered.kind {
+                while let NodeKind::Project(inner) = &ordered.kind {
                     ordered = inner;
                 }
                 slice(self.build(ordered), *offset, *limit)
             }
-            // Hidden slots are other slots; nothing above reads them.
-            Kind::Project(inner) => self.build(unordered(inner)),
+            // Hidden slots differ; nothing above reads them.
+            NodeKind::Project(inner) => self.build(unordered(inner)),
         }
     }
 
-    /// A leaf; the outer row's values of its slots go in first.
-    fn leaf_for_row(&mut self, node: &Node) -> Built {
+    /// A leaf that starts from the outer row's values of its slots.
+    fn leaf_for_row(&mut self, node: &LogicalNode) -> Built {
         let known = node.uses.and(&self.outer.possible);
         if known.is_empty() {
             return self.leaf(node);
@@ -229,7 +229,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The rows with the outer row's values of these slots where they have none themselves.
+    /// Fills the outer row's values of these slots into rows where they are unbound.
     fn with_outer(&mut self, b: Built, slots: &SlotSet) -> Built {
         let mut missing = slots.and(&self.outer.possible).minus(&b.certain);
         if missing.meets(&b.possible) {
@@ -244,11 +244,11 @@ impl Builder<'_> {
     }
 
     /// A leaf by itself.
-    fn leaf(&mut self, node: &Node) -> Built {
+    fn leaf(&mut self, node: &LogicalNode) -> Built {
         match &node.kind {
-            Kind::Bgp(b) => self.explore(b),
-            Kind::Graphs(g) => self.graphs(*g),
-            Kind::HasGraph(name) => {
+            NodeKind::Bgp(b) => self.explore(b),
+            NodeKind::Graphs(g) => self.graphs(*g),
+            NodeKind::HasGraph(name) => {
                 self.snapshot.bind();
                 let there = self
                     .dataset
@@ -263,9 +263,9 @@ impl Builder<'_> {
                     ))
                 }
             }
-            Kind::Path(p) => self.path(unit(), p),
-            Kind::Values { slots, rows } => self.values(node, slots, rows),
-            Kind::Service(s) => Built {
+            NodeKind::Path(p) => self.path(unit(), p),
+            NodeKind::Values { slots, rows } => self.values(node, slots, rows),
+            NodeKind::Service(s) => Built {
                 op: Operator::Service(s.clone()),
                 certain: SlotSet::default(),
                 possible: node.possible.clone(),
@@ -278,7 +278,7 @@ impl Builder<'_> {
         }
     }
 
-    fn values(&mut self, node: &Node, slots: &[Slot], rows: &[Row]) -> Built {
+    fn values(&mut self, node: &LogicalNode, slots: &[Slot], rows: &[Row]) -> Built {
         let cells = rows
             .iter()
             .map(|r| {
@@ -308,7 +308,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A group of patterns by itself. One with more slots or patterns than a mask has bits is cut.
+    /// A group of patterns by itself. A group with more slots or patterns than a mask has bits is cut.
     fn explore(&mut self, bgp: &Bgp) -> Built {
         let mut uses: SlotSet = SlotSet::default();
         for p in &bgp.patterns {
@@ -328,7 +328,7 @@ impl Builder<'_> {
         cheaper(self.explore_parts(bgp), whole)
     }
 
-    /// Parts that only an `=` of their values connects, joined by it.
+    /// Joins parts that only an `=` of their values connects.
     fn explore_parts(&mut self, bgp: &Bgp) -> Option<Built> {
         let compares = |f: &Arc<Expr>| keyed::compares(f);
         if !bgp.filters.iter().any(compares) {
@@ -338,9 +338,9 @@ impl Builder<'_> {
         if parts.len() < 2 || !over.iter().any(compares) {
             return None;
         }
-        let parts: Vec<Node> = parts
+        let parts: Vec<LogicalNode> = parts
             .into_iter()
-            .map(|b| Node::bgp(b.patterns, SlotSet::default()).filter(b.filters))
+            .map(|b| LogicalNode::bgp(b.patterns, SlotSet::default()).filter(b.filters))
             .collect();
         Some(self.join(&parts, over))
     }
@@ -371,7 +371,7 @@ impl Builder<'_> {
         }
     }
 
-    /// See [`Built::texts`]; objects are only looked at where the query compares them.
+    /// See [`Built::texts`]; objects are considered only where the query compares them.
     fn texts(&self, bgp: &Bgp) -> SlotSet {
         equal::identical(&bgp.patterns, self.snapshot.graph(), Some(&self.compared))
     }
@@ -412,12 +412,13 @@ impl Builder<'_> {
         }
     }
 
-    fn left_join(&mut self, left: Built, right: &Node, condition: &[Arc<Expr>]) -> Built {
+    fn left_join(&mut self, left: Built, right: &LogicalNode, condition: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         condition.iter().for_each(|c| needs.add(&c.slots()));
         let mut left = self.with_outer(left, &needs);
         let taken = left.hollowed(0);
-        // Slots that only some left rows bind: the right side finds its own values, which are compared when the rows are put together.
+        // Slots that only some left rows bind: the right side finds its own values, which are compared when the rows
+        // are combined.
         let open = right.uses.and(&left.possible).minus(&left.certain);
         let seen = left.possible.minus(&open);
         let by_row = self.may_try(right.nodes())
@@ -432,7 +433,7 @@ impl Builder<'_> {
         cheaper(by_row, hashed).refilled(taken)
     }
 
-    fn minus(&mut self, mut left: Built, above: &SlotSet, right: &Node) -> Built {
+    fn minus(&mut self, mut left: Built, above: &SlotSet, right: &LogicalNode) -> Built {
         let shared = above.and(&right.possible);
         if shared.is_empty() {
             return left;
@@ -472,13 +473,13 @@ impl Builder<'_> {
         cheaper(by_row, hashed).refilled(taken)
     }
 
-    pub(super) fn apply(&mut self, input: Built, body: &Node, kind: ApplyKind) -> Built {
+    pub(super) fn apply(&mut self, input: Built, body: &LogicalNode, kind: ApplyKind) -> Built {
         let mut input = self.with_outer(input, &body.uses);
-        if let (Kind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
+        if let (NodeKind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
             && matches!(service.endpoint, Endpoint::Slot(_))
         {
-            // It reads nothing of the row but whom to ask: one call an endpoint. What else both have is compared when
-            // their rows are put together.
+            // The part reads only the endpoint from the row: one call per endpoint. Other common slots are compared
+            // when the rows are combined.
             let inner = self.leaf(body);
             return apply_op(input, inner, kind, true);
         }
@@ -487,7 +488,7 @@ impl Builder<'_> {
         let by_row = (self.may_try(body.nodes())
             && self.can_go_on(&input.certain, &input.possible, body))
         .then(|| self.apply_by_row(input.clone(), body, kind, kind != ApplyKind::Left));
-        // A body that means the same by itself can be hashed once.
+        // A body that is independent of the row can be hashed once.
         let join = match kind {
             ApplyKind::Semi => Some(JoinKind::Semi),
             ApplyKind::Anti => Some(JoinKind::Anti),
@@ -528,7 +529,7 @@ impl Builder<'_> {
         apply_op(input, inner, kind, true).refilled(taken)
     }
 
-    /// Keeps rows on which all filters are true.
+    /// Keeps rows for which all filters are true.
     pub(crate) fn filter(&mut self, b: Built, filters: &[Arc<Expr>]) -> Built {
         let mut needs = SlotSet::default();
         filters.iter().for_each(|f| needs.add(&f.slots()));
@@ -596,10 +597,10 @@ fn cheaper(a: Option<Built>, b: Built) -> Built {
     }
 }
 
-/// An order that only a bag sees is none.
-fn unordered(node: &Node) -> &Node {
+/// An order that is consumed as a bag has no effect.
+fn unordered(node: &LogicalNode) -> &LogicalNode {
     let mut at = node;
-    while let Kind::OrderBy { inner, .. } = &at.kind {
+    while let NodeKind::OrderBy { inner, .. } = &at.kind {
         at = inner;
     }
     at
@@ -609,8 +610,8 @@ fn kept(slots: &[Slot], possible: &SlotSet) -> Vec<Slot> {
     slots.iter().copied().filter(|s| possible.has(*s)).collect()
 }
 
-/// Parts of a group, each small enough, and the filters that need several. O(patterns).
-fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Arc<Expr>>) {
+/// Splits a group into parts that are small enough, and the filters that need several of them. O(patterns).
+fn cut(bgp: &Bgp) -> (Vec<LogicalNode>, Vec<Arc<Expr>>) {
     let half = steps::MAX_LOCAL / 2;
     let mut parts: Vec<(Bgp, SlotSet)> = vec![];
     // The last part that has a slot: those before it are full, or nearly.
@@ -638,9 +639,9 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Arc<Expr>>) {
             None => parts.push((Bgp::new(vec![p.clone()], vec![]), slots)),
         }
     }
-    let mut nodes: Vec<Node> = parts
+    let mut nodes: Vec<LogicalNode> = parts
         .into_iter()
-        .map(|(b, _)| Node::bgp(b.patterns, SlotSet::default()))
+        .map(|(b, _)| LogicalNode::bgp(b.patterns, SlotSet::default()))
         .collect();
     let mut rest = vec![];
     for f in &bgp.filters {
@@ -650,7 +651,7 @@ fn cut(bgp: &Bgp) -> (Vec<Node>, Vec<Arc<Expr>>) {
         let slots = f.slots();
         let part = nodes.iter_mut().find(|n| slots.is_within(&n.certain));
         match part.map(|n| &mut n.kind) {
-            Some(Kind::Bgp(b)) => b.filters.push(f.clone()),
+            Some(NodeKind::Bgp(b)) => b.filters.push(f.clone()),
             _ => rest.push(f.clone()),
         }
     }

@@ -9,13 +9,13 @@ impl Builder<'_> {
     pub(super) fn path(&mut self, input: Built, p: &PathNode) -> Built {
         let mut input = input;
         let graph = match &p.place {
-            Place::Default => self.dataset.default.clone(),
-            Place::Named(name) => match self.dataset.graph(name, self.snapshot) {
+            PatternGraphTerm::Default => self.dataset.default.clone(),
+            PatternGraphTerm::Named(name) => match self.dataset.graph(name, self.snapshot) {
                 Some(g) => GraphRef::Named(g),
                 None => {
                     let mut none = filtered(input, Condition::Or(vec![]));
                     for end in [&p.subject, &p.object] {
-                        if let End::Slot(s) = end {
+                        if let PatternTerm::Slot(s) = end {
                             none.certain.insert(*s);
                             none.possible.insert(*s);
                         }
@@ -23,9 +23,9 @@ impl Builder<'_> {
                     return none;
                 }
             },
-            Place::Slot(g) => {
+            PatternGraphTerm::Slot(g) => {
                 if !input.possible.has(*g) {
-                    let graphs = Node::graphs(*g);
+                    let graphs = LogicalNode::graphs(*g);
                     input = if is_unit(&input) {
                         self.graphs(*g)
                     } else {
@@ -42,26 +42,26 @@ impl Builder<'_> {
         let nodes = is_nullable(&p.path)
             && !leaves_graph
             && ends.iter().any(|end| match end {
-                End::Slot(s) => {
-                    let is_node = |n: &(Place, Slot)| n.0 == p.place && n.1 == *s;
+                PatternTerm::Slot(s) => {
+                    let is_node = |n: &(PatternGraphTerm, Slot)| n.0 == p.place && n.1 == *s;
                     input.certain.has(*s) && !input.nodes.iter().any(is_node)
                 }
-                End::Term(_) => true,
+                PatternTerm::Term(_) => true,
             });
         let mut binds = vec![];
         let mut unknown = vec![];
         let mut ends = vec![];
         for end in [&p.subject, &p.object] {
             ends.push(match end {
-                End::Slot(s) if input.certain.has(*s) => FarEnd::Known(Operand::Slot(*s)),
-                End::Slot(s) => {
+                PatternTerm::Slot(s) if input.certain.has(*s) => FarEnd::Known(Operand::Slot(*s)),
+                PatternTerm::Slot(s) => {
                     binds.push(*s);
                     FarEnd::Bind(*s)
                 }
-                End::Term(bytes) => match self.snapshot.lookup(bytes) {
+                PatternTerm::Term(bytes) => match self.snapshot.lookup(bytes) {
                     Some(VertexId(v)) => FarEnd::Known(Operand::Const(v)),
                     None => {
-                        // A path of length zero gives a term that is nowhere in the store.
+                        // A zero-length path gives a term that occurs nowhere in the store.
                         let s = self.slots.len().min(usize::from(Slot::MAX)) as Slot;
                         self.slots.push(format!("term {s}"));
                         unknown.push((s, bytes.clone()));
@@ -117,7 +117,7 @@ impl Builder<'_> {
         }
         if !leaves_graph {
             for end in [&p.subject, &p.object] {
-                if let End::Slot(s) = end {
+                if let PatternTerm::Slot(s) = end {
                     add_nodes(&mut out.nodes, vec![(p.place.clone(), *s)]);
                 }
             }
@@ -125,11 +125,11 @@ impl Builder<'_> {
         out
     }
 
-    /// True for an end that is a variable, not a term or what an EXISTS puts in its place.
-    fn is_variable(&self, end: &End) -> bool {
+    /// Returns true for an end that is a variable, not a term or a value that an EXISTS substitutes.
+    fn is_variable(&self, end: &PatternTerm) -> bool {
         match end {
-            End::Slot(s) => !self.outer.possible.has(*s) && !self.constants.has(*s),
-            End::Term(_) => false,
+            PatternTerm::Slot(s) => !self.outer.possible.has(*s) && !self.constants.has(*s),
+            PatternTerm::Term(_) => false,
         }
     }
 

@@ -1,7 +1,7 @@
-//! How far property paths lead: estimates from counts, and from a few walks where counts mislead.
+//! Reach of property paths: estimates from counts, and from a few walks where counts mislead.
 //!
-//! The reach of `*` and `+` depends on how steps follow one another, of which counts say nothing: a hierarchy of ten levels
-//! and a chain of a million have the same counts. So a few nodes are looked at.
+//! The reach of `*` and `+` depends on how steps follow one another, which counts do not tell: a hierarchy of ten
+//! levels and a chain of a million have the same counts. So a few nodes are sampled.
 
 use super::*;
 use crate::parameters::is_parameter;
@@ -10,19 +10,19 @@ use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashSet;
 
-/// Nodes to walk from.
+/// Number of nodes to walk from.
 const WALKS: u32 = 6;
-/// Nodes that one walk comes to before it ends.
+/// Number of nodes after which one walk ends.
 const LONGEST: usize = 48;
-/// Longest list that a walk reads; a longer one counts, but is not followed.
+/// Longest list that a walk reads; a longer one is counted but not followed.
 const LIST: u64 = 64;
-/// Cost of beginning a search, in visited vertices.
+/// Cost of starting a search, in visited vertices.
 const BEGIN: f64 = 10.0;
 
-/// A path between free ends.
+/// Estimates for a path between free ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// Nodes that it leads from and to, zero-length paths aside.
+pub(crate) struct PathReach {
+    /// Numbers of nodes that the path leads from and to, apart from zero-length paths.
     subjects: f64,
     objects: f64,
     pairs: f64,
@@ -30,18 +30,18 @@ pub(crate) struct Shape {
     nullable: bool,
 }
 
-impl Shape {
-    /// Nodes that it leads to from one, which may lead nowhere.
+impl PathReach {
+    /// Mean number of nodes that the path leads to from one node, which may lead nowhere.
     fn ahead(&self, back: bool) -> f64 {
         let from = if back { self.objects } else { self.subjects };
         self.pairs / from.max(1.0) + f64::from(u8::from(self.nullable))
     }
 }
 
-/// Shapes of paths in graphs, each looked at once.
-pub(crate) type Reaches = Vec<(Path, GraphRef, Shape)>;
+/// Estimates of paths in graphs, each computed once.
+pub(crate) type Reaches = Vec<(Path, GraphRef, PathReach)>;
 
-/// Edges of a step, and the way through them.
+/// Edges of a step and the direction in which they are followed.
 type Label = (PredicateId, Direction);
 
 impl Builder<'_> {
@@ -86,7 +86,7 @@ impl Builder<'_> {
         }
     }
 
-    fn shape(&mut self, path: &Path, graph: &GraphRef) -> Shape {
+    fn shape(&mut self, path: &Path, graph: &GraphRef) -> PathReach {
         let known = self.reaches.iter();
         if let Some(known) = known
             .filter(|r| r.0 == *path && r.1 == *graph)
@@ -100,10 +100,10 @@ impl Builder<'_> {
         shape
     }
 
-    fn shape_of(&self, path: &Path, graph: &GraphRef) -> Shape {
+    fn shape_of(&self, path: &Path, graph: &GraphRef) -> PathReach {
         let of = |p: &Path| self.shape_of(p, graph);
         match path {
-            Path::Predicate(None) => Shape {
+            Path::Predicate(None) => PathReach {
                 subjects: 0.0,
                 objects: 0.0,
                 pairs: 0.0,
@@ -112,7 +112,7 @@ impl Builder<'_> {
             Path::Predicate(Some(p)) => {
                 let s = self.snapshot.predicate_statistics(*p);
                 let edges = self.snapshot.edges(*p, Direction::Out);
-                Shape {
+                PathReach {
                     subjects: f64::from(s.subjects),
                     objects: f64::from(s.objects),
                     pairs: edges.edge_estimate(scope_of(graph)) as f64,
@@ -121,7 +121,7 @@ impl Builder<'_> {
             }
             Path::Except(_) => {
                 let vertices = f64::from(self.snapshot.vertices());
-                Shape {
+                PathReach {
                     subjects: vertices / 2.0,
                     objects: vertices / 2.0,
                     pairs: self.snapshot.quads() as f64,
@@ -130,7 +130,7 @@ impl Builder<'_> {
             }
             Path::Inverse(p) => {
                 let p = of(p);
-                Shape {
+                PathReach {
                     subjects: p.objects,
                     objects: p.subjects,
                     ..p
@@ -146,7 +146,7 @@ impl Builder<'_> {
                     let zero = f64::from(u8::from(b.nullable));
                     let pairs = a.pairs * (met * b.pairs / b.subjects.max(1.0) + zero)
                         + if a.nullable { b.pairs } else { 0.0 };
-                    Shape {
+                    PathReach {
                         subjects: (a.subjects + if a.nullable { b.subjects } else { 0.0 })
                             .min(pairs),
                         objects: (b.objects + if b.nullable { a.objects } else { 0.0 }).min(pairs),
@@ -157,14 +157,14 @@ impl Builder<'_> {
             }
             Path::Alternative(parts) => {
                 let none = of(&Path::Predicate(None));
-                parts.iter().map(of).fold(none, |a, b| Shape {
+                parts.iter().map(of).fold(none, |a, b| PathReach {
                     subjects: a.subjects + b.subjects,
                     objects: a.objects + b.objects,
                     pairs: a.pairs + b.pairs,
                     nullable: a.nullable || b.nullable,
                 })
             }
-            Path::ZeroOrOne(p) => Shape {
+            Path::ZeroOrOne(p) => PathReach {
                 nullable: true,
                 ..of(p)
             },
@@ -177,7 +177,7 @@ impl Builder<'_> {
                 } else {
                     one.objects.sqrt()
                 };
-                Shape {
+                PathReach {
                     pairs: (one.subjects * each).clamp(one.pairs.min(most), most),
                     nullable: one.nullable || matches!(path, Path::ZeroOrMore(_)),
                     ..one
@@ -186,8 +186,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Nodes that steps lead to on average from one that they lead from.
-    fn mean_walk(&self, labels: &[Label], graph: &GraphRef, one: Shape) -> f64 {
+    /// Mean number of nodes that steps lead to from a node that has any.
+    fn mean_walk(&self, labels: &[Label], graph: &GraphRef, one: PathReach) -> f64 {
         let scope = scope_of(graph);
         let edges = |l: &&Label| self.snapshot.edges(l.0, l.1).edge_estimate(scope);
         let Some(&(p, way)) = labels.iter().max_by_key(edges) else {
@@ -212,14 +212,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends of the path from (`back`: to) this node; `None` for a path of which a walk says nothing.
+    /// Ends of the path from (`back`: to) this node; `None` for a path that a walk cannot estimate.
     fn constant_walk(
         &self,
         path: &Path,
         graph: &GraphRef,
         v: u32,
         back: bool,
-        shape: Shape,
+        shape: PathReach,
     ) -> Option<f64> {
         let mut labels = vec![];
         if !labels_of(path, back, &mut labels) {
@@ -236,7 +236,8 @@ impl Builder<'_> {
         Some(zero + self.walk(&labels, scope, v, ends))
     }
 
-    /// Nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is how many there are.
+    /// Number of nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is the number of
+    /// nodes there are.
     fn walk(&self, labels: &[Label], scope: Scope<'_>, from: u32, most: f64) -> f64 {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
@@ -247,7 +248,7 @@ impl Builder<'_> {
             .collect();
         let mut fetched = 0;
         while let Some(&v) = order.get(at) {
-            // All that were found so far in one round.
+            // All nodes were found in one round.
             if at >= fetched
                 && let Some(sharded) = self.snapshot.as_sharded()
             {
@@ -266,7 +267,7 @@ impl Builder<'_> {
                 }
             }
             if order.len() > LONGEST || skipped > 0.0 && at >= 8 {
-                // It grows further, and how far is unknown.
+                // It keeps growing, and how far is unknown.
                 let found = seen.len() as f64 + skipped;
                 return (found * most.max(1.0))
                     .sqrt()
@@ -291,12 +292,12 @@ fn degree(view: Edges<'_>, scope: Scope<'_>, v: u32) -> u64 {
     default + named
 }
 
-/// The graphs to look at; all for graphs that rows choose.
+/// The graphs to read; all graphs where rows choose them.
 fn scope_of(graph: &GraphRef) -> Scope<'_> {
     graph.scope().unwrap_or(Scope::AnyNamed)
 }
 
-/// The edges of all steps of a path; false if some may be of any predicate.
+/// The edges of all steps of a path; false if some may have any predicate.
 fn labels_of(path: &Path, back: bool, out: &mut Vec<Label>) -> bool {
     match path {
         Path::Predicate(None) => true,
@@ -317,7 +318,7 @@ fn labels_of(path: &Path, back: bool, out: &mut Vec<Label>) -> bool {
     }
 }
 
-/// True if there is a `*` or `+` in it.
+/// Returns true if the path contains a `*` or `+`.
 fn repeats(path: &Path) -> bool {
     match path {
         Path::Predicate(_) | Path::Except(_) => false,

@@ -1,52 +1,58 @@
-//! Going on from rows: when that means the same as evaluation by itself, and how it is done.
+//! Going on from rows: when that is equivalent to independent evaluation, and how it is planned.
 
 use super::built::add_nodes;
 use super::*;
 use crate::joins;
 
-/// Nodes that may be looked at again in a query, to plan them another way: any that people write, and this many times a query's own.
+/// Number of nodes that may be planned again in another way within a query: more than any hand-written query has, and
+/// this many times the query's own.
 const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
 impl Builder<'_> {
     /// See [`Builder::tries`].
-    pub(crate) fn tries_for(root: &Node) -> std::cell::Cell<usize> {
+    pub(crate) fn tries_for(root: &LogicalNode) -> std::cell::Cell<usize> {
         std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
     }
 
-    /// True while a part of this many nodes may be planned another way than by itself. Each level of a deep query has another way for
-    /// all that is below it, of which each has others in turn.
+    /// Returns true while a part of this many nodes may be planned in a way other than by itself. Each level of a deep
+    /// query has another way for everything below it, and each of those has others in turn.
     pub(crate) fn may_try(&self, nodes: usize) -> bool {
         let left = self.tries.get().checked_sub(nodes);
         self.tries.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// True if the node's solutions that go with a row can be found from that row, operators that look at all rows
-    /// aside.
-    pub(crate) fn can_go_on(&self, certain: &SlotSet, possible: &SlotSet, node: &Node) -> bool {
+    /// Returns true if the node's solutions for a row can be found from that row, apart from operators that look at all
+    /// rows.
+    pub(crate) fn can_go_on(
+        &self,
+        certain: &SlotSet,
+        possible: &SlotSet,
+        node: &LogicalNode,
+    ) -> bool {
         if scope::is_over() {
             return false;
         }
         let known = |uses: &SlotSet| uses.and(possible).is_within(certain);
         match &node.kind {
-            Kind::Bgp(b) => {
+            NodeKind::Bgp(b) => {
                 known(&node.uses)
                     && node.uses.len() <= steps::MAX_LOCAL
                     && b.patterns.len() <= crate::resolve::MAX_EDGES
             }
-            Kind::Path(_) => known(&node.uses),
-            Kind::Graphs(g) => !possible.has(*g),
-            Kind::HasGraph(_) | Kind::Values { .. } | Kind::Service(_) => false,
-            Kind::Join(parts) => {
+            NodeKind::Path(_) => known(&node.uses),
+            NodeKind::Graphs(g) => !possible.has(*g),
+            NodeKind::HasGraph(_) | NodeKind::Values { .. } | NodeKind::Service(_) => false,
+            NodeKind::Join(parts) => {
                 let (parts, over) = joins::connected(joins::given(parts));
-                let parts: Vec<&Node> = parts.iter().map(|p| &**p).collect();
+                let parts: Vec<&LogicalNode> = parts.iter().map(|p| &**p).collect();
                 over.iter().all(|f| !f.per_row) && self.can_follow(certain, possible, &parts, 0)
             }
-            Kind::Union(branches) => branches
+            NodeKind::Union(branches) => branches
                 .iter()
                 .all(|b| self.can_go_on(certain, possible, b)),
-            Kind::LeftJoin {
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition: _,
@@ -57,15 +63,15 @@ impl Builder<'_> {
                     && self.can_go_on(&c, &p, right)
                     && is_safe(right, &p, None)
             }
-            Kind::Minus { .. } => false,
-            Kind::Filter { inner, .. } | Kind::Project(inner) => {
+            NodeKind::Minus { .. } => false,
+            NodeKind::Filter { inner, .. } | NodeKind::Project(inner) => {
                 self.can_go_on(certain, possible, inner)
             }
-            Kind::Reduced { inner, .. } => self.can_go_on(certain, possible, inner),
-            Kind::Extend { inner, to, .. } => {
+            NodeKind::Reduced { inner, .. } => self.can_go_on(certain, possible, inner),
+            NodeKind::Extend { inner, to, .. } => {
                 !possible.has(*to) && self.can_go_on(certain, possible, inner)
             }
-            Kind::Apply { input, body, kind } => {
+            NodeKind::Apply { input, body, kind } => {
                 let (c, p) = (certain.or(&op_certain(input)), possible.or(&input.uses));
                 let slot_is_free = match kind {
                     ApplyKind::Mark(s) => !possible.has(*s),
@@ -76,26 +82,27 @@ impl Builder<'_> {
                     && self.can_go_on(certain, possible, input)
                     && self.can_go_on(&c, &p, body)
             }
-            Kind::Group { .. }
-            | Kind::OrderBy { .. }
-            | Kind::Distinct { .. }
-            | Kind::Slice { .. } => false,
+            NodeKind::Group { .. }
+            | NodeKind::OrderBy { .. }
+            | NodeKind::Distinct { .. }
+            | NodeKind::Slice { .. } => false,
         }
     }
 
-    /// True if rows with these slots have all that the node reads of the outer row. Where the node decides which rows stay, as in
-    /// OPTIONAL, it must see the outer row's values itself: comparing them afterwards is too late.
-    pub(super) fn has_outer(&self, certain: &SlotSet, node: &Node) -> bool {
+    /// Returns true if rows with these slots have everything that the node reads of the outer row. Where the node
+    /// decides which rows are kept, as in OPTIONAL, it must see the outer row's values itself: comparing them
+    /// afterwards is too late.
+    pub(super) fn has_outer(&self, certain: &SlotSet, node: &LogicalNode) -> bool {
         let read = node.uses.and(&self.outer.possible);
         read.is_within(certain)
     }
 
-    /// Each row of the input with the node's solutions that go with it. Only if [`Self::can_go_on`].
-    pub(crate) fn go_on(&mut self, input: Built, node: &Node) -> Built {
+    /// Each row of the input with the node's matching solutions. Only if [`Self::can_go_on`].
+    pub(crate) fn go_on(&mut self, input: Built, node: &LogicalNode) -> Built {
         match &node.kind {
-            Kind::Bgp(b) => self.steps(input, b),
-            Kind::Path(p) => self.path(input, p),
-            Kind::Graphs(g) => {
+            NodeKind::Bgp(b) => self.steps(input, b),
+            NodeKind::Path(p) => self.path(input, p),
+            NodeKind::Graphs(g) => {
                 let n = self.graph_count();
                 let rows = input.rows * n;
                 let step = Step {
@@ -115,20 +122,20 @@ impl Builder<'_> {
                 out.possible.insert(*g);
                 out
             }
-            Kind::Join(parts) => {
+            NodeKind::Join(parts) => {
                 let mut at = input;
                 let (parts, over) = joins::connected(joins::given(parts));
-                let mut rest: Vec<&Node> = parts.iter().map(|p| &**p).collect();
+                let mut rest: Vec<&LogicalNode> = parts.iter().map(|p| &**p).collect();
                 while !rest.is_empty() {
-                    // What is connected comes first, as long as the others can still follow; of that paths come last, but for those
-                    // with both ends known. The first one always can.
+                    // Connected parts come first, as long as the others can still follow; among them paths come last,
+                    // except those with both ends known. The first part always can.
                     let nodes: usize = rest.iter().map(|n| n.nodes()).sum();
                     let next = (0..rest.len())
                         .take_while(|_| self.may_try(nodes))
                         .filter(|&i| rest[i].uses.meets(&at.possible))
                         .filter(|&i| self.can_follow(&at.certain, &at.possible, &rest, i))
                         .min_by_key(|&i| match &rest[i].kind {
-                            Kind::Path(_) => !rest[i].uses.is_within(&at.possible),
+                            NodeKind::Path(_) => !rest[i].uses.is_within(&at.possible),
                             _ => false,
                         })
                         .unwrap_or(0);
@@ -136,8 +143,8 @@ impl Builder<'_> {
                 }
                 self.filter(at, &over)
             }
-            Kind::Union(branches) => {
-                // All of the row's columns: what comes after reads others than the union does.
+            NodeKind::Union(branches) => {
+                // All columns of the row: operators above read others than the union does.
                 let is_row = matches!(input.op, Operator::Outer(_));
                 let row = if is_row {
                     input.clone()
@@ -154,7 +161,7 @@ impl Builder<'_> {
                 }
                 apply_op(input, all, ApplyKind::Inner, false)
             }
-            Kind::LeftJoin {
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
@@ -163,12 +170,12 @@ impl Builder<'_> {
                 let seen = left.possible.clone();
                 self.optional_by_row(left, right, condition, &seen)
             }
-            Kind::Filter { inner, filters } => self.go_on_if(input, inner, filters),
-            Kind::Extend { inner, to, value } => {
+            NodeKind::Filter { inner, filters } => self.go_on_if(input, inner, filters),
+            NodeKind::Extend { inner, to, value } => {
                 let b = self.go_on(input, inner);
                 self.extend(b, *to, value)
             }
-            Kind::Apply {
+            NodeKind::Apply {
                 input: i,
                 body,
                 kind,
@@ -176,7 +183,7 @@ impl Builder<'_> {
                 let b = self.go_on(input, i);
                 self.apply_by_row(b, body, *kind, *kind != ApplyKind::Left)
             }
-            Kind::Project(inner) | Kind::Reduced { inner, .. } => self.go_on(input, inner),
+            NodeKind::Project(inner) | NodeKind::Reduced { inner, .. } => self.go_on(input, inner),
             _ => {
                 let right = self.build(node);
                 hash_join(input, right, JoinKind::Inner, None)
@@ -184,12 +191,12 @@ impl Builder<'_> {
         }
     }
 
-    /// True if all parts can go on from the rows one after the other, this one first.
+    /// Returns true if all parts can go on from the rows one after the other, starting with this one.
     pub(super) fn can_follow(
         &self,
         certain: &SlotSet,
         possible: &SlotSet,
-        parts: &[&Node],
+        parts: &[&LogicalNode],
         first: usize,
     ) -> bool {
         let (mut certain, mut possible) = (certain.clone(), possible.clone());
@@ -232,7 +239,7 @@ impl Builder<'_> {
                 out
             }
             Err(_) => {
-                // Nothing goes with any row.
+                // No solution matches any row.
                 let mut out = filtered(input, Condition::Or(vec![]));
                 out.certain.add(&uses);
                 out.possible.add(&uses);
@@ -245,7 +252,7 @@ impl Builder<'_> {
     pub(super) fn optional_by_row(
         &mut self,
         left: Built,
-        right: &Node,
+        right: &LogicalNode,
         condition: &[Arc<Expr>],
         seen: &SlotSet,
     ) -> Built {
@@ -256,12 +263,12 @@ impl Builder<'_> {
         apply_op(left, inner, ApplyKind::Left, false)
     }
 
-    /// `constants`: the row's values stand in the body as if they were written there (EXISTS); else rows of the body by itself
-    /// that go with the row are asked for.
+    /// `constants`: the row's values replace the variables in the body as if they were written there (EXISTS).
+    /// Otherwise rows of the body evaluated by itself that match the row are wanted.
     pub(super) fn apply_by_row(
         &mut self,
         input: Built,
-        body: &Node,
+        body: &LogicalNode,
         kind: ApplyKind,
         constants: bool,
     ) -> Built {
@@ -278,34 +285,34 @@ impl Builder<'_> {
 }
 
 /// Slots that an operator over the node's rows finds bound in every row: those in scope, and the graph's.
-pub(crate) fn op_certain(node: &Node) -> SlotSet {
-    // Each level of a deep query asks for all that is below it.
+pub(crate) fn op_certain(node: &LogicalNode) -> SlotSet {
+    // Each level of a deep query asks for everything below it.
     if scope::is_over() {
         return SlotSet::default();
     }
     let graphs = match &node.kind {
-        Kind::Bgp(_) | Kind::Graphs(_) | Kind::Path(_) => return node.uses.clone(),
-        Kind::Join(parts) => parts
+        NodeKind::Bgp(_) | NodeKind::Graphs(_) | NodeKind::Path(_) => return node.uses.clone(),
+        NodeKind::Join(parts) => parts
             .iter()
             .fold(SlotSet::default(), |a, p| a.or(&op_certain(p))),
-        Kind::LeftJoin { left: inner, .. }
-        | Kind::Minus { left: inner, .. }
-        | Kind::Apply { input: inner, .. }
-        | Kind::Filter { inner, .. }
-        | Kind::Extend { inner, .. }
-        | Kind::Reduced { inner, .. }
-        | Kind::Project(inner) => op_certain(inner),
+        NodeKind::LeftJoin { left: inner, .. }
+        | NodeKind::Minus { left: inner, .. }
+        | NodeKind::Apply { input: inner, .. }
+        | NodeKind::Filter { inner, .. }
+        | NodeKind::Extend { inner, .. }
+        | NodeKind::Reduced { inner, .. }
+        | NodeKind::Project(inner) => op_certain(inner),
         _ => SlotSet::default(),
     };
     node.certain.or(&graphs)
 }
 
-/// True if the node's solutions, restricted to values of the slots `known`, are what evaluation with those values
-/// put in from the start gives: no filter, OPTIONAL, MINUS or BIND inside sees them bound before it would.
+/// Returns true if the node's solutions, restricted to values of the slots `known`, are those of an evaluation that
+/// starts with these values: no filter, OPTIONAL, MINUS or BIND inside sees them bound too early.
 ///
-/// With `nodes` (slots that surely hold nodes of graphs) also if the values are put in as constants; else a path between two
-/// variables looks itself whether an end that is known is a node.
-pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bool {
+/// With `nodes` (slots that certainly hold nodes of graphs), also if the values are substituted as constants; otherwise
+/// a path between two variables checks by itself whether a known end is a node.
+pub(crate) fn is_safe(node: &LogicalNode, known: &SlotSet, nodes: Option<&Nodes>) -> bool {
     if !node.uses.meets(known) {
         return true;
     }
@@ -314,35 +321,43 @@ pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bo
     }
     let sees_bound = |read: &SlotSet, bound: &SlotSet| read.and(known).is_within(bound);
     match &node.kind {
-        // Between two variables, a path of length zero is only on nodes of the graph.
-        Kind::Path(p) => {
+        // Between two variables, a zero-length path exists only at nodes of the graph.
+        NodeKind::Path(p) => {
             let Some(nodes) = nodes else { return true };
             let ends = [&p.subject, &p.object];
             let is_node = |s: Slot| nodes.iter().any(|n| n.0 == p.place && n.1 == s);
-            let given = |e: &&&End| matches!(e, End::Slot(s) if known.has(*s));
-            let terms = ends.iter().filter(|e| matches!(e, End::Term(_))).count();
+            let given = |e: &&&PatternTerm| matches!(e, PatternTerm::Slot(s) if known.has(*s));
+            let terms = ends
+                .iter()
+                .filter(|e| matches!(e, PatternTerm::Term(_)))
+                .count();
             let constants = terms + ends.iter().filter(given).count();
             !is_nullable(&p.path)
                 || keeps_any(&p.path, terms) == keeps_any(&p.path, constants)
                 || ends
                     .iter()
                     .filter(given)
-                    .all(|e| matches!(e, End::Slot(s) if is_node(*s)))
+                    .all(|e| matches!(e, PatternTerm::Slot(s) if is_node(*s)))
         }
-        Kind::Bgp(_) | Kind::Values { .. } | Kind::Graphs(_) | Kind::HasGraph(_) => true,
-        Kind::Join(parts) | Kind::Union(parts) => parts.iter().all(|p| is_safe(p, known, nodes)),
-        Kind::Filter { inner, filters } => {
+        NodeKind::Bgp(_)
+        | NodeKind::Values { .. }
+        | NodeKind::Graphs(_)
+        | NodeKind::HasGraph(_) => true,
+        NodeKind::Join(parts) | NodeKind::Union(parts) => {
+            parts.iter().all(|p| is_safe(p, known, nodes))
+        }
+        NodeKind::Filter { inner, filters } => {
             is_safe(inner, known, nodes)
                 && filters
                     .iter()
                     .all(|f| sees_bound(&f.slots(), &inner.certain))
         }
-        Kind::Extend { inner, to, value } => {
+        NodeKind::Extend { inner, to, value } => {
             !known.has(*to)
                 && is_safe(inner, known, nodes)
                 && sees_bound(&value.slots(), &inner.certain)
         }
-        Kind::LeftJoin {
+        NodeKind::LeftJoin {
             left,
             right,
             condition,
@@ -353,27 +368,28 @@ pub(crate) fn is_safe(node: &Node, known: &SlotSet, nodes: Option<&Nodes>) -> bo
                 && sees_bound(&right.uses, &op_certain(left))
                 && condition.iter().all(|c| sees_bound(&c.slots(), &both))
         }
-        Kind::Minus { left, right } => {
+        NodeKind::Minus { left, right } => {
             is_safe(left, known, nodes)
                 && is_safe(right, known, nodes)
                 && sees_bound(&right.uses, &left.certain.and(&right.certain))
         }
-        Kind::Apply { input, body, kind } => {
+        NodeKind::Apply { input, body, kind } => {
             !matches!(kind, ApplyKind::Inner | ApplyKind::Left)
                 && is_safe(input, known, nodes)
                 && sees_bound(&body.uses, &op_certain(input))
         }
-        Kind::Project(inner) | Kind::Reduced { inner, .. } => is_safe(inner, known, nodes),
-        Kind::Service(_)
-        | Kind::Group { .. }
-        | Kind::OrderBy { .. }
-        | Kind::Distinct { .. }
-        | Kind::Slice { .. } => false,
+        NodeKind::Project(inner) | NodeKind::Reduced { inner, .. } => is_safe(inner, known, nodes),
+        NodeKind::Service(_)
+        | NodeKind::Group { .. }
+        | NodeKind::OrderBy { .. }
+        | NodeKind::Distinct { .. }
+        | NodeKind::Slice { .. } => false,
     }
 }
 
-/// True if a path of length zero leads from a term that is not a node of the graph, where this many of its ends are constants: the
-/// variables between the parts of a sequence, and ends that are none, are nodes only (SPARQL 1.1 §18.4).
+/// Returns true if a zero-length path may start at a term that is not a node of the graph, where this many of the
+/// path's ends are constants. Variables between the parts of a sequence, and ends that are not constants, take only
+/// nodes (SPARQL 1.1 §18.4).
 pub(super) fn keeps_any(path: &PropertyPathExpression, constants: usize) -> bool {
     use PropertyPathExpression as P;
     match path {
@@ -386,7 +402,7 @@ pub(super) fn keeps_any(path: &PropertyPathExpression, constants: usize) -> bool
     }
 }
 
-/// True if a path may have length zero.
+/// Returns true if a path may have length zero.
 pub(super) fn is_nullable(path: &PropertyPathExpression) -> bool {
     use PropertyPathExpression as P;
     match path {
@@ -404,8 +420,8 @@ pub(super) fn nodes_of(bgp: &Bgp) -> Nodes {
         .iter()
         .flat_map(|p| [(&p.place, &p.subject), (&p.place, &p.object)]);
     ends.filter_map(|(place, end)| match end {
-        End::Slot(s) => Some((place.clone(), *s)),
-        End::Term(_) => None,
+        PatternTerm::Slot(s) => Some((place.clone(), *s)),
+        PatternTerm::Term(_) => None,
     })
     .collect()
 }

@@ -1,21 +1,21 @@
-//! Comparing ways to go on from rows without copying the operators that give them.
+//! Comparing ways to go on from rows without copying the operators that produce them.
 
 use super::Built;
 use crate::operator::{self, Operator};
 use crate::{Condition, Slot, Step};
 
-/// Weight of operators up to which they are copied: a copy is the same plan with less ado.
+/// Weight of operators up to which they are copied: for small ones a copy is simpler.
 const SMALL: usize = 32;
 
-/// Operators that were taken out of a [`Built`], which has a shell in their place meanwhile.
+/// Operators that were taken out of a [`Built`], which has a placeholder (a shell) in their place meanwhile.
 pub(crate) struct Taken {
     op: Option<Operator>,
     shell: Slot,
 }
 
 impl Built {
-    /// Takes the operators out, if they are much to copy: then the shell can be copied as often as there are ways to try, and the
-    /// way that is taken gets them back by [`Self::refilled`]. `number` tells shells in one tree apart.
+    /// Takes the operators out if they are expensive to copy: the shell can then be copied for each way to try, and the
+    /// chosen way gets them back by [`Self::refilled`]. `number` distinguishes shells in one tree.
     pub(crate) fn hollowed(&mut self, number: Slot) -> Taken {
         // No plan has this many variables.
         let shell = Slot::MAX - number;
@@ -37,7 +37,7 @@ impl Built {
     }
 }
 
-/// Puts the operators in the place of their shell. Recurses as deep as what was put over the shell.
+/// Puts the operators back in place of their shell. Recurses as deep as the operators above the shell.
 fn fill(op: &mut Operator, taken: &mut Taken) {
     if let Operator::Values(v) = op
         && v.slots == [taken.shell]
@@ -89,7 +89,7 @@ fn join_lists(op: &mut Operator) {
     }
 }
 
-/// True for operators that take long to copy. O(1).
+/// Returns true for operators that are expensive to copy. O(1).
 fn is_large(op: &Operator) -> bool {
     let steps = |steps: &[Step]| {
         let filters = steps.iter().take(8 * SMALL).map(|s| s.filters.len());

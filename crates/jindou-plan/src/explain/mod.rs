@@ -1,4 +1,4 @@
-//! A plan in words.
+//! EXPLAIN: a plan in words.
 
 mod parts;
 
@@ -7,11 +7,11 @@ use jindou_graph::Graph;
 use jindou_model::scope;
 use std::fmt::Write;
 
-/// Depth below which operators are indented no further: a line has no more room.
+/// Depth from which operators are not indented any further: a line has no more room.
 const DEEPEST_INDENT: usize = 40;
 
-/// The plan as text: the tree of operators, indented, one a line with estimated rows and time; below explorations
-/// their steps: what each does, what it keeps, why it comes there.
+/// The plan as text: the tree of operators, indented, one per line with estimated rows and time. Below an exploration
+/// are its steps: what each does, what it keeps, and the reason for its position.
 #[must_use]
 pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
     let e = Explainer { plan, snapshot };
@@ -63,8 +63,9 @@ pub fn explain(plan: &Plan, snapshot: &dyn Graph) -> String {
     out
 }
 
-/// The same as a document: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator` (its
-/// number in preorder is `node`), `rows`, `cost_ns` (both estimates, of the node with its inputs), `steps` and `inputs`.
+/// The plan as a document: `form`, `weight`, `cost_ns`, `output`, and `plan`, a tree of nodes with `operator` (its
+/// number in preorder is `node`), `rows`, `cost_ns` (both estimates, of the node with its inputs), `steps` and
+/// `inputs`.
 #[must_use]
 pub fn explain_json(plan: &Plan, snapshot: &dyn Graph) -> serde_json::Value {
     let e = Explainer { plan, snapshot };
@@ -79,7 +80,7 @@ pub fn explain_json(plan: &Plan, snapshot: &dyn Graph) -> serde_json::Value {
     })
 }
 
-fn json(node: Node, number: &mut usize) -> serde_json::Value {
+fn json(node: ExplainNode, number: &mut usize) -> serde_json::Value {
     let own = *number;
     *number += 1;
     let steps: Vec<serde_json::Value> = node
@@ -110,13 +111,13 @@ pub(crate) fn none_if_empty(text: String, none: &str) -> String {
     if text.is_empty() { none.into() } else { text }
 }
 
-/// An operator in words. Rows and cost are of it and its inputs together.
-pub(crate) struct Node {
+/// An operator in words. Rows and cost include its inputs.
+pub(crate) struct ExplainNode {
     pub text: String,
     pub rows: f64,
     pub cost: f64,
     pub steps: Vec<StepText>,
-    pub inputs: Vec<Node>,
+    pub inputs: Vec<ExplainNode>,
 }
 
 /// A step in words.
@@ -135,7 +136,7 @@ pub(crate) struct Explainer<'a> {
     snapshot: &'a dyn Graph,
 }
 
-impl Node {
+impl ExplainNode {
     pub(crate) fn leaf(text: String, rows: f64, cost: f64) -> Self {
         Self {
             text,
@@ -146,7 +147,7 @@ impl Node {
         }
     }
 
-    /// An operator over one input, of which it makes this many rows, at this cost each.
+    /// An operator over one input, with this many rows at this cost each.
     pub(crate) fn over(input: Self, text: String, rows: impl Fn(f64) -> f64, each: f64) -> Self {
         Self {
             rows: rows(input.rows),
@@ -159,10 +160,11 @@ impl Node {
 }
 
 impl Explainer<'_> {
-    /// The operator with its inputs, unless the scope is over, which its owner asks; `outer`: rows of the `Apply` around it.
-    pub(crate) fn node(&self, op: &Operator, outer: f64) -> Node {
+    /// The operator with its inputs, unless the scope's time is over (its owner checks that); `outer`: rows of the
+    /// `Apply` around it.
+    pub(crate) fn node(&self, op: &Operator, outer: f64) -> ExplainNode {
         if scope::was_over() {
-            return Node::leaf(String::new(), 0.0, 0.0);
+            return ExplainNode::leaf(String::new(), 0.0, 0.0);
         }
         op.facts().explain(self, outer)
     }

@@ -216,7 +216,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// The words of the index that answers a condition.
+    /// Description by the index that answers a condition.
     fn index(&self, c: &Condition) -> Option<String> {
         let (_, question) = c.question()?;
         let probe = self.snapshot.vocabulary().probe(&question)?;

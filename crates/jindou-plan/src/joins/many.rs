@@ -1,11 +1,11 @@
-//! Joins of very many parts: one way to order them, in a time that is about as long as the query.
+//! Joins of very many parts: one order, found in time roughly linear in the query's length.
 
 use super::{Filters, ROW_AHEAD, score};
 use crate::build::{Builder, Built, hash_join, is_safe, row_of};
 use crate::cost;
 use crate::expression::Expr;
 use crate::keyed::Comparison;
-use crate::logical::Node;
+use crate::logical::LogicalNode;
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
 use jindou_model::scope;
@@ -14,37 +14,37 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Filters that may connect parts which share no slot, of which this many are looked at.
+/// Number of filters looked at that may connect parts without a shared slot.
 const LINKS: usize = 64;
 
 /// Filters that compare parts, and the slots that parts may bind.
-struct Links {
+struct FilterLinks {
     list: Vec<Comparison>,
     later: SlotSet,
 }
 
-impl Links {
+impl FilterLinks {
     fn connect(&self, left: &Built, right: &Built) -> bool {
         self.list.iter().any(|c| c.links(left, right, &self.later))
     }
 }
 
 /// Filters that wait until their slots are bound.
-struct Waiting {
+struct WaitingFilters {
     filters: Vec<Option<Arc<Expr>>>,
-    /// Slots of each that are not bound yet.
+    /// Number of slots of each filter that are not bound yet.
     missing: Vec<usize>,
     readers: FxHashMap<Slot, Vec<usize>>,
     bound: SlotSet,
 }
 
-impl Waiting {
+impl WaitingFilters {
     fn new(filters: Vec<Arc<Expr>>) -> Self {
         let mut readers: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
         let mut missing = vec![];
         for (i, f) in filters.iter().enumerate() {
             let slots = f.slots();
-            // Those without slots, and those that vary, are for the end.
+            // Filters without slots, and those that vary, are applied at the end.
             let waits = !f.per_row && !slots.is_empty();
             missing.push(if waits { slots.len() } else { usize::MAX });
             for s in slots.iter().filter(|_| waits) {
@@ -59,7 +59,7 @@ impl Waiting {
         }
     }
 
-    /// Takes those out that can be tested now that these slots are bound.
+    /// Takes out the filters that can be tested now that these slots are bound.
     fn ready(&mut self, slots: impl Iterator<Item = Slot>) -> Vec<Arc<Expr>> {
         let mut out = vec![];
         for s in slots {
@@ -86,12 +86,12 @@ impl Waiting {
 }
 
 impl Builder<'_> {
-    /// The join of the parts, `first` first: always with the first part that is connected with what is joined, by going on from
-    /// the rows or by hashing.
+    /// Joins the parts, starting with the one at `first` and always continuing with the first part that is connected
+    /// with what is already joined, either by going on from the rows or by hashing.
     pub(super) fn join_many(
         &mut self,
         first: usize,
-        rest: Vec<(&Node, Built)>,
+        rest: Vec<(&LogicalNode, Built)>,
         filters: Filters,
     ) -> Built {
         let mut with_slot: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
@@ -101,16 +101,17 @@ impl Builder<'_> {
             }
         }
         let (links, filters): (Vec<_>, Vec<_>) = filters.into_iter().unzip();
-        let links = Links {
+        let links = FilterLinks {
             list: links.into_iter().flatten().take(LINKS).collect(),
-            // What is left to be joined is not told apart: a side must bind by itself what it is compared by.
+            // Parts that are not joined yet are not distinguished: a side must bind the slots that it is compared by
+            // itself.
             later: rest
                 .iter()
                 .fold(SlotSet::default(), |all, (_, b)| all.or(&b.possible)),
         };
-        let mut waiting = Waiting::new(filters);
-        let mut parts: Vec<Option<(&Node, Built)>> = rest.into_iter().map(Some).collect();
-        // Parts that share a slot with what is joined, and the first part that may be left.
+        let mut waiting = WaitingFilters::new(filters);
+        let mut parts: Vec<Option<(&LogicalNode, Built)>> = rest.into_iter().map(Some).collect();
+        // Parts that share a slot with what is already joined, and the first part that may be left.
         let mut connected: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
         let mut left = 0;
         let mut at: Option<Built> = None;
@@ -138,7 +139,7 @@ impl Builder<'_> {
                     left += 1;
                 }
                 let rows = at.as_ref()?;
-                let linked = |p: &Option<(&Node, Built)>| {
+                let linked = |p: &Option<(&LogicalNode, Built)>| {
                     p.as_ref().is_some_and(|p| links.connect(rows, &p.1))
                 };
                 let linked = (!links.list.is_empty())
@@ -151,11 +152,17 @@ impl Builder<'_> {
         self.filter(rows, &waiting.rest())
     }
 
-    fn join_next(&mut self, mut at: Built, node: &Node, mut built: Built, links: &Links) -> Built {
+    fn join_next(
+        &mut self,
+        mut at: Built,
+        node: &LogicalNode,
+        mut built: Built,
+        links: &FilterLinks,
+    ) -> Built {
         let shared = node.uses.and(&at.possible);
         if shared.is_empty() && links.connect(&at, &built) {
             let (rows, part) = (at.hollowed(0), built.hollowed(1));
-            // The side that is held is the smaller one.
+            // The smaller side is held.
             let (left, right) = if at.rows < built.rows {
                 (&built, &at)
             } else {
@@ -184,7 +191,7 @@ impl Builder<'_> {
             let (rows, own) =
                 cost::matching(JoinKind::Inner, large.rows, small.rows, keys, (&[], 0));
             let hashed = at.cost + built.cost + own + rows * ROW_AHEAD;
-            // What it costs is found out without the operators that give the rows.
+            // The cost is computed without the operators that produce the rows.
             let tried = self.go_on(row_of(&at, &shared), node);
             if at.cost + score(&tried) <= hashed {
                 return self.go_on(at, node);

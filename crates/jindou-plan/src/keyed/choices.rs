@@ -4,25 +4,27 @@ use crate::expression::{parts, walk, weight};
 use jindou_syntax::algebra::Expression;
 use std::sync::Arc;
 
-/// Alternatives of a condition that is looked at: each is a table of its own.
+/// Largest number of alternatives of a condition that is considered: each is a table of its own.
 const MOST: usize = 16;
-/// Weight of a condition that is looked at.
+/// Largest weight of a condition that is considered.
 const MOST_WEIGHT: usize = 256;
 
 /// Conditions all of which are true where an alternative is.
-pub(super) type Choice = Vec<Expression>;
+pub(super) type Alternative = Vec<Expression>;
 
-/// Alternatives of which one at least is true wherever the condition is, and only there. `None` if there are too many of them.
+/// Alternatives of a condition: the condition is true exactly where at least one of them is. `None` if there are too
+/// many.
 ///
-/// An error in one alternative is none of the whole where another one is true, and elsewhere the condition is not true either way.
-pub(super) fn choices(e: &Expression) -> Option<Vec<Choice>> {
+/// An error in one alternative does not matter where another one is true; elsewhere the condition is not true either
+/// way.
+pub(super) fn choices(e: &Expression) -> Option<Vec<Alternative>> {
     let mut out = vec![];
     (weight(e) <= MOST_WEIGHT && add(e, false, &mut out)).then_some(out)
 }
 
-/// Adds the alternatives of the condition, or of its opposite; false if they are too many. Recurses as deep as the condition
-/// is heavy.
-fn add(e: &Expression, is_negated: bool, out: &mut Vec<Choice>) -> bool {
+/// Adds the alternatives of the condition or of its negation; returns false if there are too many. Recurses as deep as
+/// the condition is heavy.
+fn add(e: &Expression, is_negated: bool, out: &mut Vec<Alternative>) -> bool {
     use Expression as E;
     match (e, is_negated) {
         (E::Not(e), _) => return add(e, !is_negated, out),
@@ -51,8 +53,9 @@ fn add(e: &Expression, is_negated: bool, out: &mut Vec<Choice>) -> bool {
     out.len() <= MOST
 }
 
-/// Adds the conditions that are all true where this one is, or its opposite. Recurses as deep as it is heavy.
-fn add_parts(e: &Expression, is_negated: bool, out: &mut Choice) {
+/// Adds the conditions that are all true where this one, or its negation, is. Recurses as deep as the condition is
+/// heavy.
+fn add_parts(e: &Expression, is_negated: bool, out: &mut Alternative) {
     use Expression as E;
     match (e, is_negated) {
         (E::Not(e), _) => add_parts(e, !is_negated, out),
@@ -73,15 +76,15 @@ fn is_constant(e: &Expression) -> bool {
     !varies
 }
 
-/// All of these as one condition; `None` if there are none.
-pub(super) fn conjunction(choice: &Choice) -> Option<Expression> {
+/// The conjunction of these conditions; `None` if there are none.
+pub(super) fn conjunction(choice: &Alternative) -> Option<Expression> {
     choice
         .iter()
         .map(Expression::shared)
         .reduce(|a, b| Expression::And(Arc::new(a), Arc::new(b)))
 }
 
-/// True if there may be several alternatives in the expression, or several conditions.
+/// Returns true if the expression may consist of several alternatives or several conditions.
 pub(super) fn is_compound(e: &Expression) -> bool {
     matches!(
         e,

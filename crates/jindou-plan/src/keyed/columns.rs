@@ -2,10 +2,10 @@
 
 use super::choices::{choices, conjunction};
 use super::{
-    Choice, Comparison, Linked, Oriented, Pair, Side, compares, equality, is_text, sides, size,
-    slots_of,
+    Alternative, ComparedPair, Comparison, ComparisonSide, LinkedComparisons, OrientedComparison,
+    compares, equality, is_text, sides, size, slots_of,
 };
-use crate::build::{Builder, Built, Matches, match_join};
+use crate::build::{Builder, Built, JoinMatches, match_join};
 use crate::expression::Expr;
 use crate::operator::{Match, MatchBy};
 use crate::set::SlotSet;
@@ -13,17 +13,17 @@ use crate::{JoinKind, Slot};
 use jindou_syntax::algebra::{Expression, Literal};
 use std::sync::Arc;
 
-/// Comparisons of a list of conditions that are looked at; more are tested on pairs.
+/// Largest number of comparisons that become keys; the rest are tested on pairs.
 const MOST: usize = 64;
-/// Slots up to which columns are added: plans that are tried and given up take some, too.
+/// Number of slots up to which columns are added: plans that are tried and given up use some, too.
 const MOST_SLOTS: Slot = 1 << 15;
-/// Rows on each side from which on the held side is sorted for `<`.
+/// Number of rows on each side from which the held side is sorted for `<`.
 const SORTED: f64 = 4.0;
-/// Parts of an expression that its column is named after.
+/// Largest number of parts of an expression that go into its column's name.
 const NAMED: usize = 12;
 
 impl Builder<'_> {
-    /// The comparisons among conditions, at the places of these.
+    /// Comparisons among the conditions at these positions.
     pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<Comparison>> {
         let mut found = 0;
         let mut known = vec![];
@@ -35,7 +35,7 @@ impl Builder<'_> {
                 }
                 found += 1;
                 if let Some(sides) = sides(&f.expression) {
-                    let choice = Choice {
+                    let choice = Alternative {
                         pairs: vec![self.pair(sides, f, &mut known)?],
                         whole: None,
                         is_pair: true,
@@ -51,7 +51,7 @@ impl Builder<'_> {
     }
 
     /// The condition as alternatives.
-    fn choices(&mut self, f: &Expr, known: &mut Vec<Side>) -> Option<Comparison> {
+    fn choices(&mut self, f: &Expr, known: &mut Vec<ComparisonSide>) -> Option<Comparison> {
         let mut out = Comparison {
             choices: vec![],
             always: None,
@@ -65,7 +65,7 @@ impl Builder<'_> {
                 }
             }
             let is_pair = pairs.len() == 1 && parts.len() == 1;
-            // Where the sides are is known when two inputs are joined.
+            // Which side is which is known once two inputs are joined.
             let condition = conjunction(&parts)?;
             let whole = if slots_of(&condition, f).is_empty() {
                 None
@@ -75,7 +75,7 @@ impl Builder<'_> {
                 let bound = Expression::If(Arc::new(condition), yes, error);
                 Some(self.side(&bound, f, known)?)
             };
-            out.choices.push(Choice {
+            out.choices.push(Alternative {
                 pairs,
                 whole,
                 is_pair,
@@ -86,7 +86,8 @@ impl Builder<'_> {
         Some(out)
     }
 
-    /// A slot for a column that a join matches by; `None` if there are so many slots that others may need what is left.
+    /// A slot for a column that a join matches by; `None` if there are so many slots that others may need the remaining
+    /// ones.
     pub(crate) fn key(&mut self, name: impl FnOnce(Slot) -> String) -> Option<Slot> {
         let key = Slot::try_from(self.slots.len()).ok()?;
         if key >= MOST_SLOTS {
@@ -100,29 +101,34 @@ impl Builder<'_> {
         &mut self,
         (a, b, by): (&Expression, &Expression, MatchBy),
         scope: &Expr,
-        known: &mut Vec<Side>,
-    ) -> Option<Pair> {
-        Some(Pair {
+        known: &mut Vec<ComparisonSide>,
+    ) -> Option<ComparedPair> {
+        Some(ComparedPair {
             left: self.side(a, scope, known)?,
             right: self.side(b, scope, known)?,
             by,
         })
     }
 
-    /// A side of a comparison. An expression that several have is one column.
-    fn side(&mut self, e: &Expression, scope: &Expr, known: &mut Vec<Side>) -> Option<Side> {
+    /// A side of a comparison. Equal expressions share one column.
+    fn side(
+        &mut self,
+        e: &Expression,
+        scope: &Expr,
+        known: &mut Vec<ComparisonSide>,
+    ) -> Option<ComparisonSide> {
         let slots = slots_of(e, scope);
         let value = scope.only(e);
         if let Expression::Variable(v) = e {
             let key = scope.slot(v)?;
-            return Some(Side {
+            return Some(ComparisonSide {
                 value,
                 slots,
                 key,
                 is_variable: true,
             });
         }
-        let is_same = |s: &&Side| {
+        let is_same = |s: &&ComparisonSide| {
             s.value.expression == value.expression
                 && s.value.variables == value.variables
                 && s.value.base_iri == value.base_iri
@@ -136,7 +142,7 @@ impl Builder<'_> {
             _ => format!("key {key}"),
         };
         let key = self.key(name)?;
-        let side = Side {
+        let side = ComparisonSide {
             value,
             slots,
             key,
@@ -146,8 +152,8 @@ impl Builder<'_> {
         Some(side)
     }
 
-    /// The join of two inputs by those of the comparisons that are between them; the places of those that need no test any more
-    /// come with it. `None` if there are none. `later` are the slots that parts may bind which are joined with them.
+    /// Joins two inputs by those comparisons that relate them. Also returns the positions of the comparisons that need
+    /// no further test. `None` if there are none. `later` has the slots that parts joined afterwards may bind.
     pub(crate) fn matched<'c>(
         &mut self,
         left: &Built,
@@ -156,24 +162,24 @@ impl Builder<'_> {
         later: &SlotSet,
         comparisons: impl Iterator<Item = Option<&'c Comparison>>,
     ) -> Option<(Built, Vec<usize>)> {
-        let linked: Vec<(usize, Linked<'c>)> = comparisons
+        let linked: Vec<(usize, LinkedComparisons<'c>)> = comparisons
             .enumerate()
             .filter_map(|(i, c)| Some((i, c?.between(left, right, later)?)))
             .collect();
         let (single, several): (Vec<_>, Vec<_>) =
             linked.into_iter().partition(|l| l.1.either.len() == 1);
-        let mut between: Vec<(Option<usize>, Oriented<'c>)> = single
+        let mut between: Vec<(Option<usize>, OrientedComparison<'c>)> = single
             .into_iter()
             .filter_map(|(i, l)| Some((l.is_exact.then_some(i), *l.either.first()?)))
             .collect();
-        let is_order = |o: &Oriented<'_>| matches!(o.by, MatchBy::Order(_));
+        let is_order = |o: &OrientedComparison<'_>| matches!(o.by, MatchBy::Order(_));
         let equal = between.iter().any(|b| !is_order(&b.1));
         let fewest = several.into_iter().min_by_key(|l| l.1.either.len());
         if let (false, Some((i, linked))) = (equal, fewest) {
             let (l, r, mut either) = self.with_keys(left, right, linked.either);
-            // Pairs are looked for among those of the alternatives before, which is less ado for terms than for values.
+            // Pairs are compared with those of the previous alternatives, which is cheaper for terms than for values.
             either.sort_by_key(|m| m.by != MatchBy::Term);
-            let matches = Matches {
+            let matches = JoinMatches {
                 all: vec![],
                 either,
             };
@@ -184,8 +190,9 @@ impl Builder<'_> {
         if equal || !large || left.possible.meets(&right.possible) {
             between.retain(|b| !is_order(&b.1));
         } else if let Some(&(_, first)) = between.first() {
-            // One column is sorted. It may have another bound.
-            let bounds = |o: &Oriented<'_>| o.right.key == first.right.key && !o.same_way(&first);
+            // One column is sorted. It may have a second bound.
+            let bounds =
+                |o: &OrientedComparison<'_>| o.right.key == first.right.key && !o.same_way(&first);
             let second = between.iter().position(|b| bounds(&b.1));
             between = [Some(0), second]
                 .into_iter()
@@ -198,7 +205,7 @@ impl Builder<'_> {
         }
         let (used, all): (Vec<_>, Vec<_>) = between.into_iter().unzip();
         let (l, r, all) = self.with_keys(left, right, all);
-        let matches = Matches {
+        let matches = JoinMatches {
             all,
             either: vec![],
         };
@@ -206,12 +213,12 @@ impl Builder<'_> {
         Some((match_join(l, r, kind, matches, None), used))
     }
 
-    /// Both inputs with the columns that these compare, and the comparisons, each once.
+    /// Both inputs with the columns that are compared, and the comparisons, each once.
     fn with_keys(
         &mut self,
         left: &Built,
         right: &Built,
-        between: Vec<Oriented<'_>>,
+        between: Vec<OrientedComparison<'_>>,
     ) -> (Built, Built, Vec<Match>) {
         let (mut l, mut r) = (left.clone(), right.clone());
         let mut matches: Vec<Match> = vec![];
@@ -236,7 +243,7 @@ impl Builder<'_> {
         (l, r, matches)
     }
 
-    fn with_key(&mut self, rows: Built, side: &Side) -> Built {
+    fn with_key(&mut self, rows: Built, side: &ComparisonSide) -> Built {
         if side.is_variable || rows.possible.has(side.key) {
             return rows;
         }

@@ -1,10 +1,10 @@
 //! Copies of parts of a query, for a second plan of the same part.
 
-use super::{Kind, Node};
+use super::{LogicalNode, NodeKind};
 
-impl Node {
-    /// A node of the same slots and size.
-    pub(crate) fn with_kind(&self, kind: Kind) -> Self {
+impl LogicalNode {
+    /// Creates a node with the same slots and size.
+    pub(crate) fn with_kind(&self, kind: NodeKind) -> Self {
         Self {
             kind,
             certain: self.certain.clone(),
@@ -15,86 +15,87 @@ impl Node {
         }
     }
 
-    /// A copy of the node and all below it. Nodes are not `Clone`, so that no rewriting copies them by the way: whoever needs two plans of
-    /// a part asks for this, and counts the [tries](crate::build::Builder::may_try). Recurses.
+    /// Copies the node and everything below it. Nodes are not `Clone`, so that a rewriting cannot copy them by
+    /// accident: a caller that needs two plans of a part calls this and counts the
+    /// [tries](crate::build::Builder::may_try). Recurses.
     pub(crate) fn copied(&self) -> Self {
         let boxed = |node: &Self| Box::new(node.copied());
         let all = |nodes: &[Self]| nodes.iter().map(Self::copied).collect();
         self.with_kind(match &self.kind {
-            Kind::Bgp(bgp) => Kind::Bgp(bgp.clone()),
-            Kind::Graphs(slot) => Kind::Graphs(*slot),
-            Kind::HasGraph(name) => Kind::HasGraph(name.clone()),
-            Kind::Path(path) => Kind::Path(path.clone()),
-            Kind::Values { slots, rows } => Kind::Values {
+            NodeKind::Bgp(bgp) => NodeKind::Bgp(bgp.clone()),
+            NodeKind::Graphs(slot) => NodeKind::Graphs(*slot),
+            NodeKind::HasGraph(name) => NodeKind::HasGraph(name.clone()),
+            NodeKind::Path(path) => NodeKind::Path(path.clone()),
+            NodeKind::Values { slots, rows } => NodeKind::Values {
                 slots: slots.clone(),
                 rows: rows.clone(),
             },
-            Kind::Service(service) => Kind::Service(service.clone()),
-            Kind::Join(parts) => Kind::Join(all(parts)),
-            Kind::LeftJoin {
+            NodeKind::Service(service) => NodeKind::Service(service.clone()),
+            NodeKind::Join(parts) => NodeKind::Join(all(parts)),
+            NodeKind::LeftJoin {
                 left,
                 right,
                 condition,
-            } => Kind::LeftJoin {
+            } => NodeKind::LeftJoin {
                 left: boxed(left),
                 right: boxed(right),
                 condition: condition.clone(),
             },
-            Kind::Minus { left, right } => Kind::Minus {
+            NodeKind::Minus { left, right } => NodeKind::Minus {
                 left: boxed(left),
                 right: boxed(right),
             },
-            Kind::Union(parts) => Kind::Union(all(parts)),
-            Kind::Filter { inner, filters } => Kind::Filter {
+            NodeKind::Union(parts) => NodeKind::Union(all(parts)),
+            NodeKind::Filter { inner, filters } => NodeKind::Filter {
                 inner: boxed(inner),
                 filters: filters.clone(),
             },
-            Kind::Extend { inner, to, value } => Kind::Extend {
+            NodeKind::Extend { inner, to, value } => NodeKind::Extend {
                 inner: boxed(inner),
                 to: *to,
                 value: value.clone(),
             },
-            Kind::Apply { input, body, kind } => Kind::Apply {
+            NodeKind::Apply { input, body, kind } => NodeKind::Apply {
                 input: boxed(input),
                 body: boxed(body),
                 kind: *kind,
             },
-            Kind::Group {
+            NodeKind::Group {
                 inner,
                 by,
                 aggregates,
-            } => Kind::Group {
+            } => NodeKind::Group {
                 inner: boxed(inner),
                 by: by.clone(),
                 aggregates: aggregates.clone(),
             },
-            Kind::OrderBy { inner, keys } => Kind::OrderBy {
+            NodeKind::OrderBy { inner, keys } => NodeKind::OrderBy {
                 inner: boxed(inner),
                 keys: keys.clone(),
             },
-            Kind::Distinct { inner, slots } => Kind::Distinct {
+            NodeKind::Distinct { inner, slots } => NodeKind::Distinct {
                 inner: boxed(inner),
                 slots: slots.clone(),
             },
-            Kind::Reduced { inner, slots } => Kind::Reduced {
+            NodeKind::Reduced { inner, slots } => NodeKind::Reduced {
                 inner: boxed(inner),
                 slots: slots.clone(),
             },
-            Kind::Slice {
+            NodeKind::Slice {
                 inner,
                 offset,
                 limit,
-            } => Kind::Slice {
+            } => NodeKind::Slice {
                 inner: boxed(inner),
                 offset: *offset,
                 limit: *limit,
             },
-            Kind::Project(inner) => Kind::Project(boxed(inner)),
+            NodeKind::Project(inner) => NodeKind::Project(boxed(inner)),
         })
     }
 }
 
-/// Compiles only for types that are not `Clone`: for one that is, both implementations fit.
+/// Compiles only for types that are not `Clone`: for a type that is, both implementations apply.
 macro_rules! not_clone {
     ($($type:ty),* $(,)?) => {
         $(const _: fn() = || {
@@ -109,4 +110,4 @@ macro_rules! not_clone {
     };
 }
 
-not_clone!(Node, Kind);
+not_clone!(LogicalNode, NodeKind);

@@ -1,10 +1,11 @@
-//! Filters sink as deep as their slots are surely bound: all conditions of a group together, in one walk.
+//! Filters sink as deep as their slots are certain to be bound, all conditions of a group together, in one walk.
 //!
-//! A condition over a UNION holds in each branch, and one over a join in each part that binds its slots. Testing it there is
-//! better than above as long as it is not repeated too often: a thousand conditions in a thousand branches are a million. So
-//! each walk may repeat only this much ([`MOST_REPEATED`]), and what would be more stays where it is.
+//! A condition over a UNION is tested in each branch, and one over a join in each part that binds its slots. That is
+//! better than testing it above, as long as it is not repeated too often: a thousand conditions in a thousand branches
+//! are a million tests. So each walk may repeat only a limited weight of conditions ([`MOST_REPEATED`]); the rest stays
+//! where it is.
 
-use super::{Kind, Node};
+use super::{LogicalNode, NodeKind};
 use crate::expression::{Expr, weight};
 use crate::keyed;
 use crate::set::SlotSet;
@@ -12,31 +13,32 @@ use crate::{ApplyKind, Slot};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Weight of conditions that may be repeated in one part of a query, besides some for each of its nodes.
+/// Weight of conditions that may be repeated in one part of a query, on top of [`REPEATED_A_NODE`] for each of its
+/// nodes.
 const MOST_REPEATED: usize = 1 << 14;
-/// The same for each node of the part.
+/// Weight that may be repeated for each node of the part.
 const REPEATED_A_NODE: usize = 4;
-/// Conditions up to which a list is searched rather than indexed.
+/// Number of conditions up to which a list is searched rather than indexed.
 const FEW: usize = 16;
-/// Parts of a join times conditions up to which each condition is tried at each part.
+/// Product of a join's parts and conditions up to which each condition is tried at each part.
 const EACH: usize = 1 << 14;
-/// Parts of a larger join that a condition is tried at.
+/// Parts of a larger join at which a condition is tried.
 const TRIED: usize = 16;
 
-/// Conditions on their way down, none of which gives each row another value.
-struct Sinking {
-    /// In the order of the query; `None` for those that were left on the way.
+/// Conditions on their way down. None of them varies from row to row by itself.
+struct SinkingConditions {
+    /// In the order of the query; `None` for conditions that were left on the way.
     list: Vec<Option<Arc<Expr>>>,
     left: usize,
-    /// All slots that they read, perhaps more.
+    /// A superset of the slots that they read.
     slots: SlotSet,
-    /// The conditions that read a slot, if there are many.
+    /// The conditions that read each slot, if there are many.
     readers: Option<FxHashMap<Slot, Vec<usize>>>,
     /// Conditions that read no slot.
     constant: Vec<Arc<Expr>>,
 }
 
-impl Sinking {
+impl SinkingConditions {
     fn new(conditions: Vec<Arc<Expr>>) -> Self {
         let mut out = Self {
             list: Vec::with_capacity(conditions.len()),
@@ -66,7 +68,7 @@ impl Sinking {
         self.left == 0 && self.constant.is_empty()
     }
 
-    /// Takes those out that read a slot which is not there.
+    /// Takes out the conditions that read a slot outside `bound`.
     fn split_off(&mut self, there: &SlotSet) -> Vec<Arc<Expr>> {
         let missing = self.slots.minus(there);
         if missing.is_empty() {
@@ -108,10 +110,10 @@ impl Sinking {
 }
 
 /// Weight of conditions that a walk may still repeat.
-struct Room(usize);
+struct RepeatBudget(usize);
 
-impl Room {
-    /// Takes `each` for this many places besides the first, if there is room for it.
+impl RepeatBudget {
+    /// Spends `each` for this many places beyond the first, if that much is left.
     fn take(&mut self, places: usize, each: usize) -> bool {
         let more = places.saturating_sub(1).saturating_mul(each);
         let fits = more <= self.0;
@@ -122,8 +124,8 @@ impl Room {
     }
 }
 
-impl Node {
-    /// Keeps solutions on which all conditions are true. They sink.
+impl LogicalNode {
+    /// Keeps solutions for which all conditions are true. The conditions sink.
     pub(crate) fn filter(mut self, conditions: Vec<Arc<Expr>>) -> Self {
         if conditions.is_empty() {
             return self;
@@ -132,33 +134,33 @@ impl Node {
         if !sinking.is_empty() {
             let most = MOST_REPEATED + REPEATED_A_NODE * self.size.nodes;
             let room = most.saturating_sub(self.size.repeated);
-            let mut left = Room(room);
-            here.extend(self.absorb(Sinking::new(sinking), &mut left));
+            let mut left = RepeatBudget(room);
+            here.extend(self.absorb(SinkingConditions::new(sinking), &mut left));
             self.size.repeated += room - left.0;
         }
         self.filter_here(here)
     }
 
-    /// As [`Self::filter`], for conditions that are on their way.
-    fn sink(&mut self, set: Sinking, room: &mut Room) {
+    /// As [`Self::filter`], for conditions that are on their way down.
+    fn sink(&mut self, set: SinkingConditions, room: &mut RepeatBudget) {
         let here = self.absorb(set, room);
         if !here.is_empty() {
             self.replace(|node| node.filter_here(here));
         }
     }
 
-    /// Lets conditions sink below the node's operator; those that cannot are given back.
-    fn absorb(&mut self, mut set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
+    /// Sinks conditions below the node's operator and returns those that cannot sink.
+    fn absorb(&mut self, mut set: SinkingConditions, room: &mut RepeatBudget) -> Vec<Arc<Expr>> {
         let mut here = vec![];
         match &mut self.kind {
-            Kind::Bgp(b) => {
+            NodeKind::Bgp(b) => {
                 here = set.split_off(&self.certain);
                 b.filters.extend(set.into_all());
             }
-            Kind::Join(parts) => {
+            NodeKind::Join(parts) => {
                 here = into_parts(parts, set, room);
             }
-            Kind::Union(branches) => {
+            NodeKind::Union(branches) => {
                 here = split_heavy(&mut set, branches.len(), room);
                 self.uses.add(&set.slots);
                 if set.is_empty() {
@@ -167,14 +169,14 @@ impl Node {
                 // A branch that lacks a slot sees it unbound, as the row above would.
                 let all = set.all();
                 for b in branches.iter_mut() {
-                    b.sink(Sinking::new(all.clone()), room);
+                    b.sink(SinkingConditions::new(all.clone()), room);
                 }
             }
-            Kind::LeftJoin { left: inner, .. } | Kind::Minus { left: inner, .. } => {
+            NodeKind::LeftJoin { left: inner, .. } | NodeKind::Minus { left: inner, .. } => {
                 here = set.split_off(&inner.certain);
                 inner.sink_some(set, room);
             }
-            Kind::Apply {
+            NodeKind::Apply {
                 input,
                 kind: ApplyKind::Semi | ApplyKind::Anti | ApplyKind::Mark(_),
                 ..
@@ -182,7 +184,7 @@ impl Node {
                 here = set.split_off(&input.certain);
                 input.sink_some(set, room);
             }
-            Kind::Extend { inner, to, value } if !value.per_row => {
+            NodeKind::Extend { inner, to, value } if !value.per_row => {
                 if inner.certain.has(*to) {
                     let mut there = inner.certain.clone();
                     there.remove(*to);
@@ -191,7 +193,7 @@ impl Node {
                     here = set.split_off(&inner.certain);
                 }
                 inner.sink_some(set, room);
-                // A comparison of what the value is made of may be what joins two parts.
+                // A comparison of the expression that defines the value may connect two parts.
                 let mut through = vec![];
                 here.retain(|c| {
                     let made = keyed::through(c, *to, value);
@@ -203,29 +205,29 @@ impl Node {
                 for c in &through {
                     self.uses.add(&c.slots());
                 }
-                inner.sink_some(Sinking::new(through), room);
+                inner.sink_some(SinkingConditions::new(through), room);
             }
-            Kind::Filter { inner, filters } => {
+            NodeKind::Filter { inner, filters } => {
                 let mut stay = set.split_off(&inner.certain);
                 stay.append(&mut set.constant);
                 if !set.is_empty() {
                     stay.extend(inner.absorb(set, room));
                 }
-                // One node tests all that does not sink: the next set finds it here.
+                // One node tests all conditions that do not sink: the next set finds it here.
                 for c in &stay {
                     self.uses.add(&c.slots());
                 }
                 filters.append(&mut stay);
             }
-            Kind::Distinct { inner, .. }
-            | Kind::Reduced { inner, .. }
-            | Kind::OrderBy { inner, .. }
-            | Kind::Project(inner) => {
+            NodeKind::Distinct { inner, .. }
+            | NodeKind::Reduced { inner, .. }
+            | NodeKind::OrderBy { inner, .. }
+            | NodeKind::Project(inner) => {
                 here = set.split_off(&inner.certain);
                 here.append(&mut set.constant);
                 inner.sink_some(set, room);
             }
-            Kind::Group { inner, by, .. } => {
+            NodeKind::Group { inner, by, .. } => {
                 let keys: SlotSet = by.iter().copied().collect();
                 here = set.split_off(&inner.certain.and(&keys));
                 here.append(&mut set.constant);
@@ -236,7 +238,7 @@ impl Node {
         here
     }
 
-    fn sink_some(&mut self, set: Sinking, room: &mut Room) {
+    fn sink_some(&mut self, set: SinkingConditions, room: &mut RepeatBudget) {
         if !set.is_empty() {
             self.sink(set, room);
         }
@@ -247,20 +249,20 @@ impl Node {
         *self = f(own);
     }
 
-    /// Keeps solutions on which all conditions are true, tested here.
+    /// Keeps solutions for which all conditions are true, tested here.
     fn filter_here(mut self, mut conditions: Vec<Arc<Expr>>) -> Self {
         if conditions.is_empty() {
             return self;
         }
         let mut reads = SlotSet::default();
         conditions.iter().for_each(|c| reads.add(&c.slots()));
-        if let Kind::Filter { filters, .. } = &mut self.kind {
+        if let NodeKind::Filter { filters, .. } = &mut self.kind {
             filters.append(&mut conditions);
             self.uses.add(&reads);
             return self;
         }
-        // The node below does not read what the conditions do.
-        let mut out = self.above(|inner| Kind::Filter {
+        // The node below does not read the slots that the conditions read.
+        let mut out = self.above(|inner| NodeKind::Filter {
             inner,
             filters: conditions,
         });
@@ -269,8 +271,12 @@ impl Node {
     }
 }
 
-/// Takes out the conditions that are too much to be repeated in this many branches, and counts the others.
-fn split_heavy(set: &mut Sinking, branches: usize, room: &mut Room) -> Vec<Arc<Expr>> {
+/// Takes out the conditions that would be too expensive to repeat in this many branches, and counts the others.
+fn split_heavy(
+    set: &mut SinkingConditions,
+    branches: usize,
+    room: &mut RepeatBudget,
+) -> Vec<Arc<Expr>> {
     let mut out = vec![];
     for place in &mut set.list {
         out.extend(place.take_if(|c| !room.take(branches, weight(&c.expression))));
@@ -284,9 +290,13 @@ fn split_heavy(set: &mut Sinking, branches: usize, room: &mut Room) -> Vec<Arc<E
     out
 }
 
-/// Puts each condition into all parts of a join that surely bind its slots, or where that would be too much, into one. Gives back
-/// those that none takes.
-fn into_parts(parts: &mut [Node], mut set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
+/// Puts each condition into all parts of a join that are certain to bind its slots, or into one of them where repeating
+/// would cost too much. Returns the conditions that no part takes.
+fn into_parts(
+    parts: &mut [LogicalNode],
+    mut set: SinkingConditions,
+    room: &mut RepeatBudget,
+) -> Vec<Arc<Expr>> {
     let constant = std::mem::take(&mut set.constant);
     if set.left.saturating_mul(parts.len()) > EACH {
         let mut here = into_one_part(parts, set, room);
@@ -305,7 +315,7 @@ fn into_parts(parts: &mut [Node], mut set: Sinking, room: &mut Room) -> Vec<Arc<
             }
         }
         if !own.is_empty() {
-            p.sink(Sinking::new(own), room);
+            p.sink(SinkingConditions::new(own), room);
         }
     }
     let rest = set.list.into_iter().zip(taken);
@@ -313,9 +323,13 @@ fn into_parts(parts: &mut [Node], mut set: Sinking, room: &mut Room) -> Vec<Arc<
     rest.chain(constant).collect()
 }
 
-/// The same for many conditions and parts: each goes to one part.
-fn into_one_part(parts: &mut [Node], set: Sinking, room: &mut Room) -> Vec<Arc<Expr>> {
-    // The first parts that bind a slot: those of the slot that the fewest bind are looked at.
+/// As above for many conditions and parts: each condition goes to one part.
+fn into_one_part(
+    parts: &mut [LogicalNode],
+    set: SinkingConditions,
+    room: &mut RepeatBudget,
+) -> Vec<Arc<Expr>> {
+    // Only the first parts that bind the condition's rarest slot are considered.
     let mut binders: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
     for (i, p) in parts.iter().enumerate() {
         for slot in p.certain.and(&set.slots).iter() {
@@ -338,7 +352,7 @@ fn into_one_part(parts: &mut [Node], set: Sinking, room: &mut Room) -> Vec<Arc<E
     }
     for (i, p) in parts.iter_mut().enumerate() {
         if let Some(own) = own.remove(&i) {
-            p.sink(Sinking::new(own), room);
+            p.sink(SinkingConditions::new(own), room);
         }
     }
     here

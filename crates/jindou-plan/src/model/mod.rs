@@ -1,38 +1,38 @@
-//! Estimates of what a move of the search costs and how many rows it leaves.
+//! Estimates of the cost of a search move and of the rows that it leaves.
 //!
-//! Costs are nanoseconds of one core, from the machine's figures: a random read misses the cache (some 15–20 ns
-//! when a batch prefetches), a sequential one does not, small segments stay cached.
+//! Costs are in nanoseconds, based on the machine's figures: a random read misses the cache (some 15–20 ns when a batch
+//! prefetches), a sequential one does not, small segments stay cached.
 
 mod moves;
 mod values;
 
 use crate::edge::{EdgeInfo, any_list};
 use crate::parameters::is_parameter;
-use crate::resolve::{Edge, Node, PatternGraph, Predicate, Resolved, SlotStar};
+use crate::resolve::{Edge, PatternGraph, Resolved, ResolvedPredicate, ResolvedTerm, SlotStar};
 use crate::{Condition, Slot, condition};
 use jindou_graph::Graph;
 use jindou_graph::shard::Sharded;
 use jindou_model::Direction;
-use moves::Facts;
-pub(crate) use moves::{Move, Source, State, Sub, What, bits, edges_of};
-use values::Values;
+use moves::StateFacts;
+pub(crate) use moves::{Move, SearchState, StartValues, SubStep, SubStepKind, bits, edges_of};
+use values::SampleValues;
 
-/// One lookup: key and list, when ids ascend, when the segment is small, when neither.
+/// One lookup of a key and its list: when ids ascend, when the segment is small, otherwise.
 const SEQUENTIAL: f64 = 4.0;
 const CACHED: f64 = 5.0;
 const RANDOM: f64 = 20.0;
-/// The same key as in the row before.
+/// A lookup of the same key as in the previous row.
 const REPEATED: f64 = 2.0;
 /// One value copied into a batch, one id tested against intervals, one step of a search in a list.
 const COPY: f64 = 1.0;
 const TEST: f64 = 1.0;
 const SEARCH: f64 = 2.0;
-/// Neighbours from which on a search in a list misses the cache.
+/// List length from which a search in the list misses the cache.
 const LONG_LIST: f64 = 1e5;
-/// A list of predicates looked up.
+/// One lookup of a vertex's list of predicates.
 const PREDICATES_OF: f64 = 40.0;
 
-/// The estimator of one query.
+/// Cost model of one query.
 pub(crate) struct Model<'a> {
     pub edges: &'a [Edge],
     pub info: Vec<Option<EdgeInfo>>,
@@ -47,18 +47,20 @@ pub(crate) struct Model<'a> {
     quads: f64,
     vertices: f64,
     predicates: f64,
-    /// Edges of constant ends of patterns with a predicate variable: `[Out, In]`.
+    /// Number of edges at the constant ends of patterns with a predicate variable: `[Out, In]`.
     any_lists: Vec<[f64; 2]>,
 }
 
-/// Asks for the lengths of the lists of all constants of known predicates at once.
+/// Fetches the list lengths of all constants of known predicates at once.
 fn fetch_degrees(edges: &[Edge], sharded: &Sharded) {
     let ends = |e: &Edge| [(e.subject, Direction::Out), (e.object, Direction::In)];
     let of = edges.iter().flat_map(|e| {
         ends(e)
             .into_iter()
             .filter_map(move |(node, d)| match (e.predicate, node) {
-                (Predicate::Known(p), Node::Const(c)) if !is_parameter(c) => Some((p, d, c)),
+                (ResolvedPredicate::Known(p), ResolvedTerm::Const(c)) if !is_parameter(c) => {
+                    Some((p, d, c))
+                }
                 _ => None,
             })
     });
@@ -92,7 +94,7 @@ impl<'a> Model<'a> {
         let info = edges
             .iter()
             .map(|e| match e.predicate {
-                Predicate::Known(p) => {
+                ResolvedPredicate::Known(p) => {
                     let read = e.graph_ref(named);
                     let scope = read.scope()?;
                     let views = [
@@ -111,22 +113,22 @@ impl<'a> Model<'a> {
                         &within,
                     ))
                 }
-                Predicate::Slot(_) => None,
+                ResolvedPredicate::Slot(_) => None,
             })
             .collect();
         let any_lists = edges
             .iter()
             .map(|e| match e.predicate {
-                Predicate::Slot(_) => {
+                ResolvedPredicate::Slot(_) => {
                     [(e.subject, Direction::Out), (e.object, Direction::In)].map(|(n, d)| match n {
-                        Node::Const(c) => any_list(snapshot, c, d),
-                        Node::Slot(_) => 0.0,
+                        ResolvedTerm::Const(c) => any_list(snapshot, c, d),
+                        ResolvedTerm::Slot(_) => 0.0,
                     })
                 }
-                Predicate::Known(_) => [0.0; 2],
+                ResolvedPredicate::Known(_) => [0.0; 2],
             })
             .collect();
-        let mut values = Values::new(resolved, snapshot);
+        let mut values = SampleValues::new(resolved, snapshot);
         let conditions = resolved
             .conditions
             .iter()
@@ -134,7 +136,7 @@ impl<'a> Model<'a> {
                 let mut mask = 0u128;
                 condition::for_each_slot(c, &mut |s| mask |= 1 << s);
                 let cost = match c {
-                    Condition::General(g) => 5.0 + 95.0 * g.dear_share(),
+                    Condition::General(g) => 5.0 + 95.0 * g.costly_share(),
                     _ => 5.0,
                 };
                 let share = condition::selectivity_by(c, &mut |slot, q| values.share(slot, q));
@@ -157,7 +159,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Ids in a slot's intervals; infinite without any.
+    /// Number of ids in a slot's intervals; infinite if it has none.
     pub(crate) fn within(&self, slot: Slot) -> f64 {
         self.within
             .get(usize::from(slot))
@@ -165,16 +167,16 @@ impl<'a> Model<'a> {
             .unwrap_or(f64::INFINITY)
     }
 
-    pub(crate) fn is_known(node: Node, bound: u128) -> bool {
+    pub(crate) fn is_known(node: ResolvedTerm, bound: u128) -> bool {
         match node {
-            Node::Const(_) => true,
-            Node::Slot(s) => bound >> s & 1 == 1,
+            ResolvedTerm::Const(_) => true,
+            ResolvedTerm::Slot(s) => bound >> s & 1 == 1,
         }
     }
 
-    /// True if the edge can give a list: known predicate and graph.
+    /// Returns true if the edge can give a list: its predicate and graph are known.
     pub(crate) fn is_plain(&self, e: usize, bound: u128) -> bool {
-        matches!(self.edges[e].predicate, Predicate::Known(_))
+        matches!(self.edges[e].predicate, ResolvedPredicate::Known(_))
             && match self.edges[e].graph {
                 PatternGraph::Fixed(_) => true,
                 PatternGraph::Slot(g) => bound >> g & 1 == 1,
@@ -182,9 +184,14 @@ impl<'a> Model<'a> {
     }
 
     /// The known end from which `slot` is reached along edge `e`: the anchor and its direction.
-    pub(crate) fn anchor(&self, e: usize, slot: Slot, bound: u128) -> Option<(Node, Direction)> {
+    pub(crate) fn anchor(
+        &self,
+        e: usize,
+        slot: Slot,
+        bound: u128,
+    ) -> Option<(ResolvedTerm, Direction)> {
         let edge = &self.edges[e];
-        let to = Node::Slot(slot);
+        let to = ResolvedTerm::Slot(slot);
         if edge.subject == edge.object {
             None
         } else if edge.object == to && Self::is_known(edge.subject, bound) {
@@ -197,7 +204,7 @@ impl<'a> Model<'a> {
     }
 
     /// The star members of a slot that hold in a state.
-    fn held(&self, slot: Slot, facts: Facts) -> u32 {
+    fn held(&self, slot: Slot, facts: StateFacts) -> u32 {
         let Some(s) = self.stars.get(usize::from(slot)).and_then(Option::as_ref) else {
             return 0;
         };
@@ -210,8 +217,8 @@ impl<'a> Model<'a> {
         mask
     }
 
-    /// Upper estimate of the distinct values of a bound slot.
-    fn domain(&self, slot: Slot, facts: Facts) -> f64 {
+    /// Upper estimate of the number of distinct values of a bound slot.
+    fn domain(&self, slot: Slot, facts: StateFacts) -> f64 {
         let mut domain = self.within(slot);
         for (e, edge) in self.edges.iter().enumerate() {
             if self.masks[e] & !facts.bound != 0 && facts.keys != Some((slot, e)) {
@@ -219,11 +226,11 @@ impl<'a> Model<'a> {
             }
             let Some(info) = &self.info[e] else { continue };
             for (node, side) in [(edge.subject, 0), (edge.object, 1)] {
-                if node == Node::Slot(slot) {
+                if node == ResolvedTerm::Slot(slot) {
                     let other = &info.sides[1 - side];
                     let other_const = matches!(
                         if side == 0 { edge.object } else { edge.subject },
-                        Node::Const(_)
+                        ResolvedTerm::Const(_)
                     );
                     domain = domain.min(if other_const {
                         other.list
@@ -237,7 +244,13 @@ impl<'a> Model<'a> {
     }
 
     /// Share of a bound anchor's values that are keys of the edge, and the mean list length of those.
-    fn fan_out(&self, e: usize, anchor: Node, direction: Direction, facts: Facts) -> (f64, f64) {
+    fn fan_out(
+        &self,
+        e: usize,
+        anchor: ResolvedTerm,
+        direction: Direction,
+        facts: StateFacts,
+    ) -> (f64, f64) {
         let Some(info) = &self.info[e] else {
             return (1.0, 1.0);
         };
@@ -245,8 +258,8 @@ impl<'a> Model<'a> {
         let mut share = 1.0;
         let mut len;
         match anchor {
-            Node::Const(_) => len = side.list,
-            Node::Slot(s) => {
+            ResolvedTerm::Const(_) => len = side.list,
+            ResolvedTerm::Slot(s) => {
                 len = side.mean.unwrap_or(info.edges / side.keys.max(1.0));
                 let held = self.held(s, facts);
                 let star = self.stars.get(usize::from(s)).and_then(Option::as_ref);
@@ -263,7 +276,7 @@ impl<'a> Model<'a> {
                 {
                     share = (overlap / self.within(s).max(1.0)).min(1.0);
                 } else {
-                    // Without anything known of it, it came from a start, and those take the smallest.
+                    // Nothing else is known: it came from a start, and a start takes the smallest.
                     let domain = self.domain(s, facts);
                     if domain.is_finite() {
                         let keys = side.overlap.map_or(side.keys, |o| o.0);
@@ -283,18 +296,23 @@ impl<'a> Model<'a> {
     }
 
     /// Cost of finding one list.
-    fn lookup(&self, e: usize, anchor: Node, state: &State, repeated: bool) -> f64 {
+    fn lookup(&self, e: usize, anchor: ResolvedTerm, state: &SearchState, repeated: bool) -> f64 {
         match anchor {
-            Node::Const(_) => 0.5,
-            Node::Slot(_) if repeated => REPEATED,
-            Node::Slot(s) if state.ascending == Some(s) => SEQUENTIAL,
-            Node::Slot(_) if self.info[e].as_ref().is_some_and(|i| i.cached) => CACHED,
-            Node::Slot(_) => RANDOM,
+            ResolvedTerm::Const(_) => 0.5,
+            ResolvedTerm::Slot(_) if repeated => REPEATED,
+            ResolvedTerm::Slot(s) if state.ascending == Some(s) => SEQUENTIAL,
+            ResolvedTerm::Slot(_) if self.info[e].as_ref().is_some_and(|i| i.cached) => CACHED,
+            ResolvedTerm::Slot(_) => RANDOM,
         }
     }
 
-    /// The state after a move. `subs` receives its parts.
-    pub(crate) fn apply(&self, state: &State, m: &Move, mut subs: Option<&mut Vec<Sub>>) -> State {
+    /// The state after a move. `subs` receives the move's sub-steps.
+    pub(crate) fn apply(
+        &self,
+        state: &SearchState,
+        m: &Move,
+        mut subs: Option<&mut Vec<SubStep>>,
+    ) -> SearchState {
         let mut next = state.clone();
         let mut fan;
         let mut used = 0u128;
@@ -314,7 +332,7 @@ impl<'a> Model<'a> {
                 if state.bound == 0 {
                     next.ascending = Some(*slot);
                 }
-                if let Source::Keys(e, _) = source {
+                if let StartValues::Keys(e, _) = source {
                     next.keys = Some((*slot, *e));
                 }
             }
@@ -346,7 +364,7 @@ impl<'a> Model<'a> {
                     state.rows * (self.lookup(*e, anchor, state, false) + share * len * 2.0 * COPY);
                 next.rows *= fan;
                 if !both
-                    && let Node::Slot(to) = if from_subject {
+                    && let ResolvedTerm::Slot(to) = if from_subject {
                         edge.object
                     } else {
                         edge.subject
@@ -366,7 +384,7 @@ impl<'a> Model<'a> {
                 used = 1 << e;
             }
             Move::Scan(e) => {
-                let bound_predicate = matches!(self.edges[*e].predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+                let bound_predicate = matches!(self.edges[*e].predicate, ResolvedPredicate::Slot(p) if state.bound >> p & 1 == 1);
                 fan = if bound_predicate {
                     self.quads / self.predicates
                 } else {
@@ -379,9 +397,9 @@ impl<'a> Model<'a> {
             }
         }
         let (mut rows, mut cost) = (state.rows, state.cost);
-        let mut record = |what: What, next: &State| {
+        let mut record = |what: SubStepKind, next: &SearchState| {
             if let Some(subs) = subs.as_deref_mut() {
-                subs.push(Sub {
+                subs.push(SubStep {
                     what,
                     rows: next.rows,
                     cost: next.cost - cost,
@@ -390,13 +408,13 @@ impl<'a> Model<'a> {
             rows = next.rows;
             cost = next.cost;
         };
-        record(What::Main, &next);
+        record(SubStepKind::Main, &next);
         let fresh = next.bound & !state.bound;
         for slot in bits(fresh & !tested) {
             if self.within(slot).is_finite() {
                 next.cost += next.rows * TEST;
                 next.rows *= (self.within(slot) / self.vertices).min(1.0);
-                record(What::Restrict(slot), &next);
+                record(SubStepKind::Restrict(slot), &next);
             }
         }
         for e in 0..self.edges.len() {
@@ -417,11 +435,11 @@ impl<'a> Model<'a> {
         next
     }
 
-    /// Values and cost of a start.
-    fn start(&self, slot: Slot, source: Source) -> (f64, f64) {
+    /// Number of values of a start, and its cost.
+    fn start(&self, slot: Slot, source: StartValues) -> (f64, f64) {
         match source {
-            Source::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
-            Source::Keys(e, d) => {
+            StartValues::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
+            StartValues::Keys(e, d) => {
                 let Some(info) = &self.info[e] else {
                     return (self.vertices, self.vertices);
                 };
@@ -435,7 +453,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Share of what the edge reaches at `slot`'s end that is in the slot's intervals.
+    /// Share of the values reached along the edge at `slot`'s end that are in the slot's intervals.
     fn inside(&self, e: usize, slot: Slot) -> f64 {
         if self.within(slot).is_infinite() {
             return 1.0;
@@ -443,7 +461,7 @@ impl<'a> Model<'a> {
         let Some(info) = &self.info[e] else {
             return 0.5;
         };
-        let at = usize::from(self.edges[e].object == Node::Slot(slot));
+        let at = usize::from(self.edges[e].object == ResolvedTerm::Slot(slot));
         let side = &info.sides[at];
         info.sides[1 - at].inside.unwrap_or_else(|| {
             side.overlap
@@ -451,7 +469,7 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Distinct values that the edge has at an end, inside that end's intervals.
+    /// Distinct values that the edge has at one end, inside that end's intervals.
     fn candidates(&self, e: usize, end: Direction) -> f64 {
         self.info[e].as_ref().map_or(1.0, |i| {
             let side = &i.sides[end as usize];
@@ -459,8 +477,8 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Rows for each row, and cost of all, of binding a slot by lists.
-    fn bind(&self, state: &State, slot: Slot, lists: u128) -> (f64, f64) {
+    /// Rows for each input row, and total cost, of binding a slot by lists.
+    fn bind(&self, state: &SearchState, slot: Slot, lists: u128) -> (f64, f64) {
         let mut per_row = 0.0;
         let mut each: Vec<(f64, f64, f64, f64)> = vec![];
         for e in edges_of(lists) {
@@ -484,7 +502,7 @@ impl<'a> Model<'a> {
         if each.len() == 1 {
             per_row += share * len * (COPY + if inside < 1.0 { TEST } else { 0.0 });
         } else {
-            // Lists are clipped to the intervals first.
+            // Lists are first clipped to the intervals.
             let clipped: Vec<f64> = each.iter().map(|x| x.1 * x.3.max(0.01)).collect();
             let shortest = clipped.iter().copied().fold(f64::INFINITY, f64::min);
             for (x, len) in each.iter().zip(&clipped).skip(1) {
@@ -498,38 +516,46 @@ impl<'a> Model<'a> {
         (fan, state.rows * (per_row + fan * COPY))
     }
 
-    /// The check of an edge whose slots just became bound.
-    fn check(&self, e: usize, before: &State, next: &mut State, fresh: u128, fan: f64) -> What {
+    /// Checks an edge whose ends have both just become bound.
+    fn check(
+        &self,
+        e: usize,
+        before: &SearchState,
+        next: &mut SearchState,
+        fresh: u128,
+        fan: f64,
+    ) -> SubStepKind {
         let edge = &self.edges[e];
-        let Predicate::Known(_) = edge.predicate else {
-            let state = State {
+        let ResolvedPredicate::Known(_) = edge.predicate else {
+            let state = SearchState {
                 bound: before.bound | fresh,
                 ..next.clone()
             };
             let (share, cost, direction) = self.any(e, &state);
             next.cost += next.rows * cost;
             next.rows *= share.min(1.0);
-            return What::CheckAny(e, direction);
+            return SubStepKind::CheckAny(e, direction);
         };
-        // What is bound without this edge.
+        // Slots that are bound without this edge.
         let mut best: Option<(f64, Direction, f64)> = None;
         for (anchor, other, direction) in [
             (edge.subject, edge.object, Direction::Out),
             (edge.object, edge.subject, Direction::In),
         ] {
-            let repeated = fan > 2.0 && matches!(anchor, Node::Slot(s) if fresh >> s & 1 == 0);
+            let repeated =
+                fan > 2.0 && matches!(anchor, ResolvedTerm::Slot(s) if fresh >> s & 1 == 0);
             let (share, len) = self.fan_out(e, anchor, direction, next.facts(before.bound));
             let cold = if repeated || len < 64.0 { 1.0 } else { 4.0 };
             let cost = self.lookup(e, anchor, next, repeated) + SEARCH * cold * (1.0 + len).log2();
             let far = self.candidates(e, direction.reverse());
             let mut inside = 1.0;
             let domain = match other {
-                Node::Slot(s) => {
+                ResolvedTerm::Slot(s) => {
                     inside = self.inside(e, s);
                     let d = self.domain(s, next.facts(before.bound | (fresh & !(1 << s))));
                     if d.is_finite() { far.max(d) } else { far }
                 }
-                Node::Const(_) => far,
+                ResolvedTerm::Const(_) => far,
             };
             let selectivity = (share * len * inside / domain.max(1.0)).min(1.0);
             if best.is_none_or(|b| cost < b.0) {
@@ -539,25 +565,25 @@ impl<'a> Model<'a> {
         let (cost, direction, selectivity) = best.unwrap_or((RANDOM, Direction::Out, 0.5));
         next.cost += next.rows * cost;
         next.rows *= selectivity;
-        What::Check(e, direction)
+        SubStepKind::Check(e, direction)
     }
 
-    /// The end from which [`Move::Any`] goes.
-    pub(crate) fn any_direction(&self, e: usize, state: &State) -> Direction {
+    /// The end from which [`Move::Any`] walks.
+    pub(crate) fn any_direction(&self, e: usize, state: &SearchState) -> Direction {
         self.any(e, state).2
     }
 
-    /// Rows for each row, cost for each row and anchor of a pattern with a predicate variable.
-    fn any(&self, e: usize, state: &State) -> (f64, f64, Direction) {
+    /// Rows for each input row, and cost for each row and anchor, of a pattern with a predicate variable.
+    fn any(&self, e: usize, state: &SearchState) -> (f64, f64, Direction) {
         let edge = &self.edges[e];
         let predicate_known =
-            matches!(edge.predicate, Predicate::Slot(p) if state.bound >> p & 1 == 1);
+            matches!(edge.predicate, ResolvedPredicate::Slot(p) if state.bound >> p & 1 == 1);
         let mut best: Option<(f64, Direction)> = None;
         for (node, d) in [(edge.subject, Direction::Out), (edge.object, Direction::In)] {
             let len = match node {
-                Node::Const(_) => self.any_lists[e][d as usize],
-                Node::Slot(_) if Self::is_known(node, state.bound) => {
-                    // Objects' lists are more lopsided than subjects'.
+                ResolvedTerm::Const(_) => self.any_lists[e][d as usize],
+                ResolvedTerm::Slot(_) if Self::is_known(node, state.bound) => {
+                    // Lists of objects are more skewed than those of subjects.
                     let mean = (self.quads / self.vertices).max(1.0);
                     if d == Direction::Out {
                         2.0 * mean
@@ -565,7 +591,7 @@ impl<'a> Model<'a> {
                         4.0 * mean
                     }
                 }
-                Node::Slot(_) => continue,
+                ResolvedTerm::Slot(_) => continue,
             };
             if best.is_none_or(|b| len < b.0) {
                 best = Some((len, d));

@@ -1,18 +1,18 @@
-//! The moves of the search for an order of edges, and what is known between them.
+//! The moves of the search for an order of edges, and its states.
 
 use crate::Slot;
 use jindou_model::Direction;
 
 /// One sub-step that a move makes.
 #[derive(Clone, Debug)]
-pub(crate) struct Sub {
-    pub what: What,
+pub(crate) struct SubStep {
+    pub what: SubStepKind,
     pub rows: f64,
     pub cost: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum SubStepKind {
     /// The move itself.
     Main,
     /// The interval test of a slot that the main step cannot make.
@@ -23,52 +23,52 @@ pub(crate) enum What {
     CheckAny(usize, Direction),
 }
 
-/// How the search goes on from a state.
+/// Ways in which the search continues from a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Move {
-    /// Slots that were bound before the search (a mask): everything that they settle is tested.
+    /// Slots that were bound before the search (a mask): everything that they decide is tested.
     Given(u128),
-    /// Binds a slot that nothing bound reaches.
-    Start(Slot, Source),
+    /// Binds a slot that is not reached from any bound slot.
+    Start(Slot, StartValues),
     /// Binds a slot by the lists of these edges (a mask).
     Bind(Slot, u128),
     /// Binds the graph variable, and an unbound end if there is one.
     Graph(usize),
-    /// A pattern with a predicate variable and a known end.
+    /// Follows a pattern with a predicate variable and a known end.
     Any(usize),
-    /// The same without one.
+    /// Scans a pattern with a predicate variable whose ends are both unknown.
     Scan(usize),
 }
 
-/// Values for [`Move::Start`].
+/// Source of the values of [`Move::Start`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum StartValues {
     IdFilter,
     Keys(usize, Direction),
 }
 
 /// A partial plan.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct SearchState {
     pub bound: u128,
     pub rows: f64,
     pub cost: f64,
     /// The slot whose values ascend from row to row.
     pub ascending: Option<Slot>,
-    /// The slot that began as the keys of an edge's segment, which are known to have that edge.
+    /// The slot that began as the keys of an edge's segment, and that edge, which every value has.
     pub keys: Option<(Slot, usize)>,
 }
 
-/// The part of a state that estimates depend on: bound slots, and [`State::keys`].
+/// The part of a state that estimates depend on: bound slots, and [`SearchState::keys`].
 #[derive(Clone, Copy)]
-pub(super) struct Facts {
+pub(super) struct StateFacts {
     pub bound: u128,
     pub keys: Option<(Slot, usize)>,
 }
 
-impl State {
-    /// Before any move, with this many rows to go on from.
-    pub(crate) fn of(rows: f64) -> Self {
+impl SearchState {
+    /// The state before any move, with this many rows to go on from.
+    pub(crate) fn with_rows(rows: f64) -> Self {
         Self {
             bound: 0,
             rows,
@@ -78,15 +78,15 @@ impl State {
         }
     }
 
-    pub(super) fn facts(&self, bound: u128) -> Facts {
-        Facts {
+    pub(super) fn facts(&self, bound: u128) -> StateFacts {
+        StateFacts {
             bound,
             keys: self.keys,
         }
     }
 }
 
-/// The numbers of the set bits.
+/// Numbers of the set bits.
 pub(crate) fn bits(mut mask: u128) -> impl Iterator<Item = Slot> {
     std::iter::from_fn(move || {
         if mask == 0 {
@@ -98,7 +98,7 @@ pub(crate) fn bits(mut mask: u128) -> impl Iterator<Item = Slot> {
     })
 }
 
-/// The same, as edge numbers.
+/// Numbers of the set bits, as edge numbers.
 pub(crate) fn edges_of(mask: u128) -> impl Iterator<Item = usize> {
     bits(mask).map(usize::from)
 }

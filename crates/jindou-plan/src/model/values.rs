@@ -1,23 +1,23 @@
-//! Values that the slots of a group may have, to try comparisons on.
+//! Sample values of a group's slots, to try comparisons on.
 
-use crate::resolve::{Node, Predicate, Resolved};
+use crate::resolve::{Resolved, ResolvedPredicate, ResolvedTerm};
 use crate::{Slot, ask, sample};
 use jindou_dictionary::index::Question;
 use jindou_graph::Graph;
 use jindou_model::Direction;
 
-/// Largest number of comparisons that are tried for a group; the shares of others are guessed.
+/// Largest number of comparisons that are tried for a group; the share of any other is guessed.
 const MOST_TRIED: usize = 64;
 
-/// Some values of each slot that is compared, read when first asked for.
-pub(super) struct Values<'a> {
+/// Sample values of each compared slot, read when first needed.
+pub(super) struct SampleValues<'a> {
     resolved: &'a Resolved,
     graph: &'a dyn Graph,
     read: Vec<(Slot, Vec<u32>)>,
     tried: usize,
 }
 
-impl<'a> Values<'a> {
+impl<'a> SampleValues<'a> {
     pub fn new(resolved: &'a Resolved, graph: &'a dyn Graph) -> Self {
         Self {
             resolved,
@@ -27,7 +27,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// The estimated share of a slot's values for which a comparison holds; `None` if nothing is known of them.
+    /// Estimated share of a slot's values for which a comparison holds; `None` if no values are known.
     pub fn share(&mut self, slot: Slot, question: &Question<'_>) -> Option<f64> {
         self.tried += 1;
         if self.tried > MOST_TRIED {
@@ -36,18 +36,20 @@ impl<'a> Values<'a> {
         let at = match self.read.iter().position(|(s, _)| *s == slot) {
             Some(at) => at,
             None => {
-                self.read.push((slot, self.of(slot)));
+                self.read.push((slot, self.read_values(slot)));
                 self.read.len() - 1
             }
         };
         ask::share(question, &self.read[at].1, self.graph)
     }
 
-    /// Objects in the base of the first edge with a known predicate that ends in the slot.
-    fn of(&self, slot: Slot) -> Vec<u32> {
+    /// Objects, in the base, of the first edge with a known predicate that ends in the slot.
+    fn read_values(&self, slot: Slot) -> Vec<u32> {
         let named = self.resolved.named.as_deref();
         let values = self.resolved.edges.iter().find_map(|e| {
-            let (Predicate::Known(p), true) = (e.predicate, e.object == Node::Slot(slot)) else {
+            let (ResolvedPredicate::Known(p), true) =
+                (e.predicate, e.object == ResolvedTerm::Slot(slot))
+            else {
                 return None;
             };
             let read = e.graph_ref(named);

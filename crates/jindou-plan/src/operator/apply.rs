@@ -1,8 +1,8 @@
-//! Dependent parts: OPTIONAL, EXISTS and their like by rows.
+//! Dependent parts: OPTIONAL, EXISTS and similar, row by row.
 
-use super::facts::{EachInput, Facts, Role, Row, prune};
+use super::facts::{EachInput, OperatorFacts, Role, RowSlots, prune};
 use super::{Operator, Walk};
-use crate::explain::{Explainer, Node};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost};
 
@@ -22,7 +22,7 @@ pub enum ApplyKind {
 }
 
 impl ApplyKind {
-    /// True if an outer row without inner rows has no row in the answer.
+    /// Returns true if an outer row without inner rows is dropped.
     #[must_use]
     pub fn needs_inner(self) -> bool {
         matches!(self, Self::Inner | Self::Semi)
@@ -39,12 +39,12 @@ pub struct Apply {
     /// The outer rows.
     pub input: Box<Operator>,
     /// The dependent part. Unless `each_row`, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`, `Union` and
-    /// `Apply` (whose own input again is made of these), so that it can run on many outer rows at once.
+    /// `Apply` (whose own input consists of these as well), so that it can run on many outer rows at once.
     pub inner: Box<Operator>,
-    /// Use of the inner rows.
+    /// Use made of the inner rows.
     pub kind: ApplyKind,
-    /// `inner` has operators that look at all rows (`Group`, `Slice`, `Distinct`, …): it runs once for each
-    /// distinct combination of the outer columns it reads.
+    /// True if `inner` has operators that look at all rows (`Group`, `Slice`, `Distinct`, …): it then runs once for
+    /// each distinct combination of the outer columns that it reads.
     pub each_row: bool,
 }
 
@@ -58,7 +58,7 @@ impl Apply {
     /// The slots of its rows, given those of its input.
     #[must_use]
     pub fn slots_after(&self, input: Vec<Slot>) -> Vec<Slot> {
-        let mut out = Row::of(input);
+        let mut out = RowSlots::new(input);
         match self.kind {
             ApplyKind::Inner | ApplyKind::Left => out.add_all(self.inner.layout(&out.slots)),
             ApplyKind::Semi | ApplyKind::Anti => {}
@@ -80,7 +80,7 @@ fn taken(inner: &Operator) -> SlotSet {
     out
 }
 
-impl Facts for Apply {
+impl OperatorFacts for Apply {
     fn name(&self) -> &'static str {
         match self.kind {
             ApplyKind::Inner => "apply",
@@ -114,7 +114,7 @@ impl Facts for Apply {
 
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let (inner_wanted, compared) = if self.kind.gives_inner() {
-            // What both find by themselves is compared.
+            // Slots that both find by themselves are compared.
             let own = self.inner.bound().minus(&taken(&self.inner));
             let compared = if own.is_empty() {
                 own
@@ -141,7 +141,7 @@ impl Facts for Apply {
         true
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let what = match self.kind {
             ApplyKind::Inner => "for each row".into(),
             ApplyKind::Left => "for each row, if any (OPTIONAL)".into(),
@@ -158,7 +158,7 @@ impl Facts for Apply {
         let b = e.node(&self.inner, if self.each_row { 1.0 } else { i.rows });
         let times = if self.each_row { i.rows.max(1.0) } else { 1.0 };
         let (rows, own) = cost::apply(self.kind, i.rows, b.rows * times);
-        Node {
+        ExplainNode {
             text: format!("{what}{alone}"),
             rows,
             cost: i.cost + b.cost * times + own,

@@ -1,15 +1,15 @@
-//! GROUP BY whose aggregates all are counts.
+//! GROUP BY whose aggregates are all counts.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
 
 /// One COUNT.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
-    /// Where the number goes (a query-local `xsd:integer` term).
+    /// Slot for the number (a query-local `xsd:integer` term).
     pub to: Slot,
     /// The slot that is counted; `None` for `COUNT(*)`.
     pub of: Option<Slot>,
@@ -30,7 +30,7 @@ pub struct GroupCount {
     pub counts: Vec<Count>,
 }
 
-impl Facts for GroupCount {
+impl OperatorFacts for GroupCount {
     fn name(&self) -> &'static str {
         "count"
     }
@@ -72,11 +72,11 @@ impl Facts for GroupCount {
         false
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<Slot>(self.group.len()) + weigh::list::<Count>(self.counts.len())
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let one = |c: &Count| {
             let of = c.of.map_or("rows".into(), |s| e.slot(s));
             let distinct = if c.distinct { "distinct " } else { "" };
@@ -85,6 +85,6 @@ impl Facts for GroupCount {
         let each = show::list(&self.counts, ", ", one);
         let text = format!("{each}{}", e.by(&self.group));
         let groups = |n| cost::groups(n, self.group.len());
-        Node::over(e.node(&self.input, outer), text, groups, cost::OUT)
+        ExplainNode::over(e.node(&self.input, outer), text, groups, cost::OUT)
     }
 }

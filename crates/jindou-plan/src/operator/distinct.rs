@@ -1,8 +1,8 @@
 //! DISTINCT.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Role, common, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Order, Role, common, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
 
@@ -15,7 +15,7 @@ pub struct Distinct {
     pub slots: Vec<Slot>,
 }
 
-impl Facts for Distinct {
+impl OperatorFacts for Distinct {
     fn name(&self) -> &'static str {
         "distinct"
     }
@@ -45,12 +45,12 @@ impl Facts for Distinct {
         Order::Keeps
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<Slot>(self.slots.len())
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let text = format!("distinct {}", e.slots(&self.slots));
-        Node::over(e.node(&self.input, outer), text, |n| n, cost::HASH_PROBE)
+        ExplainNode::over(e.node(&self.input, outer), text, |n| n, cost::HASH_PROBE)
     }
 }

@@ -1,11 +1,11 @@
 //! Triple patterns from the store.
 
-use super::facts::{EachId, Facts, after, steps_needed};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachId, OperatorFacts, after, steps_needed};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Exploration, Slot, parameters, slots, weigh};
 
-impl Facts for Exploration {
+impl OperatorFacts for Exploration {
     fn name(&self) -> &'static str {
         "explore"
     }
@@ -45,20 +45,20 @@ impl Facts for Exploration {
         parameters::ids_of_steps(&mut self.steps, f);
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::steps(&self.steps, held) + self.empty.as_ref().map_or(0, |e| e.capacity() as u64)
     }
 
-    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> ExplainNode {
         let text = match &self.empty {
             Some(why) => format!("nothing matches: {why}"),
             None => "explore".into(),
         };
         let rows = self.steps.last().map_or(0.0, |s| s.rows);
         let cost = self.steps.iter().map(|s| s.cost).sum();
-        Node {
+        ExplainNode {
             steps: e.steps(&self.steps),
-            ..Node::leaf(text, rows, cost)
+            ..ExplainNode::leaf(text, rows, cost)
         }
     }
 }

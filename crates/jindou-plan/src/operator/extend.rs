@@ -1,8 +1,8 @@
 //! BIND.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Order, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{GeneralExpression, Slot, cost, show, weigh};
 
@@ -17,7 +17,7 @@ pub struct Extend {
     pub value: GeneralExpression,
 }
 
-impl Facts for Extend {
+impl OperatorFacts for Extend {
     fn name(&self) -> &'static str {
         "extend"
     }
@@ -53,16 +53,16 @@ impl Facts for Extend {
         Order::Keeps
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::general(&self.value, held)
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let text = format!(
             "{} = {}",
             e.slot(self.to),
             show::expression(&self.value.expression)
         );
-        Node::over(e.node(&self.input, outer), text, |n| n, cost::EXPRESSION)
+        ExplainNode::over(e.node(&self.input, outer), text, |n| n, cost::EXPRESSION)
     }
 }

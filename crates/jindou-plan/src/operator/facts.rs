@@ -1,37 +1,37 @@
-//! The facts that the planner and the engine ask of an operator. Each has an answer here that fits most operators; an
-//! operator's own file gives those that differ.
+//! Properties of operators that planner and engine ask for. Each has a default here that fits most operators; an
+//! operator's own file overrides those that differ.
 
 use super::Operator;
 use crate::Slot;
-use crate::explain::{Explainer, Node};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::slots::{binds, layout_of, reads};
 use crate::{Step, condition};
 use jindou_model::scope;
 
-/// Uses that an operator makes of an input's rows.
+/// Roles of an operator's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Rows stream through the operator; theirs are its columns.
+    /// Rows stream through the operator; its rows have their columns.
     Streams,
     /// Rows are held in memory, and their columns are added.
     Held,
-    /// Rows are held in memory and only looked for: their columns end here.
+    /// Rows are held in memory and only looked up: their columns end here.
     Sought,
-    /// Rows depend on those of the input before, and their columns are added.
+    /// Rows depend on those of the previous input, and their columns are added.
     Dependent,
-    /// Rows depend on those of the input before and are only looked for.
+    /// Rows depend on those of the previous input and are only looked for.
     DependentSought,
 }
 
 impl Role {
-    /// True if the input's columns are among the operator's.
+    /// Returns true if the input's columns are among the operator's.
     #[must_use]
     pub fn gives_columns(self) -> bool {
         matches!(self, Self::Streams | Self::Held | Self::Dependent)
     }
 
-    /// True if the input reads the rows of the one before.
+    /// Returns true if the input reads the rows of the previous one.
     #[must_use]
     pub fn is_dependent(self) -> bool {
         matches!(self, Self::Dependent | Self::DependentSought)
@@ -41,46 +41,46 @@ impl Role {
 /// Effect of an operator on the order of its input's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The operator makes an order.
+    /// The operator establishes an order.
     Makes,
-    /// Rows keep the order in which they come.
+    /// Rows keep their input order.
     Keeps,
     /// Rows come out in any order.
     Loses,
 }
 
-/// A call with each id: true if it is an operand, which means the same whatever the id; false where the planner has drawn
-/// conclusions from it (graphs, intervals, inline data).
+/// Callback for each id. The flag is true if the id is an operand, whose meaning does not depend on its value; false
+/// where the planner has drawn conclusions from the value (graphs, intervals, inline data).
 pub(crate) type EachId<'f> = dyn FnMut(&mut u32, bool) + 'f;
 
-/// A call with each input and its role.
+/// Callback for each input and its role.
 pub(crate) type EachInput<'f, 'a> = dyn FnMut(Role, &'a Operator) + 'f;
 
-/// The facts of an operator that its own file knows. Methods without an answer of their own here must be given; the others fit an operator
-/// that takes one row at a time.
-pub(crate) trait Facts {
+/// Properties of an operator that its own file defines. Methods without a default must be given; the defaults of the
+/// others fit an operator that takes one row at a time.
+pub(crate) trait OperatorFacts {
     /// Name in profiles.
     fn name(&self) -> &'static str;
 
     /// Calls `f` with each input, in the order of the profile.
     fn each_input<'a>(&'a self, _f: &mut EachInput<'_, 'a>) {}
 
-    /// The same, to change them.
+    /// As [`Self::each_input`], for changing the inputs.
     fn each_input_mut<'a>(&'a mut self, _f: &mut dyn FnMut(&'a mut Operator)) {}
 
-    /// Calls `f` with the slots that it binds by itself, in the order of the columns that it adds.
+    /// Calls `f` with the slots that the operator itself binds, in the order of the columns that it adds.
     fn binds(&self, _f: &mut dyn FnMut(Slot)) {}
 
-    /// The outer slots that it reads itself; only those inside an `Apply` do.
+    /// Outer slots that the operator itself reads; only operators inside an `Apply` have any.
     fn outer_slots(&self) -> Vec<Slot> {
         vec![]
     }
 
-    /// Drops what nothing reads, given the slots that are read above: tells each input what is read of it. Returns the outer
-    /// slots that it and its inputs read.
+    /// Removes columns that nothing reads, given the slots that are read above: tells each input which of its slots are
+    /// read. Returns the outer slots that the operator and its inputs read.
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet;
 
-    /// True if its rows are its input's where `wanted` is read: then it is left out.
+    /// Returns true if its rows equal its input's in the columns `wanted`: then the operator is removed.
     fn is_unread(&self, _wanted: &SlotSet) -> bool {
         false
     }
@@ -97,10 +97,10 @@ pub(crate) trait Facts {
         out
     }
 
-    /// The slots of its rows, in the order of the engine's columns. `outer` are those of the rows of the nearest enclosing
+    /// Slots of its rows, in the order of the engine's columns. `outer` has those of the rows of the nearest enclosing
     /// `Apply`.
     fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
-        let mut out = Row::default();
+        let mut out = RowSlots::default();
         self.each_input(&mut |role, i| {
             if role.gives_columns() {
                 out.add_all(i.layout(outer));
@@ -110,24 +110,25 @@ pub(crate) trait Facts {
         out.slots
     }
 
-    /// True if the planner saw that it has no rows, whatever its inputs and its outer row are.
+    /// Returns true if the planner has proved that it has no rows, whatever its inputs and its outer row are.
     fn is_never_by_itself(&self) -> bool {
         false
     }
 
-    /// True if the planner saw that it has no rows, whatever its outer row is.
+    /// Returns true if the planner has proved that it has no rows, whatever its outer row is.
     fn is_never(&self) -> bool {
         let mut never = self.is_never_by_itself();
         self.each_input(&mut |role, i| never |= role == Role::Streams && i.is_never());
         never
     }
 
-    /// True if each of its rows comes of one row of its streaming inputs, so that it can run for many outer rows at once.
+    /// Returns true if each of its rows comes from one row of its streaming inputs, so that it can run for many outer
+    /// rows at once.
     fn is_by_row(&self) -> bool {
         false
     }
 
-    /// True if it gives rows before all have come in.
+    /// Returns true if it emits rows before all input rows have arrived.
     fn streams(&self) -> bool {
         true
     }
@@ -137,7 +138,7 @@ pub(crate) trait Facts {
         Order::Loses
     }
 
-    /// True if it reads the store.
+    /// Returns true if it reads the store.
     fn explores(&self) -> bool {
         false
     }
@@ -145,16 +146,17 @@ pub(crate) trait Facts {
     /// Calls `f` with its own ids, always in the same order.
     fn each_id(&mut self, _f: &mut EachId<'_>) {}
 
-    /// Bytes on the heap that are its own, those of its inputs aside, about.
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    /// Approximate bytes on the heap that belong to the operator itself, without its inputs.
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         0
     }
 
-    /// The operator and its inputs in words. `outer`: rows of the `Apply` around it.
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node;
+    /// The operator and its inputs for EXPLAIN. `outer`: rows of the `Apply` around it.
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode;
 }
 
-/// Drops what nothing reads of an operator of whose rows `wanted` is read. Returns the outer slots that it reads.
+/// Removes columns that nothing reads from an operator whose slots `wanted` are read. Returns the outer slots that it
+/// reads.
 pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
     if scope::is_over() {
         return SlotSet::default();
@@ -167,7 +169,7 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
 
 /// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps go on from.
 pub(super) fn steps_needed(list: &mut [Step], wanted: &SlotSet, mut there: SlotSet) {
-    // Slots that steps bind, each with the first that does.
+    // Slots that steps bind, each with the first step that does.
     let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
     for (at, step) in list.iter().enumerate() {
         binds(&step.kind, &mut |s| {
@@ -191,7 +193,7 @@ pub(super) fn steps_needed(list: &mut [Step], wanted: &SlotSet, mut there: SlotS
     }
 }
 
-/// From the slots that are needed after a step to those that are needed before it.
+/// Turns the slots needed after a step into those needed before it.
 fn need_before(step: &Step, needed: &mut SlotSet) {
     for c in &step.filters {
         condition::add_slots(c, needed);
@@ -200,7 +202,7 @@ fn need_before(step: &Step, needed: &mut SlotSet) {
     reads(&step.kind, &mut |s| needed.insert(s));
 }
 
-/// The slots that steps need of the rows that they go on from.
+/// The slots that steps need from the rows that they go on from.
 pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
     let mut needed = wanted.clone();
     list.iter()
@@ -211,18 +213,18 @@ pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
 
 /// The slots of a row, each once, in the order of its columns.
 #[derive(Default)]
-pub(super) struct Row {
+pub(super) struct RowSlots {
     pub slots: Vec<Slot>,
-    /// The same as a set, once there are many.
+    /// The same slots as a set, once there are many.
     seen: Option<SlotSet>,
 }
 
-impl Row {
-    /// Slots up to which a list is searched.
+impl RowSlots {
+    /// Number of slots up to which the list is searched.
     const SHORT: usize = 64;
 
-    /// A row with these slots, each of which is there once.
-    pub fn of(slots: Vec<Slot>) -> Self {
+    /// Creates a row with these slots, which must be distinct.
+    pub fn new(slots: Vec<Slot>) -> Self {
         Self { slots, seen: None }
     }
 
@@ -241,10 +243,10 @@ impl Row {
         }
     }
 
-    /// Adds the slots of a row, each of which is there once.
+    /// Adds the slots of a row, which must be distinct.
     pub fn add_all(&mut self, slots: Vec<Slot>) {
         if self.slots.is_empty() {
-            *self = Self::of(slots);
+            *self = Self::new(slots);
         } else {
             slots.into_iter().for_each(|s| self.add(s));
         }
@@ -254,7 +256,7 @@ impl Row {
 /// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
 pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     let there: SlotSet = there.iter().copied().collect();
-    let mut out = Row::default();
+    let mut out = RowSlots::default();
     let common = wanted.iter().copied().filter(|s| there.has(*s));
     common.for_each(|s| out.add(s));
     out.slots

@@ -1,13 +1,13 @@
 //! FILTER.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Order, Role, prune};
+use super::facts::{EachId, EachInput, OperatorFacts, Order, Role, prune};
 use crate::condition::selectivity;
-use crate::explain::{Explainer, Node};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Condition, condition, cost, parameters, weigh};
 
-/// Keeps rows on which the condition is true.
+/// Keeps rows for which the condition is true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     /// Input.
@@ -16,7 +16,7 @@ pub struct Filter {
     pub condition: Condition,
 }
 
-impl Facts for Filter {
+impl OperatorFacts for Filter {
     fn name(&self) -> &'static str {
         "filter"
     }
@@ -51,14 +51,14 @@ impl Facts for Filter {
         parameters::ids_of_condition(&mut self.condition, f);
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::condition(&self.condition, held)
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let share = selectivity(&self.condition);
         let text = format!("keep if {}", e.condition(&self.condition));
         let each = cost::condition(&self.condition);
-        Node::over(e.node(&self.input, outer), text, |n| n * share, each)
+        ExplainNode::over(e.node(&self.input, outer), text, |n| n * share, each)
     }
 }

@@ -1,29 +1,29 @@
 //! GROUP BY.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Role, Row, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Role, RowSlots, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
 
 /// One aggregate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
-    /// Where the value goes.
+    /// Slot for the value.
     pub to: Slot,
-    /// The function that it computes.
+    /// The function.
     pub function: AggregateFunction,
-    /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound is an error or absent,
-    /// which the functions treat as the standard says.
+    /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound stands for
+    /// an error or a missing value, which the functions treat as the standard says.
     pub of: Option<Slot>,
-    /// Over distinct values.
+    /// True for distinct values only.
     pub distinct: bool,
     /// The visible slots, for `COUNT(DISTINCT *)`.
     pub row: Vec<Slot>,
 }
 
 impl Aggregate {
-    /// True if rows that are the same may be taken once: it looks at distinct values, or for one of them.
+    /// Returns true if duplicate rows may be taken once: the aggregate looks at distinct values, or for one of them.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         let looks_for_one = matches!(
@@ -66,7 +66,7 @@ pub struct Group {
     pub aggregates: Vec<Aggregate>,
 }
 
-impl Facts for Group {
+impl OperatorFacts for Group {
     fn name(&self) -> &'static str {
         "group"
     }
@@ -97,7 +97,7 @@ impl Facts for Group {
     }
 
     fn layout(&self, _outer: &[Slot]) -> Vec<Slot> {
-        let mut out = Row::default();
+        let mut out = RowSlots::default();
         let aggregates = self.aggregates.iter().map(|a| a.to);
         let slots = self.by.iter().copied().chain(aggregates);
         slots.for_each(|s| out.add(s));
@@ -112,7 +112,7 @@ impl Facts for Group {
         false
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         let rows = self
             .aggregates
             .iter()
@@ -122,10 +122,10 @@ impl Facts for Group {
             + rows.sum::<u64>()
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let each = show::list(&self.aggregates, ", ", |a| e.aggregate(a));
         let text = format!("group{}: {each}", e.by(&self.by));
         let groups = |n| cost::groups(n, self.by.len());
-        Node::over(e.node(&self.input, outer), text, groups, cost::GROUP)
+        ExplainNode::over(e.node(&self.input, outer), text, groups, cost::GROUP)
     }
 }

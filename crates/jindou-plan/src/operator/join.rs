@@ -1,8 +1,8 @@
 //! Joins of two independent inputs.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachId, EachInput, OperatorFacts, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Condition, Relation, Slot, condition, cost, parameters, show, weigh};
 
@@ -11,14 +11,15 @@ use crate::{Condition, Relation, Slot, condition, cost, parameters, show, weigh}
 pub struct JoinKey {
     /// The slot.
     pub slot: Slot,
-    /// Bound in every row of the left side. Unbound is compatible with every value, and takes the other side's.
+    /// True if it is bound in every row of the left side. Unbound is compatible with every value, and takes the other
+    /// side's.
     pub left_bound: bool,
-    /// Bound in every row of the right side.
+    /// True if it is bound in every row of the right side.
     pub right_bound: bool,
 }
 
-/// A comparison of a slot of the left side with one of the right side that must be true of a matching pair. Where one of them is
-/// unbound, or the comparison is an error, nothing matches.
+/// A comparison of a slot of the left side with one of the right side that must be true for a matching pair. Where one
+/// of them is unbound, or the comparison is an error, the pair does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     /// The slot of the left side.
@@ -32,7 +33,7 @@ pub struct Match {
 /// The comparison of a [`Match`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchBy {
-    /// Both are the same term: `sameTerm`, and `=` where one side is equal to nothing but itself.
+    /// Both are the same term: `sameTerm`, and `=` where one side is equal only to itself.
     Term,
     /// `=` (SPARQL 1.1 §17.3).
     Value,
@@ -40,7 +41,7 @@ pub enum MatchBy {
     Order(Relation),
 }
 
-/// Kinds of matches of two inputs, by the rows that they give.
+/// Kinds of joins, by the rows that they give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
     /// Gives each compatible pair.
@@ -59,7 +60,7 @@ pub enum JoinKind {
 }
 
 impl JoinKind {
-    /// True if each matching pair is a row.
+    /// Returns true if each matching pair is a row.
     #[must_use]
     pub fn gives_pairs(self) -> bool {
         matches!(self, Self::Inner | Self::Left)
@@ -69,7 +70,7 @@ impl JoinKind {
 /// Two independent inputs, matched on their shared slots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Join {
-    /// Kind of the match.
+    /// Kind of the join.
     pub kind: JoinKind,
     /// The side that streams.
     pub left: Box<Operator>,
@@ -77,12 +78,12 @@ pub struct Join {
     pub right: Box<Operator>,
     /// Exactly the slots that both sides have.
     pub on: Vec<JoinKey>,
-    /// For `Left`, `Semi`, `Anti` and `Mark`: more that a matching pair must satisfy, over the slots of both sides.
+    /// For `Left`, `Semi`, `Anti` and `Mark`: a condition on matching pairs, over the slots of both sides.
     pub condition: Option<Condition>,
-    /// For all but `Minus`: what else must be true of a matching pair.
+    /// For all but `Minus`: comparisons that must all be true for a matching pair.
     pub matches: Vec<Match>,
-    /// For all but `Minus`, and only without `matches`: equalities one of which at least must be true of a matching pair, unless
-    /// there are none.
+    /// For all but `Minus`, and only without `matches`: equalities, at least one of which must be true for a matching
+    /// pair, unless the list is empty.
     pub either: Vec<Match>,
 }
 
@@ -94,7 +95,7 @@ impl Join {
         }
     }
 
-    /// True if the held rows are sorted by a value.
+    /// Returns true if the held rows are sorted by a value.
     fn is_sorted(&self) -> bool {
         self.matches
             .iter()
@@ -113,7 +114,7 @@ fn sign(relation: Relation) -> &'static str {
     }
 }
 
-impl Facts for Join {
+impl OperatorFacts for Join {
     fn name(&self) -> &'static str {
         match self.kind {
             JoinKind::Inner => "join",
@@ -172,7 +173,7 @@ impl Facts for Join {
         }
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<JoinKey>(self.on.len())
             + weigh::list::<Match>(self.matches.len())
             + weigh::list::<Match>(self.either.len())
@@ -182,7 +183,7 @@ impl Facts for Join {
                 .map_or(0, |c| weigh::condition(c, held))
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let name = match self.kind {
             JoinKind::Inner
                 if self.on.is_empty() && self.matches.is_empty() && self.either.is_empty() =>
@@ -239,7 +240,7 @@ impl Facts for Join {
             JoinKind::Mark(s) => format!("{} = whether there is (EXISTS), ", e.slot(s)),
             _ => String::new(),
         };
-        Node {
+        ExplainNode {
             text: format!("{what}{name}{on}{when}"),
             rows,
             cost: l.cost + r.cost + own,

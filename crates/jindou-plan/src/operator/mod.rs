@@ -1,8 +1,8 @@
-//! Operators: what a plan does besides exploring. Each has a file of its own with all that is known of it; this one has
-//! their list, and the ways through a tree of them.
+//! Operators: everything in a plan besides exploring. Each operator has a file of its own with all its properties; this
+//! file has the list of operators and the traversals of a tree of them.
 //!
-//! Each gives rows of ids, one column a slot; 0 is unbound, and a slot that an operator's rows do not have is unbound in
-//! all of them. Rows are a bag, in no order unless `OrderBy` or `Slice` over it says so.
+//! Each operator gives rows of ids, one column per slot; 0 is unbound, and a slot that an operator's rows do not have
+//! is unbound in all of them. Rows are a bag without an order, unless `OrderBy` or a `Slice` over it establishes one.
 //!
 //! ```text
 //! leaves     Explore   Outer   Values   Service
@@ -35,7 +35,7 @@ pub use apply::{Apply, ApplyKind};
 pub use count::{Count, GroupCount};
 pub use distinct::Distinct;
 pub use extend::Extend;
-pub(crate) use facts::{Facts, prune};
+pub(crate) use facts::{OperatorFacts, prune};
 pub use facts::{Order, Role};
 pub use filter::Filter;
 pub use group::{Aggregate, AggregateFunction, Group};
@@ -53,7 +53,7 @@ pub use values::{Cell, Values};
 
 use crate::Exploration;
 
-/// The list of all operators: the type, and the way from a node to its [`Facts`].
+/// The list of all operators: the type, and the way from a node to its [`OperatorFacts`].
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident($node:ty),)*) => {
         /// A node of the plan above the exploration.
@@ -69,13 +69,13 @@ macro_rules! operators {
         })*
 
         impl Operator {
-            pub(crate) fn facts(&self) -> &dyn Facts {
+            pub(crate) fn facts(&self) -> &dyn OperatorFacts {
                 match self {
                     $(Self::$name(node) => node,)*
                 }
             }
 
-            pub(crate) fn facts_mut(&mut self) -> &mut dyn Facts {
+            pub(crate) fn facts_mut(&mut self) -> &mut dyn OperatorFacts {
                 match self {
                     $(Self::$name(node) => node,)*
                 }
@@ -91,7 +91,7 @@ operators! {
     Outer(Outer),
     /// Inline data.
     Values(Values),
-    /// Rows that another endpoint gives.
+    /// Rows from another endpoint.
     Service(Service),
     /// Exploration that goes on from the input's rows (a bind join).
     Steps(Steps),

@@ -1,12 +1,12 @@
 //! ORDER BY.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Order, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
 
-/// Sorts by slots, in SPARQL's order; stable order of ties is not promised.
+/// Sorts by slots, in SPARQL's order; the order of ties is unspecified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderBy {
     /// Input.
@@ -15,7 +15,7 @@ pub struct OrderBy {
     pub keys: Vec<(Slot, bool)>,
 }
 
-impl Facts for OrderBy {
+impl OperatorFacts for OrderBy {
     fn name(&self) -> &'static str {
         "order by"
     }
@@ -42,11 +42,11 @@ impl Facts for OrderBy {
         Order::Makes
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<(Slot, bool)>(self.keys.len())
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let one = |(s, descending): &(Slot, bool)| {
             let way = if *descending { " descending" } else { "" };
             format!("{}{way}", e.slot(*s))
@@ -54,6 +54,6 @@ impl Facts for OrderBy {
         let each = show::list(&self.keys, ", ", one);
         let input = e.node(&self.input, outer);
         let share = cost::SORT * (2.0 + input.rows).log2();
-        Node::over(input, format!("order by {each}"), |n| n, share)
+        ExplainNode::over(input, format!("order by {each}"), |n| n, share)
     }
 }

@@ -1,7 +1,7 @@
 //! The row of an enclosing `Apply`.
 
-use super::facts::{Facts, common};
-use crate::explain::{Explainer, Node, none_if_empty};
+use super::facts::{OperatorFacts, common};
+use crate::explain::{ExplainNode, Explainer, none_if_empty};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
 
@@ -12,7 +12,7 @@ pub struct Outer {
     pub slots: Vec<Slot>,
 }
 
-impl Facts for Outer {
+impl OperatorFacts for Outer {
     fn name(&self) -> &'static str {
         "outer rows"
     }
@@ -38,12 +38,12 @@ impl Facts for Outer {
         true
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<Slot>(self.slots.len())
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let columns = none_if_empty(e.slots(&self.slots), "no column");
-        Node::leaf(format!("the outer row: {columns}"), outer, 0.0)
+        ExplainNode::leaf(format!("the outer row: {columns}"), outer, 0.0)
     }
 }

@@ -1,8 +1,8 @@
 //! Property paths.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Role, Row, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachId, EachInput, OperatorFacts, Role, RowSlots, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
 use jindou_model::PredicateId;
@@ -16,7 +16,7 @@ pub enum Path {
     Inverse(Box<Path>),
     /// One after the other.
     Sequence(Vec<Path>),
-    /// Any of them.
+    /// Alternatives.
     Alternative(Vec<Path>),
     /// `?`
     ZeroOrOne(Box<Path>),
@@ -24,44 +24,44 @@ pub enum Path {
     ZeroOrMore(Box<Path>),
     /// `+`
     OneOrMore(Box<Path>),
-    /// An edge of any predicate but these, forwards.
+    /// An edge of any predicate except these, forwards.
     Except(Vec<PredicateId>),
 }
 
-/// A property path with `?`, `*` or `+` in it, from each row of the input. Known ends are bound in every
-/// row. Pairs of ends are distinct for each input row.
+/// A property path with `?`, `*` or `+` in it, followed from each row of the input. Known ends are bound in every row.
+/// Pairs of ends are distinct for each input row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowPath {
     /// Rows to go on from; one empty row if nothing is known.
     pub input: Box<Operator>,
-    /// The subject's end.
+    /// The subject end.
     pub subject: FarEnd,
     /// The path.
     pub path: Path,
-    /// The object's end. The same slot bound at both ends means a cycle.
+    /// The object end. The same slot bound at both ends means a cycle.
     pub object: FarEnd,
-    /// The graphs: edges and, for zero-length paths with both ends free, nodes.
+    /// The graphs that edges belong to and, for zero-length paths with both ends free, nodes.
     pub graph: GraphRef,
-    /// Known ends must be nodes of the graphs too, as between two variables a path of length zero only leads from
-    /// nodes of the graph (SPARQL 1.1 §18.4). False where that is known, or an end is a constant.
+    /// True if known ends must be nodes of the graphs, too: between two variables a zero-length path exists only at
+    /// nodes of the graph (SPARQL 1.1 §18.4). False where that is certain anyway, or an end is a constant.
     pub nodes: bool,
     /// Estimated pairs of ends for each input row.
     pub each: f64,
-    /// Estimated vertices that are visited for each input row.
+    /// Estimated number of visited vertices for each input row.
     pub visited: f64,
 }
 
 impl FollowPath {
-    /// The slots that it binds, each once, in the order of the columns that it adds.
+    /// Slots that it binds, each once, in the order of the columns that it adds.
     #[must_use]
     pub fn new_slots(&self) -> Vec<Slot> {
-        let mut out = Row::default();
+        let mut out = RowSlots::default();
         self.binds(&mut |s| out.add(s));
         out.slots
     }
 }
 
-impl Facts for FollowPath {
+impl OperatorFacts for FollowPath {
     fn name(&self) -> &'static str {
         "path"
     }
@@ -114,11 +114,11 @@ impl Facts for FollowPath {
         parameters::ids_of_graph(&mut self.graph, f);
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::path(&self.path)
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let text = format!(
             "path: {} {} {}{}",
             e.end(&self.subject),
@@ -127,6 +127,6 @@ impl Facts for FollowPath {
             e.graph(&self.graph)
         );
         let input = e.node(&self.input, outer);
-        Node::over(input, text, |n| n * self.each, self.visited * cost::PATH)
+        ExplainNode::over(input, text, |n| n * self.each, self.visited * cost::PATH)
     }
 }

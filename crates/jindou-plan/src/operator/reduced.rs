@@ -1,12 +1,12 @@
 //! REDUCED.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Role, common, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Order, Role, common, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, weigh};
 
-/// Keeps these slots; duplicates may go or stay.
+/// Keeps these slots; duplicates may be kept or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
     /// Input.
@@ -15,7 +15,7 @@ pub struct Reduced {
     pub slots: Vec<Slot>,
 }
 
-impl Facts for Reduced {
+impl OperatorFacts for Reduced {
     fn name(&self) -> &'static str {
         "reduced"
     }
@@ -46,12 +46,12 @@ impl Facts for Reduced {
         Order::Keeps
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<Slot>(self.slots.len())
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let text = format!("reduced {}", e.slots(&self.slots));
-        Node::over(e.node(&self.input, outer), text, |n| n, cost::OUT)
+        ExplainNode::over(e.node(&self.input, outer), text, |n| n, cost::OUT)
     }
 }

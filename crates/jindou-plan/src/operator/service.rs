@@ -1,13 +1,13 @@
 //! Calls to other endpoints.
 
-use super::facts::Facts;
-use crate::explain::{Explainer, Node};
+use super::facts::OperatorFacts;
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::weigh::PIECE;
 use crate::{Slot, cost, show};
 use jindou_syntax::algebra::{NamedNode, Text};
 
-/// Bytes of an endpoint's IRI up to which EXPLAIN shows all of it.
+/// Longest IRI of an endpoint, in bytes, that EXPLAIN shows in full.
 const LONGEST_SHOWN: usize = 200;
 
 /// The endpoint that SERVICE asks.
@@ -15,8 +15,8 @@ const LONGEST_SHOWN: usize = 200;
 pub enum Endpoint {
     /// The endpoint with this IRI.
     Iri(NamedNode),
-    /// The one that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with `each_row`: one
-    /// call a distinct endpoint.
+    /// The endpoint that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with
+    /// `each_row`: one call for each distinct endpoint.
     Slot(Slot),
 }
 
@@ -29,11 +29,11 @@ pub struct Service {
     pub query: String,
     /// Variable and slot of each column.
     pub slots: Vec<(Text, Slot)>,
-    /// One empty row instead of an error.
+    /// True for SILENT: one empty row instead of an error.
     pub silent: bool,
 }
 
-impl Facts for Service {
+impl OperatorFacts for Service {
     fn name(&self) -> &'static str {
         "service"
     }
@@ -53,7 +53,7 @@ impl Facts for Service {
         self.outer_slots().into_iter().collect()
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         let names = self
             .slots
             .iter()
@@ -61,14 +61,14 @@ impl Facts for Service {
         self.query.capacity() as u64 + names.sum::<u64>()
     }
 
-    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> ExplainNode {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
-            // The host matters, so an IRI of ordinary length is shown whole.
+            // The host matters, so an IRI of ordinary length is shown in full.
             Endpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => iri.to_string(),
             Endpoint::Iri(iri) => show::term(&iri.canonical()),
             Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
         };
-        Node::leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)
+        ExplainNode::leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)
     }
 }

@@ -1,8 +1,8 @@
 //! OFFSET and LIMIT.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Order, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Order, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 
 /// Skips, then takes. Over `OrderBy` it is a top-k.
@@ -16,7 +16,7 @@ pub struct Slice {
     pub limit: Option<u64>,
 }
 
-impl Facts for Slice {
+impl OperatorFacts for Slice {
     fn name(&self) -> &'static str {
         "slice"
     }
@@ -37,10 +37,10 @@ impl Facts for Slice {
         Order::Keeps
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let take = self.limit.map_or("all".into(), |l| l.to_string());
         let most = self.limit.map_or(f64::INFINITY, |l| l as f64);
         let text = format!("skip {}, take {take}", self.offset);
-        Node::over(e.node(&self.input, outer), text, |n| n.min(most), 0.0)
+        ExplainNode::over(e.node(&self.input, outer), text, |n| n.min(most), 0.0)
     }
 }

@@ -1,8 +1,10 @@
 //! Exploration from rows.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, Facts, Role, after, needed_before, prune, steps_needed};
-use crate::explain::{Explainer, Node};
+use super::facts::{
+    EachId, EachInput, OperatorFacts, Role, after, needed_before, prune, steps_needed,
+};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
 
@@ -16,7 +18,7 @@ pub struct Steps {
     pub steps: Vec<Step>,
 }
 
-impl Facts for Steps {
+impl OperatorFacts for Steps {
     fn name(&self) -> &'static str {
         "explore on"
     }
@@ -38,7 +40,7 @@ impl Facts for Steps {
     fn prune(&mut self, wanted: &SlotSet) -> SlotSet {
         let needed = needed_before(&self.steps, wanted);
         let used = prune(&mut self.input, &needed);
-        // Which of them the input has it only knows now.
+        // Which of them the input has is only known now.
         steps_needed(&mut self.steps, wanted, self.input.columns());
         used
     }
@@ -66,13 +68,13 @@ impl Facts for Steps {
         parameters::ids_of_steps(&mut self.steps, f);
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::steps(&self.steps, held)
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
         let i = e.node(&self.input, outer);
-        Node {
+        ExplainNode {
             text: "go on from each row".into(),
             rows: self.steps.last().map_or(i.rows, |s| s.rows),
             cost: i.cost + self.steps.iter().map(|s| s.cost).sum::<f64>(),

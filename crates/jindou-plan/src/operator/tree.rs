@@ -1,34 +1,34 @@
-//! Ways through a tree of operators, none of which uses the stack for its depth unless it says so.
+//! Traversals of a tree of operators. None of them uses the stack for its depth unless it says so.
 
 use super::{Operator, Order, Outer, Role};
 use crate::set::SlotSet;
 use crate::{Exploration, Slot};
 
-/// Where a walk goes on from a node.
+/// Continuation of a walk at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     /// Into all of its inputs.
     Into,
-    /// Into those inputs that do not depend on rows of others: what the others read is their own business.
+    /// Into those inputs that do not depend on rows of other inputs.
     Independent,
     /// Past it.
     Past,
 }
 
 impl Operator {
-    /// An operator without inputs that takes no memory: what stays where one was taken away.
+    /// An operator without inputs that takes no memory; it replaces one that was taken out.
     #[must_use]
     pub const fn nothing() -> Self {
         Self::Outer(Outer { slots: vec![] })
     }
 
-    /// Takes the operator away.
+    /// Takes the operator out.
     #[must_use]
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::nothing())
     }
 
-    /// Puts the first input in the operator's place.
+    /// Replaces the operator by its first input.
     pub(crate) fn leave_out(&mut self) {
         let mut first = None;
         self.each_input_mut(&mut |i| {
@@ -47,18 +47,18 @@ impl Operator {
         out
     }
 
-    /// Calls `f` with each input and the use that is made of it, in the order of the profile.
+    /// Calls `f` with each input and its role, in the order of the profile.
     pub fn each_input<'a>(&'a self, f: &mut dyn FnMut(Role, &'a Self)) {
         self.facts().each_input(f);
     }
 
-    /// The same, to change them.
+    /// As [`Self::each_input`], for changing the inputs.
     pub fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Self)) {
         self.facts_mut().each_input_mut(f);
     }
 
-    /// Calls `f` with the operator and those below it, each before its inputs and these in the order of the profile, as far
-    /// as `f` says. O(operators).
+    /// Calls `f` with the operator and those below it, each before its inputs and inputs in the order of the profile,
+    /// as far as `f` says. O(operators).
     pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Self) -> Walk) {
         let (mut next, mut open) = (Some(self), vec![]);
         while let Some(op) = next {
@@ -76,8 +76,8 @@ impl Operator {
         }
     }
 
-    /// Calls `f` with the operator and all below it, to change them: each before its inputs, which are those that it has when
-    /// `f` is done. O(operators).
+    /// Calls `f` with the operator and everything below it, for changing them: each before the inputs that it has when
+    /// `f` returns. O(operators).
     pub fn walk_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
         let (mut next, mut open) = (Some(self), vec![]);
         while let Some(op) = next {
@@ -89,8 +89,8 @@ impl Operator {
         }
     }
 
-    /// Drops the operator and all below it, leaving [`Self::nothing`]: a chain of operators may be longer than a stack is
-    /// high.
+    /// Drops the operator and everything below it, leaving [`Self::nothing`]: a chain of operators may be longer than
+    /// the stack is deep.
     pub fn dismantle(&mut self) {
         let (mut next, mut open) = (Some(self.take()), vec![]);
         while let Some(mut op) = next {
@@ -99,7 +99,7 @@ impl Operator {
         }
     }
 
-    /// The operator with the kind of its match, in one or two words: its name in profiles.
+    /// Name in profiles: the operator with the kind of its match, in one or two words.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.facts().name()
@@ -133,8 +133,8 @@ impl Operator {
         out
     }
 
-    /// The slots that leaves inside the inner part of an `Apply` bind by themselves: where the outer row has none, theirs is
-    /// taken. O(operators × columns).
+    /// Slots that leaves inside the inner part of an `Apply` bind by themselves: where the outer row has none, the
+    /// leaf's value is taken. O(operators × columns).
     #[must_use]
     pub fn made_slots(&self) -> Vec<Slot> {
         let mut out: Vec<Slot> = Vec::new();
@@ -159,21 +159,22 @@ impl Operator {
         self.facts().columns()
     }
 
-    /// The slots of the operator's rows, in the order of the engine's columns. `outer` are those of the rows of the nearest
-    /// enclosing `Apply`. Recurses.
+    /// Slots of the operator's rows, in the order of the engine's columns. `outer` has the slots of the rows of the
+    /// nearest enclosing `Apply`. Recurses.
     #[must_use]
     pub fn layout(&self, outer: &[Slot]) -> Vec<Slot> {
         self.facts().layout(outer)
     }
 
-    /// True if the planner saw that the operator has no rows, whatever its outer row is. Its rows' columns need not be there.
-    /// Recurses.
+    /// Returns true if the planner has proved that the operator has no rows, whatever its outer row is. The columns of
+    /// its rows need not exist. Recurses.
     #[must_use]
     pub fn is_never(&self) -> bool {
         self.facts().is_never()
     }
 
-    /// True if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer rows only.
+    /// Returns true if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer
+    /// rows only.
     #[must_use]
     pub fn is_row_wise(&self) -> bool {
         let mut all = true;
@@ -188,7 +189,7 @@ impl Operator {
         all
     }
 
-    /// True if rows come out before all have gone in.
+    /// Returns true if rows come out before all have gone in.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         let mut open = vec![self];
@@ -205,7 +206,7 @@ impl Operator {
         true
     }
 
-    /// True if the order of rows means something.
+    /// Returns true if the order of rows matters.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         let mut at = Some(self);
@@ -219,7 +220,7 @@ impl Operator {
         false
     }
 
-    /// The exploration at the bottom of a chain: one exploration, and operators with one input above it.
+    /// The exploration at the bottom of a chain, that is, one exploration under operators with one input.
     #[must_use]
     pub fn exploration(&self) -> Option<&Exploration> {
         let mut at = self;

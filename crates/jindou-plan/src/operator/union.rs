@@ -1,8 +1,8 @@
 //! Unions.
 
 use super::Operator;
-use super::facts::{EachInput, Facts, Role, prune};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachInput, OperatorFacts, Role, prune};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::weigh;
 
@@ -13,7 +13,7 @@ pub struct Union {
     pub inputs: Vec<Operator>,
 }
 
-impl Facts for Union {
+impl OperatorFacts for Union {
     fn name(&self) -> &'static str {
         "union"
     }
@@ -42,13 +42,13 @@ impl Facts for Union {
         true
     }
 
-    fn own_bytes(&self, _: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, _: &mut crate::weigh::CountedTexts) -> u64 {
         weigh::list::<Operator>(self.inputs.capacity().saturating_sub(self.inputs.len()))
     }
 
-    fn explain(&self, e: &Explainer<'_>, outer: f64) -> Node {
-        let inputs: Vec<Node> = self.inputs.iter().map(|o| e.node(o, outer)).collect();
-        Node {
+    fn explain(&self, e: &Explainer<'_>, outer: f64) -> ExplainNode {
+        let inputs: Vec<ExplainNode> = self.inputs.iter().map(|o| e.node(o, outer)).collect();
+        ExplainNode {
             text: "union".into(),
             rows: inputs.iter().map(|n| n.rows).sum(),
             cost: inputs.iter().map(|n| n.cost).sum(),

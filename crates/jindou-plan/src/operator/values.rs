@@ -1,7 +1,7 @@
 //! Inline data.
 
-use super::facts::{EachId, Facts};
-use crate::explain::{Explainer, Node};
+use super::facts::{EachId, OperatorFacts};
+use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, weigh};
 use jindou_syntax::algebra::Canonical;
@@ -13,7 +13,7 @@ pub enum Cell {
     Unbound,
     /// A vertex of the store.
     Id(u32),
-    /// A term that the store does not have, in canonical bytes: it gets a query-local id.
+    /// A term that the store does not have, in canonical bytes; it gets a query-local id.
     Term(Canonical),
 }
 
@@ -26,7 +26,7 @@ pub struct Values {
     pub rows: Vec<Vec<Cell>>,
 }
 
-impl Facts for Values {
+impl OperatorFacts for Values {
     fn name(&self) -> &'static str {
         "values"
     }
@@ -55,7 +55,7 @@ impl Facts for Values {
         }
     }
 
-    fn own_bytes(&self, held: &mut crate::weigh::Held) -> u64 {
+    fn own_bytes(&self, held: &mut crate::weigh::CountedTexts) -> u64 {
         let row = |r: &Vec<Cell>| {
             let terms = r.iter().map(|c| match c {
                 Cell::Term(t) => held.canonical(t),
@@ -68,9 +68,9 @@ impl Facts for Values {
             + self.rows.iter().map(row).sum::<u64>()
     }
 
-    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> Node {
+    fn explain(&self, e: &Explainer<'_>, _outer: f64) -> ExplainNode {
         let n = self.rows.len();
         let text = format!("values {}: {n} rows", e.slots(&self.slots));
-        Node::leaf(text, n as f64, n as f64)
+        ExplainNode::leaf(text, n as f64, n as f64)
     }
 }

@@ -1,17 +1,17 @@
-//! Every id in a plan that stands for a term of the query.
+//! All ids in a plan that stand for terms of the query.
 
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, IdFilter, Intervals, Operand, Operator, StartSource,
     Step, StepKind,
 };
 
-/// Calls `f` with each id: true if it is an operand, which means the same whatever the id; false where the planner has drawn
-/// conclusions from it (graphs, intervals, inline data). Always in the same order.
+/// Calls `f` with each id, always in the same order. The flag is true if the id is an operand, whose meaning does not
+/// depend on its value; false where the planner has drawn conclusions from the value (graphs, intervals, inline data).
 pub(super) fn each(op: &mut Operator, f: &mut dyn FnMut(&mut u32, bool)) {
     op.walk_mut(&mut |op| op.facts_mut().each_id(f));
 }
 
-/// The same for steps alone.
+/// As [`each`], for steps.
 pub(crate) fn ids_of_steps(list: &mut [Step], f: &mut dyn FnMut(&mut u32, bool)) {
     for step in list {
         match &mut step.kind {
@@ -64,14 +64,14 @@ fn operand(o: &mut Operand, f: &mut dyn FnMut(&mut u32, bool)) {
     }
 }
 
-/// The same for an end of an edge or path.
+/// As [`each`], for an end of an edge or path.
 pub(crate) fn ids_of_end(end: &mut FarEnd, f: &mut dyn FnMut(&mut u32, bool)) {
     if let FarEnd::Known(o) = end {
         operand(o, f);
     }
 }
 
-/// The same for graphs.
+/// As [`each`], for graphs.
 pub(crate) fn ids_of_graph(g: &mut GraphRef, f: &mut dyn FnMut(&mut u32, bool)) {
     match g {
         GraphRef::Named(id) => f(id, false),
@@ -99,17 +99,17 @@ fn inside(within: Option<&mut IdFilter>, f: &mut dyn FnMut(&mut u32, bool)) {
 }
 
 fn intervals(list: &mut Intervals, f: &mut dyn FnMut(&mut u32, bool)) {
-    // Their ends suffice: ids of placeholders are above all others.
+    // Their ends are enough: ids of placeholders are above all others.
     if let Some([_, end]) = list.last_mut() {
         let mut last = end.saturating_sub(1);
         f(&mut last, false);
     }
 }
 
-/// The same for a condition.
+/// As [`each`], for a condition.
 pub(crate) fn ids_of_condition(c: &mut Condition, f: &mut dyn FnMut(&mut u32, bool)) {
     match c {
-        // A comparison may have been drawn from what the term is.
+        // A comparison may depend on the kind of the term.
         Condition::Same(a, b) => {
             for o in [a, b] {
                 if let Operand::Const(id) = o {

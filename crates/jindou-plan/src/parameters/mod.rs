@@ -1,9 +1,10 @@
 //! Queries with parameters: variables that get a term before the query is evaluated.
 //!
-//! A parameter is *substituted*: wherever its variable stands, the term stands instead (RDF4J calls this the bindings of a
+//! A parameter is *substituted*: the term replaces its variable wherever it occurs (RDF4J calls this the bindings of a
 //! prepared query). Where all parameters are subjects and objects of triple patterns, the query is planned once, with a
-//! *placeholder* for each: an id that no vertex has, whose lists are estimated as mean ones. Executions then write other ids
-//! in its places ([`Parametric::bind`]). Any other query is substituted and planned for each combination of terms.
+//! *placeholder* for each: an id that no vertex has, whose lists are estimated to have mean length. Executions then
+//! replace the placeholders by ids ([`Parametric::bind`]). Any other query is substituted and planned for each
+//! combination of terms.
 
 mod ids;
 mod substitution;
@@ -16,13 +17,13 @@ use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result};
 use jindou_syntax::algebra::{NamedNode, NamedOrBlankNode, Query, Term, Variable};
 
-/// Most parameters of a query.
+/// Largest number of parameters of a query.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Most levels of operators of a plan that is made once for all terms.
+/// Deepest plan, in levels of operators, that is made once for all terms.
 const MAX_PARAMETRIC_DEPTH: usize = 200;
 
-/// Begins a placeholder's IRI. No IRI has a zero byte.
+/// First byte of a placeholder's IRI. No IRI contains a zero byte.
 const PLACEHOLDER: &str = "\0parameter ";
 
 /// True for ids of placeholders.
@@ -42,16 +43,17 @@ pub(crate) fn placeholder_of(canonical: &[u8]) -> Option<u32> {
 pub struct Prepared {
     query: Query,
     names: Vec<Variable>,
-    /// The query with placeholders, if they stand only where ids can be written.
+    /// The query with placeholders, if they occur only where ids can be replaced.
     placed: Option<Query>,
 }
 
 impl Prepared {
-    /// Of a query and its parameters' names, without `?` and `$`.
+    /// Prepares a query and its parameters' names, without `?` and `$`.
     ///
     /// # Errors
-    /// [`Error::Query`] for a name that is not a variable or occurs twice, a parameter that the query does not have, or one that
-    /// the query gives a value itself (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than [`MAX_PARAMETERS`].
+    /// [`Error::Query`] for a name that is not a variable or occurs twice, a parameter that the query does not have, or
+    /// one to which the query itself gives a value (BIND, VALUES, an aggregate, `AS`). [`Error::Limit`] for more than
+    /// [`MAX_PARAMETERS`].
     pub fn new(query: Query, names: &[impl AsRef<str>]) -> Result<Self> {
         if names.len() > MAX_PARAMETERS {
             return Err(Error::limit(
@@ -80,7 +82,7 @@ impl Prepared {
                 (v.clone(), iri.into())
             })
             .collect();
-        let (placed, uses) = substitution::of(&query, &placeholders)?;
+        let (placed, uses) = substitution::substitute(&query, &placeholders)?;
         for (name, used) in variables.iter().zip(&uses.of) {
             if !used {
                 return Err(Error::Query(format!(
@@ -96,7 +98,7 @@ impl Prepared {
         })
     }
 
-    /// The parameters' names, in the order in which values are given.
+    /// Names of the parameters, in the order in which values are given.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(Variable::as_str)
     }
@@ -115,11 +117,11 @@ impl Prepared {
         }
         let values = values.iter().map(Term::from);
         let values: Vec<(Variable, Term)> = self.names.iter().cloned().zip(values).collect();
-        Ok(substitution::of(&self.query, &values)?.0)
+        Ok(substitution::substitute(&self.query, &values)?.0)
     }
 
-    /// A plan whose constants can be written, or `None` if each combination of terms needs its own plan: a parameter is in an
-    /// expression, a path, a predicate, a class or a column of the result, or the plan depends on data.
+    /// A plan whose constants can be replaced, or `None` if each combination of terms needs its own plan: a parameter
+    /// is in an expression, a path, a predicate, a class or a column of the result, or the plan depends on data.
     ///
     /// # Errors
     /// As [`crate::plan`].
@@ -128,25 +130,25 @@ impl Prepared {
             return Ok(None);
         };
         let plan = plan_over(query, snapshot, options, true)?;
-        // Runs copy it and write into it, which recurses.
+        // Executions copy it and write into it, which recurses.
         if plan.depth() > MAX_PARAMETRIC_DEPTH {
             return Ok(None);
         }
-        Ok(Parametric::of(plan))
+        Ok(Parametric::from_plan(plan))
     }
 }
 
-/// Puts terms where variables stand.
+/// Replaces variables by terms.
 ///
 /// # Errors
-/// [`Error::Query`] for a blank node (in a query it is a variable), a predicate or a graph that is not an IRI, and a variable
-/// that the query gives a value itself.
+/// [`Error::Query`] for a blank node (in a query it is a variable), a predicate or a graph that is not an IRI, and a
+/// variable to which the query itself gives a value.
 pub fn substitute(query: &Query, values: &[(oxrdf::Variable, oxrdf::Term)]) -> Result<Query> {
     let values: Vec<(Variable, Term)> = values.iter().map(|(v, t)| (v.into(), t.into())).collect();
-    Ok(substitution::of(query, &values)?.0)
+    Ok(substitution::substitute(query, &values)?.0)
 }
 
-/// Refuses blank nodes, also inside of triple terms.
+/// Refuses blank nodes, also inside triple terms.
 fn check_value(name: &Variable, value: &Term) -> Result<()> {
     let has_blank = match value {
         Term::BlankNode(_) => true,
@@ -177,8 +179,8 @@ pub struct Parametric {
 }
 
 impl Parametric {
-    /// `None` if the plan depends on data or has a placeholder where none can be written.
-    fn of(mut plan: Plan) -> Option<Self> {
+    /// `None` if the plan depends on data or has a placeholder that cannot be replaced.
+    fn from_plan(mut plan: Plan) -> Option<Self> {
         if plan.validity.version.is_some() {
             return None;
         }
@@ -193,14 +195,14 @@ impl Parametric {
         (!fixed).then_some(Self { plan, places })
     }
 
-    /// The plan, with the ids that were bound last; before that, with placeholders, which match nothing.
+    /// The plan, with the most recently bound ids; before that, with placeholders, which match nothing.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Writes the parameters' ids into the plan: `None` for a term that the store does not have, which matches nothing. No
-    /// allocation; O(steps).
+    /// Writes the parameters' ids into the plan: `None` for a term that the store does not have, which matches nothing.
+    /// No allocation; O(steps).
     pub fn bind(&mut self, ids: &[Option<u32>]) {
         let mut next = self.places.iter().copied().peekable();
         let mut at = 0u32;

@@ -1,4 +1,4 @@
-//! Terms for variables, in the algebra. What has no parameter in it is shared with the query.
+//! Substitution of terms for variables in the algebra. Parts without a parameter are shared with the query.
 
 use super::check_value;
 use crate::expression::map_parts;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-/// Where the variables were.
+/// Where the variables occurred.
 pub(super) struct Uses {
     /// True for those that the query has, in the order of the values.
     pub of: Vec<bool>,
-    /// All are subjects and objects of triple patterns that have another end to find, and no classes: there an id means the
-    /// same whatever the term.
+    /// True if all are subjects and objects of triple patterns that have another end to find, and none is a class:
+    /// there an id means the same whatever the term.
     pub only_ends: bool,
 }
 
-/// The query with the terms.
-pub(super) fn of(query: &Query, values: &[(Variable, Term)]) -> Result<(Query, Uses)> {
+/// Substitutes the terms in the query.
+pub(super) fn substitute(query: &Query, values: &[(Variable, Term)]) -> Result<(Query, Uses)> {
     for (name, value) in values {
         check_value(name, value)?;
     }
@@ -49,7 +49,7 @@ pub(super) fn of(query: &Query, values: &[(Variable, Term)]) -> Result<(Query, U
     Ok((query, s.uses))
 }
 
-/// The replacement of a part: `None` for the part itself.
+/// Replacement of a part: `None` for the part itself.
 type New<T> = Result<Option<Arc<T>>>;
 
 /// The new part, or the old one.
@@ -69,7 +69,7 @@ impl Substitution<'_> {
         Some(self.values[at].1.clone())
     }
 
-    /// The value, somewhere else than at the end of a triple pattern.
+    /// The value, at a place other than the end of a triple pattern.
     fn elsewhere(&mut self, v: &Variable) -> Option<Term> {
         let value = self.value(v)?;
         self.uses.only_ends = false;
@@ -86,7 +86,7 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    /// True if it was a parameter.
+    /// Returns true if it was a parameter.
     fn iri(&mut self, name: &mut NamedNodePattern, what: &str) -> Result<bool> {
         if let NamedNodePattern::Variable(v) = name
             && let Some(value) = self.elsewhere(v)
@@ -103,7 +103,7 @@ impl Substitution<'_> {
         Ok(false)
     }
 
-    /// True if it was a parameter.
+    /// Returns true if it was a parameter.
     fn end(&mut self, end: &mut TermPattern) -> Result<bool> {
         match end {
             TermPattern::Variable(v) => {
@@ -143,7 +143,7 @@ impl Substitution<'_> {
             };
             let is_type =
                 matches!(&t.predicate, NamedNodePattern::NamedNode(p) if p.as_str() == RDF_TYPE);
-            // Edges between constants are settled by the planner, and classes change estimates and sets.
+            // Edges between constants are decided by the planner, and classes change estimates and sets.
             let settled = known(&t.subject) && known(&t.object) || object && is_type;
             self.uses.only_ends &= !settled;
         }
@@ -157,7 +157,7 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    /// A parameter that is a column has its value in every row.
+    /// Gives a parameter that is a column its value in every row.
     fn columns(
         &mut self,
         inner: &Arc<GraphPattern>,
@@ -332,7 +332,7 @@ fn as_expression(value: &Term) -> Expression {
                 as_expression(&t.object),
             ],
         ),
-        // Refused before.
+        // Refused earlier.
         Term::BlankNode(_) => NamedNode::new_unchecked("").into(),
     }
 }

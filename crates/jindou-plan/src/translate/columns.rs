@@ -1,16 +1,16 @@
-//! CONSTRUCT's template.
+//! Columns of a CONSTRUCT template.
 
 use super::*;
 
 /// The columns that a template reads, and its blank nodes.
 #[derive(Default)]
-pub(super) struct Columns {
+pub(super) struct TemplateColumns {
     pub variables: Vec<Variable>,
     places: FxHashMap<Variable, usize>,
     blanks: FxHashMap<BlankNode, usize>,
 }
 
-impl Columns {
+impl TemplateColumns {
     pub(super) fn triple(&mut self, p: &TriplePattern) -> [TemplateTerm; 3] {
         let predicate = match &p.predicate {
             NamedNodePattern::NamedNode(n) => TemplateTerm::Term(n.canonical()),

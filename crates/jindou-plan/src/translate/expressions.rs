@@ -4,8 +4,13 @@ use super::*;
 use jindou_model::scope;
 
 impl Translator {
-    /// An expression without EXISTS over the slots in scope.
-    pub(super) fn expr(&mut self, e: &Arc<Expression>, scope: &SlotSet, env: &Env) -> Arc<Expr> {
+    /// Translates an expression without EXISTS over the slots in scope.
+    pub(super) fn expr(
+        &mut self,
+        e: &Arc<Expression>,
+        scope: &SlotSet,
+        env: &ScopeSlots,
+    ) -> Arc<Expr> {
         let functions = self.functions.clone();
         let mut fault = None;
         let mut calls = false;
@@ -44,7 +49,7 @@ impl Translator {
         })
     }
 
-    /// True if equal solutions may give it different values.
+    /// Returns true if the expression may give equal solutions different values.
     pub(super) fn is_varying(&self, e: &Expression) -> bool {
         let mut found = false;
         walk(e, &mut |e| {
@@ -59,15 +64,15 @@ impl Translator {
         found
     }
 
-    /// The expression over the node's rows, for which the node may have to answer EXISTS first.
+    /// Translates an expression over the node's rows; the node may have to answer its EXISTS first.
     pub(super) fn expr_over(
         &mut self,
-        mut node: Node,
+        mut node: LogicalNode,
         e: &Arc<Expression>,
-        env: &mut Env,
-        place: &Place,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
         scope: &SlotSet,
-    ) -> Result<(Node, Arc<Expr>), Reason> {
+    ) -> Result<(LogicalNode, Arc<Expr>), Reason> {
         if !has_exists(e) {
             let expr = self.expr(e, scope, env);
             return Ok((node, expr));
@@ -81,21 +86,21 @@ impl Translator {
         Ok((node, expr))
     }
 
-    /// The expression with a variable that the node binds in place of each EXISTS, `None` if it has none.
+    /// The expression with each EXISTS replaced by a variable that the node binds; `None` if there is no EXISTS.
     pub(super) fn marks(
         &mut self,
-        node: &mut Node,
+        node: &mut LogicalNode,
         e: &Expression,
-        env: &mut Env,
-        place: &Place,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
         scope: &SlotSet,
         marks: &mut Vec<(Variable, Slot)>,
     ) -> Result<Option<Expression>, Reason> {
         if let Expression::Exists(p) = e {
             let slot = self.hidden("exists")?;
-            // A space is in no variable of a query's text.
+            // No variable of a query's text contains a space.
             let name = Variable::new_unchecked(format!("exists {slot}"));
-            let own = std::mem::replace(node, Node::unit());
+            let own = std::mem::replace(node, LogicalNode::unit());
             *node = self.exists(own, p, ApplyKind::Mark(slot), env, place, scope)?;
             marks.push((name.clone(), slot));
             return Ok(Some(name.into()));
@@ -107,17 +112,17 @@ impl Translator {
 
     pub(super) fn exists(
         &mut self,
-        node: Node,
+        node: LogicalNode,
         pattern: &GraphPattern,
         kind: ApplyKind,
-        env: &mut Env,
-        place: &Place,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
         scope: &SlotSet,
-    ) -> Result<Node, Reason> {
-        // Variables that the rows cannot bind are the body's own.
-        let mut own = Env {
+    ) -> Result<LogicalNode, Reason> {
+        // Variables that the rows cannot bind belong to the body alone.
+        let mut own = ScopeSlots {
             is_inner: true,
-            ..Env::default()
+            ..ScopeSlots::default()
         };
         for (v, &slot) in &env.slots {
             if scope.has(slot) || self.outer.has(slot) {
@@ -133,12 +138,12 @@ impl Translator {
 
     pub(super) fn filter(
         &mut self,
-        mut node: Node,
+        mut node: LogicalNode,
         e: &Arc<Expression>,
-        env: &mut Env,
-        place: &Place,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
         scope: &SlotSet,
-    ) -> Result<Node, Reason> {
+    ) -> Result<LogicalNode, Reason> {
         let (mut plain, mut others) = (vec![], vec![]);
         for c in conjuncts(e) {
             if scope::is_over() {
@@ -176,11 +181,11 @@ impl Translator {
         inner: &GraphPattern,
         variable: &Variable,
         expression: &Arc<Expression>,
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<Node, Reason> {
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         if let Expression::Variable(v) = &**expression {
-            // `(COUNT(*) AS ?n)`: the aggregate goes where it is asked for.
+            // `(COUNT(*) AS ?n)`: the aggregate is bound directly to the requested slot.
             if !env.slots.contains_key(v) && is_aggregate(inner, v) {
                 let slot = self.variable(variable, env);
                 env.slots.insert(v.clone(), slot);
@@ -210,14 +215,14 @@ impl Translator {
         Ok(node.extend(to, value))
     }
 
-    /// Binds an expression over a node's rows to a slot, unless it is one already.
+    /// Binds an expression over a node's rows to a slot, unless the expression already is a slot.
     pub(super) fn slot_of(
         &mut self,
-        node: Node,
+        node: LogicalNode,
         e: &Arc<Expression>,
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<(Node, Option<Slot>), Reason> {
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<(LogicalNode, Option<Slot>), Reason> {
         if let Expression::Variable(v) = &**e {
             let slot = env.slots.get(v).copied();
             let seen = slot.filter(|s| node.possible.has(*s) || self.outer.has(*s));
@@ -233,9 +238,9 @@ impl Translator {
         &mut self,
         inner: &GraphPattern,
         keys: &[OrderExpression],
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<(Node, Vec<(Slot, bool)>), Reason> {
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<(LogicalNode, Vec<(Slot, bool)>), Reason> {
         let mut node = self.pattern(inner, env, place)?;
         let mut out: Vec<(Slot, bool)> = vec![];
         for k in keys {
@@ -245,7 +250,7 @@ impl Translator {
             };
             let slot;
             (node, slot) = self.slot_of(node, e, env, place)?;
-            // A variable that is never bound orders nothing; one that ordered before adds nothing.
+            // A variable that is never bound orders nothing; one that already orders the rows adds nothing.
             if let Some(slot) = slot
                 && !out.iter().any(|o| o.0 == slot)
             {
@@ -262,8 +267,8 @@ pub(super) fn has_exists(e: &Expression) -> bool {
     found
 }
 
-/// True if the expression names a variable of one of these slots, EXISTS's patterns included.
-pub(super) fn reads(e: &Expression, slots: &SlotSet, env: &Env) -> bool {
+/// Returns true if the expression names a variable of one of these slots, including in the patterns of an EXISTS.
+pub(super) fn reads(e: &Expression, slots: &SlotSet, env: &ScopeSlots) -> bool {
     let named = |v: &Variable| env.slots.get(v).is_some_and(|s| slots.has(*s));
     let mut patterns = vec![];
     let mut found = false;
@@ -276,7 +281,7 @@ pub(super) fn reads(e: &Expression, slots: &SlotSet, env: &Env) -> bool {
     found || !patterns.is_empty() && of_slots.any(|v| patterns.iter().any(|p| p.mentions(v.0)))
 }
 
-/// True if `v` is an aggregate of the group that this is made of.
+/// Returns true if `v` is an aggregate of the group at hand.
 pub(super) fn is_aggregate(p: &GraphPattern, v: &Variable) -> bool {
     match p {
         GraphPattern::Extend { inner, .. } | GraphPattern::Filter { inner, .. } => {

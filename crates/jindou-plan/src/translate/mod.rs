@@ -1,7 +1,7 @@
-//! SPARQL algebra → a [`Node`] tree over slots, or the reason why not.
+//! SPARQL algebra → a [`LogicalNode`] tree over slots, or the reason why there is none.
 //!
-//! Scoping is exact: a variable is one slot in one scope (a query, a sub-query's inside, an aggregated group's inside),
-//! and an expression names only variables that its group can see.
+//! Scoping is exact: a variable is one slot in one scope (a query, the inside of a sub-query or of an aggregated
+//! group), and an expression names only variables that its group can see.
 
 mod columns;
 mod depth;
@@ -13,7 +13,7 @@ mod service;
 mod triples;
 
 use crate::expression::{Expr, Variables, conjuncts, map_parts, varies, walk};
-use crate::logical::{End, Node, PathNode, Pattern, Place, Row, add_new};
+use crate::logical::{LogicalNode, PathNode, Pattern, PatternGraphTerm, PatternTerm, Row, add_new};
 use crate::set::SlotSet;
 use crate::{
     Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
@@ -27,34 +27,34 @@ use jindou_syntax::algebra::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use columns::Columns;
+use columns::TemplateColumns;
 pub(crate) use depth::depth_is_within;
 use expressions::{has_exists, reads};
 use graph::in_some_graph;
 use service::{asks_rows, unbound_endpoint};
 
-/// Why a query has no plan.
+/// Reason why a query has no plan.
 pub(crate) type Reason = String;
 
-/// The reason where the query's time is over; [`scope::look`] says it better.
+/// Marker for a query whose time is over; [`scope::look`] gives the actual error.
 const GIVEN_UP: &str = "given up";
 
-/// Everything but the order of evaluation.
+/// A translated query, without an order of evaluation.
 pub(crate) struct Logical {
     pub form: Form,
     pub dataset: Option<QueryDataset>,
-    /// Name of each slot; hidden ones contain a space.
+    /// Name of each slot; names of hidden slots contain a space.
     pub slots: Vec<String>,
-    pub root: Node,
+    pub root: LogicalNode,
     pub output: Vec<Slot>,
     /// Names of the columns.
     pub columns: Vec<String>,
 }
 
 /// # Errors
-/// [`Error::Query`] for what is wrong with the query whoever runs it, [`Error::Unsupported`] for what no plan can do, those of
-/// [`scope::look`].
-pub(crate) fn of(query: &Query, functions: &Functions) -> Result<Logical, Error> {
+/// [`Error::Query`] for a query that is wrong wherever it runs, [`Error::Unsupported`] for one that no plan can answer,
+/// and the errors of [`scope::look`].
+pub(crate) fn translate(query: &Query, functions: &Functions) -> Result<Logical, Error> {
     let mut t = Translator {
         base: query.base_iri().cloned(),
         functions: functions.clone(),
@@ -82,22 +82,22 @@ impl Translator {
     fn query(&mut self, query: &Query) -> Result<Logical, Reason> {
         let t = self;
         let pattern = query.pattern();
-        let mut env = Env {
+        let mut env = ScopeSlots {
             is_top: matches!(query, Query::Select { .. } | Query::Describe { .. }),
-            ..Env::default()
+            ..ScopeSlots::default()
         };
         t.as_set = match query {
             Query::Ask { .. } | Query::Describe { .. } => true,
-            // A blank node of the template is another one for each solution.
+            // A blank node of the template is a new one for each solution.
             Query::Construct { template, .. } => !template.iter().any(triples::has_blank),
             Query::Select { .. } => false,
         };
-        let mut root = t.pattern(pattern, &mut env, &Place::Default)?;
+        let mut root = t.pattern(pattern, &mut env, &PatternGraphTerm::Default)?;
         let mut output = vec![];
         let mut columns = vec![];
         let form = match query {
             Query::Ask { .. } => {
-                root = root.above(|inner| crate::logical::Kind::Slice {
+                root = root.above(|inner| crate::logical::NodeKind::Slice {
                     inner,
                     offset: 0,
                     limit: Some(1),
@@ -116,7 +116,7 @@ impl Translator {
                 }
             }
             Query::Construct { template, .. } => {
-                let mut read = Columns::default();
+                let mut read = TemplateColumns::default();
                 let triples = template.iter().map(|p| read.triple(p)).collect::<Vec<_>>();
                 for v in &read.variables {
                     output.push(t.variable(v, &mut env));
@@ -136,7 +136,7 @@ impl Translator {
     }
 }
 
-/// The variables of a SELECT.
+/// Variables of a SELECT.
 fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
     match pattern {
         GraphPattern::Project { variables, .. } => Some(variables),
@@ -147,16 +147,16 @@ fn projected(pattern: &GraphPattern) -> Option<&[Variable]> {
     }
 }
 
-/// Longest name of a variable in the name of a hidden slot, which only people read.
+/// Longest part of a variable's name that goes into the name of a hidden slot, which is only shown to people.
 const SHOWN: usize = 60;
 
-/// The slots of one scope's variables.
+/// Slots of the variables in one scope.
 #[derive(Default)]
-struct Env {
+struct ScopeSlots {
     slots: FxHashMap<Variable, Slot>,
     /// Above the query's own SELECT.
     is_top: bool,
-    /// Directly below it: `(?x AS ?y)` there is another name for the slot, since nothing joins with it.
+    /// Directly below the query's SELECT: there `(?x AS ?y)` only renames the slot, since nothing joins with it.
     is_select: bool,
     /// Inside a scope with hidden variables.
     is_inner: bool,
@@ -165,20 +165,20 @@ struct Env {
 struct Translator {
     slots: Vec<String>,
     blanks: FxHashMap<BlankNode, Slot>,
-    /// Canonical bytes of triple terms by their addresses, `None` for those that are patterns.
+    /// Canonical bytes of triple terms by address; `None` for triple terms that are patterns.
     triples: FxHashMap<*const TriplePattern, Option<Canonical>>,
     /// Variables of the rows that an EXISTS or LATERAL body is evaluated for.
     outer: SlotSet,
     base: Option<BaseIri>,
-    /// Only which solutions there are matters, not how often each: below DISTINCT, inside EXISTS.
+    /// True where duplicates do not matter: below DISTINCT and inside EXISTS.
     as_set: bool,
-    /// Triple terms with variables, each with the slot that stands for it in the pattern at hand.
+    /// Triple terms with variables, each with the slot that stands for it in the current pattern.
     open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
-    /// The first thing that is wrong with the query itself.
+    /// First fault of the query itself.
     fault: Option<String>,
-    /// Why there was no room for something.
+    /// Why a limit was exceeded.
     refused: Option<Error>,
 }
 
@@ -193,7 +193,7 @@ impl Translator {
         self.new_slot(format!("{what} {}", self.slots.len()))
     }
 
-    fn variable(&mut self, v: &Variable, env: &mut Env) -> Slot {
+    fn variable(&mut self, v: &Variable, env: &mut ScopeSlots) -> Slot {
         if let Some(&slot) = env.slots.get(v) {
             return slot;
         }
@@ -203,8 +203,8 @@ impl Translator {
         } else {
             v.as_str().to_owned()
         };
-        // A query of at most 4 MiB has fewer than 2^16 variables only if it is not all variables: the last slot
-        // then stands for the rest, and `pattern` refuses the query.
+        // A query of at most 4 MiB has 2^16 variables only if it is nearly all variables: the last slot then stands for
+        // the rest, and `pattern` refuses the query.
         let slot = (self.slots.len().min(usize::from(Slot::MAX))) as Slot;
         self.slots.push(name);
         env.slots.insert(v.clone(), slot);
@@ -212,7 +212,12 @@ impl Translator {
     }
 
     #[allow(clippy::too_many_lines)]
-    fn pattern(&mut self, p: &GraphPattern, env: &mut Env, place: &Place) -> Result<Node, Reason> {
+    fn pattern(
+        &mut self,
+        p: &GraphPattern,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         if self.slots.len() >= usize::from(Slot::MAX) {
             return Err("more than 65,535 variables".into());
         }
@@ -280,14 +285,14 @@ impl Translator {
                     }
                 }
                 if !exists {
-                    // What reads nothing of the left side may as well hold before it comes in.
+                    // A condition that reads nothing of the left side may be tested before the sides meet.
                     for c in inside {
                         let scope = right.possible.clone();
                         right = self.filter(right, c, env, place, &scope)?;
                     }
-                    return Ok(Node::left_join(left, right, condition));
+                    return Ok(LogicalNode::left_join(left, right, condition));
                 }
-                // For each row of the left side: its partners on which the condition, EXISTS and all, is true.
+                // For each row of the left side: its partners for which the condition is true, EXISTS included.
                 let expression = expression
                     .as_ref()
                     .ok_or("OPTIONAL without its condition")?;
@@ -320,11 +325,11 @@ impl Translator {
                 for b in rest.into_iter().rev() {
                     branches.push(self.pattern(b, env, place)?);
                 }
-                Node::union(branches)
+                LogicalNode::union(branches)
             }
             GraphPattern::Graph { name, inner } => match name {
                 NamedNodePattern::NamedNode(n) => {
-                    let place = Place::Named(n.canonical());
+                    let place = PatternGraphTerm::Named(n.canonical());
                     let node = self.pattern(inner, env, &place)?;
                     self.in_named(node, n.canonical())
                 }
@@ -338,7 +343,7 @@ impl Translator {
             GraphPattern::Minus { left, right } => {
                 let left = self.pattern(left, env, place)?;
                 let right = self.counted(true, |t| t.pattern(right, env, place))?;
-                Node::minus(in_some_graph(left, &right.uses, place), right)
+                LogicalNode::minus(in_some_graph(left, &right.uses, place), right)
             }
             GraphPattern::Values {
                 variables,
@@ -352,12 +357,12 @@ impl Translator {
                         .map(|t| t.as_ref().map(|t| self.ground(t)).transpose());
                     rows.push(cells.collect::<Result<_, _>>()?);
                 }
-                Node::values(slots, rows)
+                LogicalNode::values(slots, rows)
             }
             GraphPattern::OrderBy { inner, expression } => {
                 let (mut node, keys) = self.ordered(inner, expression, env, place)?;
                 if !keys.is_empty() {
-                    node = node.above(|inner| crate::logical::Kind::OrderBy { inner, keys });
+                    node = node.above(|inner| crate::logical::NodeKind::OrderBy { inner, keys });
                 }
                 node
             }
@@ -381,7 +386,7 @@ impl Translator {
             } => {
                 let node = self.counted(false, |t| t.pattern(inner, env, place))?;
                 let (offset, limit) = (*start as u64, length.map(|l| l as u64));
-                node.above(|inner| crate::logical::Kind::Slice {
+                node.above(|inner| crate::logical::NodeKind::Slice {
                     inner,
                     offset,
                     limit,
@@ -406,18 +411,23 @@ impl Translator {
                 ..
             } => match silent {
                 // As in `service_by_rows`.
-                true => Node::unit(),
+                true => LogicalNode::unit(),
                 false => return Err(unbound_endpoint(v)),
             },
         })
     }
 
     /// The parts of a join, one after the other.
-    fn joined(&mut self, p: &GraphPattern, env: &mut Env, place: &Place) -> Result<Node, Reason> {
+    fn joined(
+        &mut self,
+        p: &GraphPattern,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         let GraphPattern::Join { left, right } = p else {
             return self.pattern(p, env, place);
         };
-        // Whom SERVICE asks, the rest of its group says, wherever that stands.
+        // The endpoint of SERVICE may be bound anywhere in its group.
         let (left, right) = match (asks_rows(left), asks_rows(right)) {
             (Some(_), None) => (right, left),
             _ => (left, right),
@@ -427,10 +437,10 @@ impl Translator {
             return self.service_by_rows(left, right, env, ApplyKind::Inner);
         }
         let right = self.joined(right, env, place)?;
-        Ok(Node::join(left, right))
+        Ok(LogicalNode::join(left, right))
     }
 
-    /// Translates a part of which it matters only which solutions there are (`as_set`), or also how often.
+    /// Translates a part. With `as_set`, only the distinct solutions matter, not how often each occurs.
     fn counted<T>(&mut self, as_set: bool, f: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.as_set, as_set);
         let done = f(self);
@@ -438,17 +448,18 @@ impl Translator {
         done
     }
 
-    /// A row's variables are visible in the body that is evaluated for it.
+    /// Makes a row's variables visible in the body that is evaluated for it.
     fn enter(&mut self, row: &SlotSet) -> SlotSet {
         let inside = self.outer.or(row);
         std::mem::replace(&mut self.outer, inside)
     }
 
-    /// The inside of a SELECT or of a group: the listed variables are those outside, others are its own.
-    fn scope(&mut self, shared: &[Variable], env: &mut Env) -> (Env, SlotSet) {
-        let mut own = Env {
+    /// Translates the inside of a SELECT or of a group: the listed variables are those of the outer scope, all others
+    /// are its own.
+    fn scope(&mut self, shared: &[Variable], env: &mut ScopeSlots) -> (ScopeSlots, SlotSet) {
+        let mut own = ScopeSlots {
             is_inner: true,
-            ..Env::default()
+            ..ScopeSlots::default()
         };
         let mut visible = SlotSet::default();
         for v in shared {
@@ -462,18 +473,18 @@ impl Translator {
     fn bgp(
         &mut self,
         patterns: &[TriplePattern],
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<Node, Reason> {
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         let mut out: Vec<Pattern> = vec![];
-        // Patterns with triple terms that are still to be opened: their variables are bound by that, not before.
+        // Patterns with triple terms that are still to be opened: opening them binds their variables.
         let mut opening: Vec<Pattern> = vec![];
         for p in patterns {
             let closed = self.open.len();
             let subject = self.end(&p.subject, env)?;
             let predicate = match &p.predicate {
-                NamedNodePattern::NamedNode(n) => End::Term(n.canonical()),
-                NamedNodePattern::Variable(v) => End::Slot(self.variable(v, env)),
+                NamedNodePattern::NamedNode(n) => PatternTerm::Term(n.canonical()),
+                NamedNodePattern::Variable(v) => PatternTerm::Slot(self.variable(v, env)),
             };
             let object = self.end(&p.object, env)?;
             let pattern = Pattern {
@@ -491,46 +502,46 @@ impl Translator {
         let all = std::mem::take(&mut out);
         add_new(&mut out, &all);
         let hidden = match place {
-            Place::Slot(g) => SlotSet::one(*g),
+            PatternGraphTerm::Slot(g) => SlotSet::one(*g),
             _ => SlotSet::default(),
         };
         if !opening.is_empty() {
-            let node = Node::bgp(opening, hidden.clone());
+            let node = LogicalNode::bgp(opening, hidden.clone());
             let opened = self.opened(node, env, place)?;
-            return Ok(Node::join(opened, Node::bgp(out, hidden)));
+            return Ok(LogicalNode::join(opened, LogicalNode::bgp(out, hidden)));
         }
         Ok(match place {
-            // `GRAPH ?g` binds even around nothing.
-            Place::Slot(g) if out.is_empty() => Node::graphs(*g),
-            _ => Node::bgp(out, hidden),
+            // `GRAPH ?g` binds its variable even around an empty pattern.
+            PatternGraphTerm::Slot(g) if out.is_empty() => LogicalNode::graphs(*g),
+            _ => LogicalNode::bgp(out, hidden),
         })
     }
 
-    fn end(&mut self, end: &TermPattern, env: &mut Env) -> Result<End, Reason> {
+    fn end(&mut self, end: &TermPattern, env: &mut ScopeSlots) -> Result<PatternTerm, Reason> {
         Ok(match end {
-            TermPattern::NamedNode(n) => End::Term(n.canonical()),
-            TermPattern::Literal(l) => End::Term(l.canonical().clone()),
-            TermPattern::Variable(v) => End::Slot(self.variable(v, env)),
+            TermPattern::NamedNode(n) => PatternTerm::Term(n.canonical()),
+            TermPattern::Literal(l) => PatternTerm::Term(l.canonical().clone()),
+            TermPattern::Variable(v) => PatternTerm::Slot(self.variable(v, env)),
             TermPattern::BlankNode(b) => match self.blanks.get(b) {
-                Some(&slot) => End::Slot(slot),
+                Some(&slot) => PatternTerm::Slot(slot),
                 None => {
                     let slot = self.new_slot(format!("blank {}", self.blanks.len()))?;
                     self.blanks.insert(b.clone(), slot);
-                    End::Slot(slot)
+                    PatternTerm::Slot(slot)
                 }
             },
             TermPattern::Triple(t) => match self.ground_triple(t)? {
-                Some(bytes) => End::Term(bytes),
+                Some(bytes) => PatternTerm::Term(bytes),
                 None => {
                     let slot = self.hidden("triple")?;
                     self.open.push((slot, Arc::clone(t)));
-                    End::Slot(slot)
+                    PatternTerm::Slot(slot)
                 }
             },
         })
     }
 
-    /// The canonical bytes of a triple term without variables, made once.
+    /// Canonical bytes of a triple term without variables, computed once.
     fn ground_triple(&mut self, t: &Arc<TriplePattern>) -> Result<Option<Canonical>, Reason> {
         if let Some(made) = self.triples.get(&Arc::as_ptr(t)) {
             return Ok(made.clone());
@@ -553,7 +564,7 @@ impl Translator {
         Ok(t.canonical())
     }
 
-    /// Asks for room for what is about to be made.
+    /// Checks that there is room for what is about to be created.
     fn room(&mut self, bytes: usize) -> Result<(), Reason> {
         match scope::look_for(bytes as u64) {
             Ok(()) => Ok(()),

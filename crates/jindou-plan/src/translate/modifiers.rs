@@ -6,16 +6,16 @@ impl Translator {
     pub(super) fn distinct(
         &mut self,
         inner: &GraphPattern,
-        env: &mut Env,
-        place: &Place,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
         reduced: bool,
-    ) -> Result<Node, Reason> {
-        use crate::logical::Kind;
-        let make = |inner: Box<Node>, slots: Vec<Slot>| {
+    ) -> Result<LogicalNode, Reason> {
+        use crate::logical::NodeKind;
+        let make = |inner: Box<LogicalNode>, slots: Vec<Slot>| {
             if reduced {
-                Kind::Reduced { inner, slots }
+                NodeKind::Reduced { inner, slots }
             } else {
-                Kind::Distinct { inner, slots }
+                NodeKind::Distinct { inner, slots }
             }
         };
         let as_set = !reduced || self.as_set;
@@ -35,21 +35,21 @@ impl Translator {
             }
             None => node.possible.to_vec(),
         };
-        if let Place::Slot(g) = place
+        if let PatternGraphTerm::Slot(g) = place
             && !slots.contains(g)
         {
             node = in_some_graph(node, &SlotSet::one(*g), place);
             slots.push(*g);
         }
-        // An order must be above: duplicates are removed in no order.
+        // The order has to be applied above: removing duplicates does not keep one.
         let visible = node.possible.clone();
-        let is_project = matches!(node.kind, Kind::Project(_));
+        let is_project = matches!(node.kind, NodeKind::Project(_));
         let mut wrap = match node.kind {
-            Kind::Project(inner) if matches!(inner.kind, Kind::OrderBy { .. }) => *inner,
-            kind => Node { kind, ..node },
+            NodeKind::Project(inner) if matches!(inner.kind, NodeKind::OrderBy { .. }) => *inner,
+            kind => LogicalNode { kind, ..node },
         };
         let mut keys = vec![];
-        if let Kind::OrderBy { keys: own, inner } = wrap.kind {
+        if let NodeKind::OrderBy { keys: own, inner } = wrap.kind {
             keys = own;
             wrap = *inner;
         }
@@ -60,14 +60,14 @@ impl Translator {
             if !reduced {
                 wrap = wrap.above(|inner| make(inner, slots));
             }
-            let sorted = wrap.above(|inner| Kind::OrderBy { inner, keys });
+            let sorted = wrap.above(|inner| NodeKind::OrderBy { inner, keys });
             return Ok(if is_project {
                 sorted.project(&visible)
             } else {
                 sorted
             });
         }
-        // Ordered by something else: each distinct row stands where one of its duplicates does.
+        // Ordered by something else: each distinct row takes the position of one of its duplicates.
         let mut samples = vec![];
         let mut order = vec![];
         for (slot, descending) in keys {
@@ -89,7 +89,7 @@ impl Translator {
             wrap.above(|inner| make(inner, slots))
         } else {
             let grouped = wrap.group(slots, samples);
-            grouped.above(|inner| Kind::OrderBy { inner, keys: order })
+            grouped.above(|inner| NodeKind::OrderBy { inner, keys: order })
         };
         Ok(if is_project {
             one.project(&visible)
@@ -103,9 +103,9 @@ impl Translator {
         inner: &GraphPattern,
         variables: &[Variable],
         aggregates: &[(Variable, AggregateExpression)],
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<Node, Reason> {
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         let (mut own, mut visible) = self.scope(variables, env);
         let as_set = aggregates.iter().all(|(_, a)| match a {
             AggregateExpression::CountSolutions { distinct } => *distinct,
@@ -183,7 +183,7 @@ impl Translator {
                 },
             });
         }
-        if let Place::Slot(g) = place
+        if let PatternGraphTerm::Slot(g) = place
             && !by.is_empty()
             && !by.contains(g)
         {

@@ -1,22 +1,24 @@
-//! Property paths: patterns, joins and unions for what is neither `?`, `*` nor `+` (SPARQL 1.1 §18.2.2.4), and path nodes.
+//! Property paths: patterns, joins and unions for everything except `?`, `*` and `+` (SPARQL 1.1 §18.2.2.4), and path
+//! nodes for those.
 
 use super::*;
 
-/// Longest sequence that is made one path; an engine may refuse longer ones.
+/// Longest sequence that becomes one path; an engine may refuse longer ones.
 const LONGEST: usize = 200;
-/// Patterns of a group up to which sequences are looked for among them.
+/// Largest group of patterns in which sequences are looked for.
 const MOST: usize = 200;
 
 /// A pattern whose predicate is a path.
-struct Leg {
+struct PathPattern {
     ends: [TermPattern; 2],
     path: PropertyPathExpression,
     is_path: bool,
 }
 
-/// A join whose sequences are paths again: the parser writes a blank node between the parts of a sequence, which hides that they
-/// are one. A blank node in just two patterns, of which one is a path, is nothing but such a node. `None` if there is none.
-/// `p` must be the whole join, so that all patterns with its blank nodes are in it.
+/// Restores sequence paths in a join: the parser puts a blank node between the parts of a sequence, which hides that
+/// they are one path. A blank node that occurs in just two patterns, one of which is a path, can only be such a node.
+/// Returns `None` if there is none.
+/// `p` must be the whole join, so that it contains all patterns with its blank nodes.
 pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     let mut open = vec![p];
     loop {
@@ -38,7 +40,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
                 subject,
                 path,
                 object,
-            } => legs.push(Leg {
+            } => legs.push(PathPattern {
                 ends: [subject.clone(), object.clone()],
                 path: path.clone(),
                 is_path: true,
@@ -46,7 +48,7 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
             GraphPattern::Bgp { patterns } => {
                 for t in patterns {
                     match &t.predicate {
-                        NamedNodePattern::NamedNode(n) => legs.push(Leg {
+                        NamedNodePattern::NamedNode(n) => legs.push(PathPattern {
                             ends: [t.subject.clone(), t.object.clone()],
                             path: n.clone().into(),
                             is_path: false,
@@ -65,11 +67,11 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     while let Some((a, b)) = pair(&legs, &triples) {
         let second = legs.swap_remove(b.0);
         let first = legs.swap_remove(a.0);
-        // The blank node is to be the first one's object and the second one's subject.
+        // The blank node becomes the first pattern's object and the second pattern's subject.
         let first = turned(first, a.1 == 0);
         let second = turned(second, b.1 == 1);
         let ([start, _], [_, end]) = (first.ends, second.ends);
-        legs.push(Leg {
+        legs.push(PathPattern {
             ends: [start, end],
             path: PropertyPathExpression::Sequence(Arc::new(first.path), Arc::new(second.path)),
             is_path: true,
@@ -103,16 +105,19 @@ pub(super) fn sequences(p: &GraphPattern) -> Option<Arc<GraphPattern>> {
     parts.into_iter().reduce(join)
 }
 
-/// Two patterns that only a blank node connects which is nowhere else: their places, the second after the first, and at which of
-/// their ends it is.
+/// Finds two patterns connected only by a blank node that occurs nowhere else: their positions, the second after the
+/// first, and the end of each at which the blank node is.
 #[allow(clippy::type_complexity, reason = "two places")]
-fn pair(legs: &[Leg], triples: &[TriplePattern]) -> Option<((usize, usize), (usize, usize))> {
+fn pair(
+    legs: &[PathPattern],
+    triples: &[TriplePattern],
+) -> Option<((usize, usize), (usize, usize))> {
     let mut at: FxHashMap<&BlankNode, Vec<(usize, usize)>> = FxHashMap::default();
     for (i, leg) in legs.iter().enumerate() {
         for (e, end) in leg.ends.iter().enumerate() {
             for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
             if matches!(end, TermPattern::Triple(_)) {
-                // Blank nodes inside are ends of nothing.
+                // Blank nodes inside triple terms are not ends.
                 for_each_blank(end, &mut |b| at.entry(b).or_default().push((i, e)));
             }
         }
@@ -145,13 +150,13 @@ fn for_each_blank<'p>(end: &'p TermPattern, f: &mut dyn FnMut(&'p BlankNode)) {
     }
 }
 
-/// The pattern the other way round, if `back`.
-fn turned(leg: Leg, back: bool) -> Leg {
+/// The pattern in the opposite direction if `back`.
+fn turned(leg: PathPattern, back: bool) -> PathPattern {
     if !back {
         return leg;
     }
     let [subject, object] = leg.ends;
-    Leg {
+    PathPattern {
         ends: [object, subject],
         path: PropertyPathExpression::Reverse(Arc::new(leg.path)),
         is_path: leg.is_path,
@@ -161,15 +166,15 @@ fn turned(leg: Leg, back: bool) -> Leg {
 impl Translator {
     pub(super) fn path(
         &mut self,
-        s: End,
+        s: PatternTerm,
         path: &PropertyPathExpression,
-        o: End,
-        place: &Place,
-    ) -> Result<Node, Reason> {
+        o: PatternTerm,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         use PropertyPathExpression as P;
-        let pattern = |predicate: End, s: End, o: End| {
+        let pattern = |predicate: PatternTerm, s: PatternTerm, o: PatternTerm| {
             let hidden = match place {
-                Place::Slot(g) => SlotSet::one(*g),
+                PatternGraphTerm::Slot(g) => SlotSet::one(*g),
                 _ => SlotSet::default(),
             };
             let pattern = Pattern {
@@ -178,19 +183,19 @@ impl Translator {
                 object: o,
                 place: place.clone(),
             };
-            Node::bgp(vec![pattern], hidden)
+            LogicalNode::bgp(vec![pattern], hidden)
         };
         Ok(match path {
-            P::NamedNode(n) => pattern(End::Term(n.canonical()), s, o),
+            P::NamedNode(n) => pattern(PatternTerm::Term(n.canonical()), s, o),
             P::Reverse(inner) => self.path(o, inner, s, place)?,
             P::Sequence(a, b) => {
                 if let Some(node) = self.sequence(&s, path, &o, place)? {
                     return Ok(node);
                 }
-                let middle = End::Slot(self.hidden("path")?);
+                let middle = PatternTerm::Slot(self.hidden("path")?);
                 let first = self.path(s, a, middle.clone(), place)?;
                 let second = self.path(middle, b, o, place)?;
-                Node::join(first, second)
+                LogicalNode::join(first, second)
             }
             P::Alternative(..) => {
                 // One union of all of them: joined two by two, each would be moved once for each level of their tree.
@@ -200,10 +205,10 @@ impl Translator {
                         open.extend([&**b, &**a]);
                         continue;
                     }
-                    self.room(size_of::<Node>())?;
+                    self.room(size_of::<LogicalNode>())?;
                     parts.push(self.path(s.clone(), p, o.clone(), place)?);
                 }
-                Node::union(parts)
+                LogicalNode::union(parts)
             }
             P::NegatedPropertySet(list) => {
                 let p = self.hidden("predicate")?;
@@ -211,14 +216,14 @@ impl Translator {
                 let names = list.iter().map(|n| Expression::from(n.clone())).collect();
                 let within = Expression::In(Arc::new(v.clone().into()), names);
                 let filter = Expr::plain(Expression::Not(Arc::new(within)), [(v, p)]);
-                let node = pattern(End::Slot(p), s, o);
+                let node = pattern(PatternTerm::Slot(p), s, o);
                 if list.is_empty() {
                     node
                 } else {
                     node.filter(vec![Arc::new(filter)])
                 }
             }
-            P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => Node::path(PathNode {
+            P::ZeroOrMore(_) | P::OneOrMore(_) | P::ZeroOrOne(_) => LogicalNode::path(PathNode {
                 subject: s,
                 path: path.clone(),
                 object: o,
@@ -227,16 +232,16 @@ impl Translator {
         })
     }
 
-    /// A sequence whose solutions may be given once each, as one search instead of one from each node between its parts: from its
-    /// first part with `?`, `*` or `+` to the last; and from where it starts or to where it ends, if that is a constant and
-    /// the search would else begin again at many nodes. `None` if nothing is gained.
+    /// A sequence whose solutions may be given once each, as one search instead of one from each node between its
+    /// parts: from its first part with `?`, `*` or `+` to the last. It is extended to its start or its end if that is a
+    /// constant and the search would otherwise begin at many nodes. `None` if nothing is gained.
     fn sequence(
         &mut self,
-        s: &End,
+        s: &PatternTerm,
         path: &PropertyPathExpression,
-        o: &End,
-        place: &Place,
-    ) -> Result<Option<Node>, Reason> {
+        o: &PatternTerm,
+        place: &PatternGraphTerm,
+    ) -> Result<Option<LogicalNode>, Reason> {
         use PropertyPathExpression as P;
         if !self.as_set {
             return Ok(None);
@@ -267,10 +272,10 @@ impl Translator {
         let (Some(mut first), Some(mut last)) = (first, last) else {
             return Ok(None);
         };
-        if matches!(s, End::Term(_)) {
+        if matches!(s, PatternTerm::Term(_)) {
             first = 0;
         }
-        if matches!(o, End::Term(_)) {
+        if matches!(o, PatternTerm::Term(_)) {
             last = list.len() - 1;
         }
         let mut parts = list.get(first..=last).unwrap_or(&[]).iter().cloned();
@@ -281,16 +286,16 @@ impl Translator {
             return Ok(None);
         }
         let one = parts.fold(one, |a, b| P::Sequence(Arc::new(a), Arc::new(b)));
-        let (mut node, mut at) = (Node::unit(), s.clone());
+        let (mut node, mut at) = (LogicalNode::unit(), s.clone());
         for i in (0..list.len()).filter(|i| *i <= first || *i > last) {
             let ends = if i == first { last } else { i } + 1 == list.len();
             let to = if ends {
                 o.clone()
             } else {
-                End::Slot(self.hidden("path")?)
+                PatternTerm::Slot(self.hidden("path")?)
             };
             let part = if i == first {
-                Node::path(PathNode {
+                LogicalNode::path(PathNode {
                     subject: at,
                     path: one.clone(),
                     object: to.clone(),
@@ -299,7 +304,7 @@ impl Translator {
             } else {
                 self.path(at, &list[i], to.clone(), place)?
             };
-            node = Node::join(node, part);
+            node = LogicalNode::join(node, part);
             at = to;
         }
         Ok(Some(node))

@@ -1,4 +1,4 @@
-//! SERVICE: rows that other endpoints give.
+//! SERVICE: rows from other endpoints.
 
 use super::*;
 use rustc_hash::FxHashSet;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Longest query that is sent to another endpoint, in bytes.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The variable of a SERVICE that asks whom the rows alongside it name.
+/// The variable of a SERVICE whose endpoint is named by the rows that it is joined with.
 pub(super) fn asks_rows(p: &GraphPattern) -> Option<&Variable> {
     match p {
         GraphPattern::Service {
@@ -30,8 +30,8 @@ impl Translator {
         endpoint: Endpoint,
         inner: &Arc<GraphPattern>,
         silent: bool,
-        env: &mut Env,
-    ) -> Result<Node, Reason> {
+        env: &mut ScopeSlots,
+    ) -> Result<LogicalNode, Reason> {
         let mut variables: FxHashSet<&Variable> = FxHashSet::default();
         inner.on_in_scope_variable(|v| {
             variables.insert(v);
@@ -50,7 +50,7 @@ impl Translator {
             }),
             base_iri: None,
         };
-        // Written out, a term stands there as often as it is used.
+        // A shared term is written out as often as it is used.
         let len = text_len(&query, MAX_TEXT).ok_or_else(|| {
             format!(
                 "a SERVICE whose query has more than {} MiB once its names are expanded; split the query",
@@ -60,7 +60,7 @@ impl Translator {
         self.room(len as usize)?;
         let mut text = String::with_capacity(len as usize);
         write!(text, "{query}").map_err(|_| "a SERVICE that cannot be written")?;
-        Ok(Node::service(Service {
+        Ok(LogicalNode::service(Service {
             endpoint,
             query: text,
             slots,
@@ -68,14 +68,14 @@ impl Translator {
         }))
     }
 
-    /// Rows with those that the endpoint they name gives for them (SPARQL 1.1 Federated Query, section 4).
+    /// Joins rows with those that the endpoint named in each of them gives (SPARQL 1.1 Federated Query, section 4).
     pub(super) fn service_by_rows(
         &mut self,
-        rows: Node,
+        rows: LogicalNode,
         service: &GraphPattern,
-        env: &mut Env,
+        env: &mut ScopeSlots,
         kind: ApplyKind,
-    ) -> Result<Node, Reason> {
+    ) -> Result<LogicalNode, Reason> {
         let GraphPattern::Service {
             name: NamedNodePattern::Variable(v),
             inner,
@@ -87,7 +87,7 @@ impl Translator {
         let slot = self.variable(v, env);
         if !rows.possible.has(slot) {
             return if *silent {
-                // It asks no one: a failure, and SILENT makes one solution without bindings of it.
+                // No endpoint is named: an error, which SILENT turns into one solution without bindings.
                 Ok(rows)
             } else {
                 Err(unbound_endpoint(v))

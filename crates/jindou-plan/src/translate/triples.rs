@@ -1,17 +1,18 @@
-//! Triple terms with variables in patterns (SPARQL 1.2): the whole term is one slot, and its parts are taken out of it.
+//! Triple terms with variables in patterns (SPARQL 1.2): the whole term is one slot, and its parts are extracted from
+//! it.
 
 use super::*;
 use jindou_model::scope;
 
 impl Translator {
-    /// The node with the triple terms opened that its patterns stand for. A triple term is the same as its three parts, so
-    /// solutions stay as many.
+    /// Opens the triple terms that stand in the node's patterns. A triple term is determined by its three parts, so the
+    /// number of solutions stays the same.
     pub(super) fn opened(
         &mut self,
-        mut node: Node,
-        env: &mut Env,
-        place: &Place,
-    ) -> Result<Node, Reason> {
+        mut node: LogicalNode,
+        env: &mut ScopeSlots,
+        place: &PatternGraphTerm,
+    ) -> Result<LogicalNode, Reason> {
         while let Some((whole, t)) = self.open.pop() {
             if scope::is_over() {
                 return Err(GIVEN_UP.into());
@@ -30,14 +31,16 @@ impl Translator {
                 (Function::Object, &t.object),
             ] {
                 match self.end(part, env)? {
-                    End::Term(bytes) => {
+                    PatternTerm::Term(bytes) => {
                         let to = self.hidden("part")?;
-                        node = Node::join(
+                        node = LogicalNode::join(
                             node.extend(to, of(function)),
-                            Node::values(vec![to], vec![vec![Some(bytes)]]),
+                            LogicalNode::values(vec![to], vec![vec![Some(bytes)]]),
                         );
                     }
-                    End::Slot(to) if node.possible.has(to) || *place == Place::Slot(to) => {
+                    PatternTerm::Slot(to)
+                        if node.possible.has(to) || *place == PatternGraphTerm::Slot(to) =>
+                    {
                         let known = Variable::new_unchecked("known");
                         let same = Expression::SameTerm(
                             Arc::new(call(function)),
@@ -46,7 +49,7 @@ impl Translator {
                         let both = [(name.clone(), whole), (known, to)];
                         node = node.filter(vec![Arc::new(Expr::plain(same, both))]);
                     }
-                    End::Slot(to) => node = node.extend(to, of(function)),
+                    PatternTerm::Slot(to) => node = node.extend(to, of(function)),
                 }
             }
         }
@@ -54,7 +57,7 @@ impl Translator {
     }
 }
 
-/// True if a pattern of a template has a blank node somewhere.
+/// Returns true if a pattern of a template contains a blank node.
 pub(super) fn has_blank(t: &TriplePattern) -> bool {
     [&t.subject, &t.object].into_iter().any(|end| match end {
         TermPattern::BlankNode(_) => true,

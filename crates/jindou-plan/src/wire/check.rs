@@ -1,7 +1,9 @@
-//! The steps that may travel: those whose parts mean something together, as `plan.rs` says it, whatever columns they are given.
+//! Checks of the steps that may be sent: those whose parts are consistent, as `plan.rs` requires, whatever columns they
+//! are given.
 //!
-//! The engine indexes by ends of intervals, searches graphs by halves and takes a list for granted; none of that is looked at again
-//! when a plan is run. So it is looked at here, by the one who writes as well, and what is refused at one end is refused at the other.
+//! The engine indexes by ends of intervals, searches graphs by bisection and relies on lists being there; none of that
+//! is checked again when a plan runs. So it is checked here, by the sender as well, and a step that one end refuses is
+//! refused by the other.
 
 use super::{MAX_CONDITIONS, MAX_DEPTH};
 use crate::condition::well_formed;
@@ -11,19 +13,19 @@ use crate::{
 };
 use jindou_model::{FIRST_QUERY_ID, NO_VERTEX};
 
-/// A step that stays on the server that planned it.
+/// A step that cannot leave the server that planned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "step {step}, counted from 0, cannot be sent to another server: {flaw}; run it on the server that planned it"
 )]
 pub struct Unsendable {
-    /// Place among the steps.
+    /// Position among the steps.
     pub step: usize,
     /// Reason.
     pub flaw: Flaw,
 }
 
-/// Reasons why a step is not sent, and not accepted.
+/// Reasons why a step is neither sent nor accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// [`Condition::General`].
@@ -41,7 +43,8 @@ pub enum Flaw {
     /// Not ascending, not disjoint, empty, or with ids that no stored term has.
     #[error("its intervals of ids are not ascending, disjoint and of stored terms")]
     Intervals,
-    /// Not ascending; 0 or no graph of the store where a named one is meant; a variable's where there are no rows yet.
+    /// Not ascending; 0 or not a graph of the store where a named graph is meant; a variable's graph where there are no
+    /// rows yet.
     #[error("its graphs are not ascending, or of the wrong kind")]
     Graphs,
     /// A start without values, or without a slot for them.
@@ -77,7 +80,7 @@ pub(super) fn all(steps: &[Step]) -> Result<(), Unsendable> {
     Ok(())
 }
 
-/// Checks a step; `room` is how many conditions it may have, and becomes how many are left.
+/// Checks a step; `room` is the number of conditions that it may have, and is reduced by those that it has.
 pub(super) fn one(step: &Step, room: &mut usize) -> Checked {
     kind(&step.kind)?;
     slots(&step.kind)?;
@@ -166,7 +169,7 @@ fn id_filter(within: &IdFilter) -> Checked {
     Ok(())
 }
 
-/// Intervals that touch are as good as one.
+/// Adjacent intervals are as good as one.
 fn intervals(list: &Intervals) -> Checked {
     length(list.len())?;
     let mut end = NO_VERTEX + 1;
@@ -177,7 +180,7 @@ fn intervals(list: &Intervals) -> Checked {
     must(end <= FIRST_QUERY_ID, Flaw::Intervals)
 }
 
-/// After [`kind`]: a step binds few slots then.
+/// Runs after [`kind`]: then a step is known to bind few slots.
 fn slots(kind: &StepKind) -> Checked {
     let mut bound = Vec::with_capacity(4);
     let mut apart = true;

@@ -1,5 +1,5 @@
-//! The bytes of each part of a step, written down once for both ways. Whatever the bytes say is read: [`super::check`] looks at what it
-//! means.
+//! Encoding of each part of a step, defined once for both directions. Any bytes are decoded; [`super::check`] decides
+//! whether the result is valid.
 
 use super::{MAX_CONDITIONS, MAX_DEPTH};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use jindou_model::{Direction, PredicateId};
 use jindou_syntax::algebra::Canonical;
 
-/// A tag that no reader takes.
+/// A tag that no reader accepts.
 const NEVER: u8 = u8::MAX;
 
 /// Appends steps that were checked: their lists have fewer than 2^32 members, and their conditions are not expressions.
@@ -17,51 +17,51 @@ pub(super) fn put(steps: &[Step], out: &mut Vec<u8>) {
     put_list(steps, out);
 }
 
-/// All steps, and nothing after them.
+/// Reads all steps; nothing may follow them.
 pub(super) fn take(bytes: &[u8]) -> Option<Vec<Step>> {
-    let mut r = Reader {
+    let mut r = WireReader {
         bytes,
         room: MAX_CONDITIONS,
         depth: 0,
     };
-    let steps = Wire::take(&mut r)?;
+    let steps = WireFormat::take(&mut r)?;
     r.bytes.is_empty().then_some(steps)
 }
 
-struct Reader<'a> {
+struct WireReader<'a> {
     bytes: &'a [u8],
-    /// Conditions that there may still be.
+    /// Number of conditions that may still be read.
     room: usize,
-    /// Conditions around the next one.
+    /// Depth of the next condition.
     depth: usize,
 }
 
-/// A value with its bytes.
-trait Wire: Sized {
-    /// Fewest bytes.
+/// A value with an encoding.
+trait WireFormat: Sized {
+    /// Smallest size in bytes.
     const LEAST: usize;
 
     fn put(&self, out: &mut Vec<u8>);
 
-    fn take(r: &mut Reader<'_>) -> Option<Self>;
+    fn take(r: &mut WireReader<'_>) -> Option<Self>;
 
-    /// Whether this many more may be read: asked before there is memory for them. Only lists of conditions are in lists of their own kind,
-    /// which could each claim all the bytes that are left.
-    fn may_have(members: usize, r: &mut Reader<'_>) -> bool {
+    /// Returns true if this many more may be read; called before memory for them is allocated. Only lists of conditions
+    /// nest, each of which could claim all remaining bytes.
+    fn may_have(members: usize, r: &mut WireReader<'_>) -> bool {
         members <= r.bytes.len() / Self::LEAST
     }
 }
 
 macro_rules! numbers {
     ($($of:ty),*) => {$(
-        impl Wire for $of {
+        impl WireFormat for $of {
             const LEAST: usize = size_of::<$of>();
 
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
 
-            fn take(r: &mut Reader<'_>) -> Option<Self> {
+            fn take(r: &mut WireReader<'_>) -> Option<Self> {
                 let (head, rest) = r.bytes.split_first_chunk()?;
                 r.bytes = rest;
                 Some(Self::from_le_bytes(*head))
@@ -70,29 +70,29 @@ macro_rules! numbers {
     )*};
 }
 
-/// A type with fields, one after the other.
+/// A type with fields, encoded one after the other.
 macro_rules! fields {
     ($of:ident { $($field:tt: $type:ty),* }) => {
-        impl Wire for $of {
+        impl WireFormat for $of {
             const LEAST: usize = 0 $(+ <$type>::LEAST)*;
 
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
 
-            fn take(r: &mut Reader<'_>) -> Option<Self> {
-                Some(Self { $($field: Wire::take(r)?),* })
+            fn take(r: &mut WireReader<'_>) -> Option<Self> {
+                Some(Self { $($field: WireFormat::take(r)?),* })
             }
         }
     };
 }
 
-/// A type with variants: a byte, and the parts of the variant.
+/// A type with variants: a tag byte, and the parts of the variant.
 macro_rules! variants {
     ($of:ident { $(
         $tag:literal $variant:ident $(($($part:ident),*))? $({$($field:ident),*})?
     ),* }) => {
-        impl Wire for $of {
+        impl WireFormat for $of {
             const LEAST: usize = 1;
 
             fn put(&self, out: &mut Vec<u8>) {
@@ -105,11 +105,11 @@ macro_rules! variants {
                 }
             }
 
-            fn take(r: &mut Reader<'_>) -> Option<Self> {
+            fn take(r: &mut WireReader<'_>) -> Option<Self> {
                 Some(match u8::take(r)? {
                     $($tag => {
-                        $($(let $part = Wire::take(r)?;)*)?
-                        $($(let $field = Wire::take(r)?;)*)?
+                        $($(let $part = WireFormat::take(r)?;)*)?
+                        $($(let $field = WireFormat::take(r)?;)*)?
                         Self::$variant $(($($part),*))? $({$($field),*})?
                     })*
                     _ => return None,
@@ -167,7 +167,7 @@ variants!(StepKind {
 variants!(Relation { 0 Equal, 1 NotEqual, 2 Less, 3 LessOrEqual, 4 Greater, 5 GreaterOrEqual });
 variants!(TermTest { 0 Iri, 1 Blank, 2 Literal, 3 Numeric });
 
-impl Wire for Step {
+impl WireFormat for Step {
     const LEAST: usize = StepKind::LEAST + 2 * Vec::<u8>::LEAST + 2 * f64::LEAST;
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -178,19 +178,19 @@ impl Wire for Step {
         self.cost.put(out);
     }
 
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
         Some(Self {
-            kind: Wire::take(r)?,
-            filters: Wire::take(r)?,
-            live: Wire::take(r)?,
-            rows: Wire::take(r)?,
-            cost: Wire::take(r)?,
+            kind: WireFormat::take(r)?,
+            filters: WireFormat::take(r)?,
+            live: WireFormat::take(r)?,
+            rows: WireFormat::take(r)?,
+            cost: WireFormat::take(r)?,
             why: String::new(),
         })
     }
 }
 
-impl Wire for Condition {
+impl WireFormat for Condition {
     const LEAST: usize = 1;
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -227,51 +227,55 @@ impl Wire for Condition {
                 out.push(6);
                 inner.put(out);
             }
-            // Checked before: none comes here.
+            // Checked before: expressions do not get here.
             Self::General(_) => out.push(NEVER),
         }
     }
 
-    /// Recurses [`MAX_DEPTH`] times at most.
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
+    /// Recurses at most [`MAX_DEPTH`] times.
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
         if r.depth == MAX_DEPTH {
             return None;
         }
         r.depth += 1;
         let condition = match u8::take(r)? {
-            0 => Self::Same(Wire::take(r)?, Wire::take(r)?),
-            1 => Self::Compare(Wire::take(r)?, Wire::take(r)?, Wire::take(r)?),
-            2 => Self::Kind(Wire::take(r)?, Wire::take(r)?),
-            3 => Self::Bound(Wire::take(r)?),
-            4 => Self::And(Wire::take(r)?),
-            5 => Self::Or(Wire::take(r)?),
-            6 if Self::may_have(1, r) => Self::Not(Box::new(Wire::take(r)?)),
+            0 => Self::Same(WireFormat::take(r)?, WireFormat::take(r)?),
+            1 => Self::Compare(
+                WireFormat::take(r)?,
+                WireFormat::take(r)?,
+                WireFormat::take(r)?,
+            ),
+            2 => Self::Kind(WireFormat::take(r)?, WireFormat::take(r)?),
+            3 => Self::Bound(WireFormat::take(r)?),
+            4 => Self::And(WireFormat::take(r)?),
+            5 => Self::Or(WireFormat::take(r)?),
+            6 if Self::may_have(1, r) => Self::Not(Box::new(WireFormat::take(r)?)),
             _ => return None,
         };
         r.depth -= 1;
         Some(condition)
     }
 
-    fn may_have(members: usize, r: &mut Reader<'_>) -> bool {
+    fn may_have(members: usize, r: &mut WireReader<'_>) -> bool {
         let left = r.room.checked_sub(members);
         r.room = left.unwrap_or(0);
         left.is_some() && members <= r.bytes.len()
     }
 }
 
-impl Wire for [u32; 2] {
+impl WireFormat for [u32; 2] {
     const LEAST: usize = 2 * u32::LEAST;
 
     fn put(&self, out: &mut Vec<u8>) {
         self.iter().for_each(|n| n.put(out));
     }
 
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
-        Some([Wire::take(r)?, Wire::take(r)?])
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
+        Some([WireFormat::take(r)?, WireFormat::take(r)?])
     }
 }
 
-impl<T: Wire> Wire for Option<T> {
+impl<T: WireFormat> WireFormat for Option<T> {
     const LEAST: usize = 1;
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -279,7 +283,7 @@ impl<T: Wire> Wire for Option<T> {
         self.iter().for_each(|x| x.put(out));
     }
 
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
         match u8::take(r)? {
             0 => Some(None),
             1 => Some(Some(T::take(r)?)),
@@ -288,26 +292,26 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
-impl Wire for Canonical {
+impl WireFormat for Canonical {
     const LEAST: usize = Vec::<u8>::LEAST;
 
     fn put(&self, out: &mut Vec<u8>) {
         put_list(self, out);
     }
 
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
         Some(Vec::<u8>::take(r)?.into())
     }
 }
 
-impl<T: Wire> Wire for Vec<T> {
+impl<T: WireFormat> WireFormat for Vec<T> {
     const LEAST: usize = u32::LEAST;
 
     fn put(&self, out: &mut Vec<u8>) {
         put_list(self, out);
     }
 
-    fn take(r: &mut Reader<'_>) -> Option<Self> {
+    fn take(r: &mut WireReader<'_>) -> Option<Self> {
         let members = u32::take(r)? as usize;
         if !T::may_have(members, r) {
             return None;
@@ -320,7 +324,7 @@ impl<T: Wire> Wire for Vec<T> {
     }
 }
 
-fn put_list<T: Wire>(all: &[T], out: &mut Vec<u8>) {
+fn put_list<T: WireFormat>(all: &[T], out: &mut Vec<u8>) {
     (all.len() as u32).put(out);
     all.iter().for_each(|x| x.put(out));
 }

@@ -1,11 +1,12 @@
 //! Exploration steps as bytes, for servers that carry out a plan together (Wukong, OSDI '16 §5).
 //!
-//! A tag byte for each variant, little-endian numbers, lists as a 32-bit length and their members. [`put_steps`] and [`steps`] agree on
-//! what may travel (`check.rs`): a plan that cannot is found out where it was made, and a message that says something else is refused.
-//! Lengths are compared with the bytes that are there before anything is allocated, and bytes that are left over are an error.
+//! A tag byte for each variant, little-endian numbers, lists as a 32-bit length and their members. [`put_steps`] and
+//! [`steps`] agree on what may be sent (`check.rs`): a plan that cannot be sent is detected where it was made, and an
+//! invalid message is refused. Lengths are compared with the remaining bytes before anything is allocated, and bytes
+//! that are left over are an error.
 //!
-//! Whether the steps fit the columns that they are given, and whether a start stands where one may, is for the engine to see.
-//! [`Step::why`] stays behind: it is for EXPLAIN, which the planning server answers.
+//! Whether the steps fit the columns that they are given, and whether a start is in a valid position, is for the engine
+//! to check. [`Step::why`] is not sent: it is for EXPLAIN, which the planning server answers.
 
 mod check;
 mod code;
@@ -14,11 +15,11 @@ pub use check::{Flaw, Unsendable};
 
 use crate::Step;
 
-/// Levels of conditions in one another. The planner makes 66 at most: see `condition.rs`.
+/// Deepest nesting of conditions. The planner makes 66 levels at most: see `condition.rs`.
 pub const MAX_DEPTH: usize = 72;
 
-/// Conditions of all steps of a message together, those inside others included. For each the engine holds some bytes for each row of a
-/// batch, which it charges to no one.
+/// Largest number of conditions in all steps of a message, nested ones included. For each the engine holds some bytes
+/// for each row of a batch, which are not charged.
 pub const MAX_CONDITIONS: usize = 4096;
 
 /// Appends steps.
@@ -31,14 +32,15 @@ pub fn put_steps(steps: &[Step], out: &mut Vec<u8>) -> Result<(), Unsendable> {
     Ok(())
 }
 
-/// The steps that [`put_steps`] wrote, but for [`Step::why`], which is empty; `None` for other bytes. Takes at most some 25 times as much
-/// memory as there are bytes, and 256 KiB.
+/// Reads the steps that [`put_steps`] wrote, except for [`Step::why`], which is empty; `None` for other bytes. Takes at
+/// most some 25 times as much memory as there are bytes, and 256 KiB.
 #[must_use]
 pub fn steps(bytes: &[u8]) -> Option<Vec<Step>> {
     code::take(bytes).filter(|steps| check::all(steps).is_ok())
 }
 
-/// True if [`put_steps`] takes the step alone. Several that it takes alone may have more than [`MAX_CONDITIONS`] together.
+/// Returns true if [`put_steps`] accepts the step by itself. Several such steps may have more than [`MAX_CONDITIONS`]
+/// together.
 #[must_use]
 pub fn is_sendable(step: &Step) -> bool {
     let mut room = MAX_CONDITIONS;

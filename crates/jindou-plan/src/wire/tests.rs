@@ -320,7 +320,7 @@ fn some_flips_can_be_read() {
     );
 }
 
-fn of(kind: StepKind) -> Step {
+fn step_of(kind: StepKind) -> Step {
     Step {
         kind,
         filters: vec![],
@@ -342,14 +342,14 @@ fn unit() -> StepKind {
 fn with(filters: Vec<Condition>) -> Step {
     Step {
         filters,
-        ..of(unit())
+        ..step_of(unit())
     }
 }
 
 /// Neither written nor read, though the bytes alone can be.
 fn is_refused(step: Step, flaw: Flaw) {
     assert!(!is_sendable(&step), "{step:?}");
-    let all = [of(unit()), step];
+    let all = [step_of(unit()), step];
     let mut bytes = vec![7];
     assert_eq!(
         put_steps(&all, &mut bytes),
@@ -396,7 +396,7 @@ fn started(source: StartSource, within: Option<IdFilter>) -> [StepKind; 2] {
 fn intervals_must_be_in_order() {
     let last = FIRST_QUERY_ID;
     for good in [vec![], vec![[1, 2], [2, 3]], vec![[5, last]]] {
-        let step = of(StepKind::Restrict {
+        let step = step_of(StepKind::Restrict {
             slot: 1,
             within: IdFilter::exactly(good),
         });
@@ -424,9 +424,9 @@ fn intervals_must_be_in_order() {
                 slot: 1,
                 within: within.clone(),
             };
-            is_refused(of(restrict), flaw);
+            is_refused(step_of(restrict), flaw);
             for kind in started(StartSource::IdFilter, Some(within)) {
-                is_refused(of(kind), flaw);
+                is_refused(step_of(kind), flaw);
             }
         }
     }
@@ -436,7 +436,7 @@ fn intervals_must_be_in_order() {
 fn graphs_must_be_in_order_and_of_the_right_kind() {
     let flaw = Flaw::Graphs;
     let check = |graph| {
-        of(StepKind::Check {
+        step_of(StepKind::Check {
             list: list(graph),
             other: Operand::Slot(3),
         })
@@ -446,7 +446,7 @@ fn graphs_must_be_in_order_and_of_the_right_kind() {
         is_refused(check(GraphRef::Set(ids.clone())), flaw);
         is_refused(check(GraphRef::Bind(2, Some(ids.clone()))), flaw);
         for kind in started(StartSource::Graphs(Some(ids)), None) {
-            is_refused(of(kind), flaw);
+            is_refused(step_of(kind), flaw);
         }
     }
     is_refused(check(GraphRef::Named(0)), flaw);
@@ -459,7 +459,7 @@ fn graphs_must_be_in_order_and_of_the_right_kind() {
         };
         let of_list = StartSource::List(list(by_row.clone()));
         for kind in [started(keys, None), started(of_list, None)].concat() {
-            is_refused(of(kind), flaw);
+            is_refused(step_of(kind), flaw);
         }
         let touched = TouchedBy {
             predicate: PredicateId(0),
@@ -475,7 +475,7 @@ fn graphs_must_be_in_order_and_of_the_right_kind() {
             intervals: vec![],
             members: vec![member],
         };
-        is_refused(of(StepKind::Restrict { slot: 1, within }), flaw);
+        is_refused(step_of(StepKind::Restrict { slot: 1, within }), flaw);
     }
 }
 
@@ -502,14 +502,14 @@ fn starts_must_have_values_and_a_slot() {
         [nowhere, unit_within],
     ];
     for kind in bad.concat() {
-        is_refused(of(kind), flaw);
+        is_refused(step_of(kind), flaw);
     }
 }
 
 #[test]
 fn lists_and_slots_must_go_together() {
     let expand = |to, lists| {
-        of(StepKind::Expand {
+        step_of(StepKind::Expand {
             to,
             lists,
             within: None,
@@ -528,7 +528,7 @@ fn lists_and_slots_must_go_together() {
     anchored.anchor = Operand::Slot(1);
     is_refused(expand(1, vec![anchored]), Flaw::Slots);
     let scan = |subject, predicate| {
-        of(StepKind::ScanAll {
+        step_of(StepKind::ScanAll {
             subject,
             predicate,
             object: 3,
@@ -544,7 +544,7 @@ fn lists_and_slots_must_go_together() {
 #[test]
 fn estimates_must_be_numbers() {
     for bad in [f64::NAN, -f64::NAN, -1.0, f64::NEG_INFINITY] {
-        let (rows, cost) = (of(unit()), of(unit()));
+        let (rows, cost) = (step_of(unit()), step_of(unit()));
         is_refused(Step { rows: bad, ..rows }, Flaw::Estimate);
         is_refused(Step { cost: bad, ..cost }, Flaw::Estimate);
     }
@@ -652,7 +652,7 @@ fn ten_thousand_levels_are_refused_without_recursion() {
             assert_eq!(refused, Err(Unsendable { step: 0, flaw }));
             step.filters.drain(..).for_each(dismantle);
             // Its bytes, written without recursion: one step, one filter.
-            let mut bytes = bytes_of(&[of(unit())]);
+            let mut bytes = bytes_of(&[step_of(unit())]);
             let rest = bytes.split_off(8);
             bytes.extend_from_slice(&[1, 0, 0, 0]);
             for _ in 1..10_000 {
@@ -672,7 +672,7 @@ fn ten_thousand_levels_are_refused_without_recursion() {
 /// The bytes of that test are right: with one level they are read.
 #[test]
 fn filters_are_where_that_test_puts_them() {
-    let mut bytes = bytes_of(&[of(unit())]);
+    let mut bytes = bytes_of(&[step_of(unit())]);
     let rest = bytes.split_off(8);
     bytes.extend_from_slice(&[1, 0, 0, 0, 6, 3, 1, 0]);
     bytes.extend_from_slice(&rest[4..]);
@@ -710,7 +710,7 @@ fn lengths_are_not_trusted() {
     let compare = Condition::Compare(1, Relation::Less, literal("5", "integer").into());
     let mut filtered = with(vec![Condition::And(vec![compare])]);
     filtered.live = vec![];
-    for step in [of(restrict), of(set), filtered] {
+    for step in [step_of(restrict), step_of(set), filtered] {
         let bytes = bytes_of(&[step]);
         let mut lengths = 0;
         for at in 0..bytes.len() - 3 {

@@ -69,7 +69,7 @@ fn quad(rng: &mut Rng, graphs: usize) -> Quad {
 
 impl Case {
     /// A store of `base` with `added` laid over it; every term of `added` must be in `base`.
-    pub fn of(base: &[[&str; 4]], added: &[[&str; 4]]) -> Self {
+    pub fn new(base: &[[&str; 4]], added: &[[&str; 4]]) -> Self {
         let own = |q: &[&str; 4]| q.map(str::to_owned);
         let terms: Vec<TermQuad> = base.iter().map(|q| q.map(bytes)).collect();
         let (folder, stored) = store_of_terms(&terms);
@@ -127,7 +127,7 @@ impl Case {
 }
 
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum Position {
     Var(usize),
     /// A blank node.
     Blank(usize),
@@ -135,7 +135,7 @@ pub enum End {
 }
 
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum GraphPosition {
     Default,
     Named(Term),
     Var(usize),
@@ -155,7 +155,7 @@ pub enum Filter {
 
 #[derive(Clone, Debug)]
 pub struct Query {
-    pub patterns: Vec<([End; 3], Place)>,
+    pub patterns: Vec<([Position; 3], GraphPosition)>,
     pub filters: Vec<Filter>,
     pub from: Option<(Vec<Term>, Vec<Term>)>,
     pub union_default: bool,
@@ -175,7 +175,11 @@ pub struct Counting {
 }
 
 /// Patterns that some quads match: each of their terms becomes the same variable everywhere, or stays.
-fn witnessed(rng: &mut Rng, quads: &BTreeSet<Quad>, union_default: bool) -> Vec<([End; 3], Place)> {
+fn witnessed(
+    rng: &mut Rng,
+    quads: &BTreeSet<Quad>,
+    union_default: bool,
+) -> Vec<([Position; 3], GraphPosition)> {
     let all: Vec<&Quad> = quads.iter().collect();
     let mut chosen: Vec<&Quad> = vec![];
     let mut names: BTreeMap<&str, Option<usize>> = BTreeMap::new();
@@ -213,14 +217,17 @@ fn witnessed(rng: &mut Rng, quads: &BTreeSet<Quad>, union_default: bool) -> Vec<
         let percents = [85, if class { 4 } else { 15 }, if class { 30 } else { 75 }];
         let mut ends = vec![];
         for (t, percent) in q[..3].iter().zip(percents) {
-            ends.push(end(rng, t, percent).map_or_else(|| End::Term(t.clone()), End::Var));
+            ends.push(
+                end(rng, t, percent).map_or_else(|| Position::Term(t.clone()), Position::Var),
+            );
         }
         let place = if q[3].is_empty() || union_default && rng.chance(50) {
-            Place::Default
+            GraphPosition::Default
         } else {
-            end(rng, &q[3], 60).map_or_else(|| Place::Named(q[3].clone()), Place::Var)
+            end(rng, &q[3], 60)
+                .map_or_else(|| GraphPosition::Named(q[3].clone()), GraphPosition::Var)
         };
-        let ends: [End; 3] = ends.try_into().unwrap();
+        let ends: [Position; 3] = ends.try_into().unwrap();
         patterns.push((ends, place));
     }
     patterns
@@ -236,7 +243,7 @@ pub fn random(rng: &mut Rng, quads: &BTreeSet<Quad>) -> Query {
     finish(rng, patterns, union_default)
 }
 
-fn unrelated(rng: &mut Rng) -> Vec<([End; 3], Place)> {
+fn unrelated(rng: &mut Rng) -> Vec<([Position; 3], GraphPosition)> {
     let vars = 1 + rng.below(4);
     let n = 1 + rng.below(4);
     let graph_style = rng.below(4);
@@ -244,42 +251,49 @@ fn unrelated(rng: &mut Rng) -> Vec<([End; 3], Place)> {
     let mut patterns = vec![];
     for _ in 0..n {
         let s = match rng.below(10) {
-            0 => End::Blank(rng.below(2)),
-            1 | 2 => End::Term(resource(rng)),
-            _ => End::Var(var(rng)),
+            0 => Position::Blank(rng.below(2)),
+            1 | 2 => Position::Term(resource(rng)),
+            _ => Position::Var(var(rng)),
         };
         let class = rng.chance(20);
         let p = match rng.below(10) {
-            0 | 1 if !class => End::Var(var(rng)),
-            _ if class => End::Term(TYPE.into()),
-            _ => End::Term(predicate(rng)),
+            0 | 1 if !class => Position::Var(var(rng)),
+            _ if class => Position::Term(TYPE.into()),
+            _ => Position::Term(predicate(rng)),
         };
         let o = match rng.below(10) {
-            _ if class && rng.chance(80) => End::Term(iri('c', rng.below(3))),
-            0 => End::Blank(rng.below(2)),
-            1 => End::Term(resource(rng)),
-            2 => End::Term(rng.below(4).to_string()),
-            _ => End::Var(var(rng)),
+            _ if class && rng.chance(80) => Position::Term(iri('c', rng.below(3))),
+            0 => Position::Blank(rng.below(2)),
+            1 => Position::Term(resource(rng)),
+            2 => Position::Term(rng.below(4).to_string()),
+            _ => Position::Var(var(rng)),
         };
         let place = match (graph_style, rng.below(3)) {
-            (1, 0) => Place::Named(iri('g', rng.below(3))),
-            (2, 0 | 1) | (1, 1) => Place::Var(var(rng)),
-            (3, 0) => Place::Var(vars),
-            _ => Place::Default,
+            (1, 0) => GraphPosition::Named(iri('g', rng.below(3))),
+            (2, 0 | 1) | (1, 1) => GraphPosition::Var(var(rng)),
+            (3, 0) => GraphPosition::Var(vars),
+            _ => GraphPosition::Default,
         };
         patterns.push(([s, p, o], place));
     }
     patterns
 }
 
-fn finish(rng: &mut Rng, patterns: Vec<([End; 3], Place)>, union_default: bool) -> Query {
+fn finish(
+    rng: &mut Rng,
+    patterns: Vec<([Position; 3], GraphPosition)>,
+    union_default: bool,
+) -> Query {
     let mut used = BTreeSet::new();
     for (ends, place) in &patterns {
-        used.extend(
-            ends.iter()
-                .filter_map(|e| if let End::Var(v) = e { Some(*v) } else { None }),
-        );
-        if let Place::Var(v) = place {
+        used.extend(ends.iter().filter_map(|e| {
+            if let Position::Var(v) = e {
+                Some(*v)
+            } else {
+                None
+            }
+        }));
+        if let GraphPosition::Var(v) = place {
             used.insert(*v);
         }
     }
@@ -373,18 +387,18 @@ impl Query {
         out += "{\n";
         for ([s, p, o], place) in &self.patterns {
             // Blank labels stay inside one GRAPH block: `_:` is only used in the default one.
-            let inside = matches!(place, Place::Default);
-            let e = |e: &End| match e {
-                End::Var(v) => format!("?x{v}"),
-                End::Blank(b) if inside => format!("?blank{b}"),
-                End::Blank(_) => "[]".into(),
-                End::Term(t) => t.clone(),
+            let inside = matches!(place, GraphPosition::Default);
+            let e = |e: &Position| match e {
+                Position::Var(v) => format!("?x{v}"),
+                Position::Blank(b) if inside => format!("?blank{b}"),
+                Position::Blank(_) => "[]".into(),
+                Position::Term(t) => t.clone(),
             };
             let triple = format!("{} {} {} .", e(s), e(p), e(o));
             match place {
-                Place::Default => out += &format!("  {triple}\n"),
-                Place::Named(g) => out += &format!("  GRAPH {g} {{ {triple} }}\n"),
-                Place::Var(v) => out += &format!("  GRAPH ?x{v} {{ {triple} }}\n"),
+                GraphPosition::Default => out += &format!("  {triple}\n"),
+                GraphPosition::Named(g) => out += &format!("  GRAPH {g} {{ {triple} }}\n"),
+                GraphPosition::Var(v) => out += &format!("  GRAPH ?x{v} {{ {triple} }}\n"),
             }
         }
         for f in &self.filters {
@@ -479,7 +493,7 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
             let mut found: BTreeSet<BTreeMap<String, Term>> = BTreeSet::new();
             for quad in quads {
                 let visible = match place {
-                    Place::Default => match &q.from {
+                    GraphPosition::Default => match &q.from {
                         Some((default, _)) => default.contains(&quad[3]),
                         None => q.union_default || quad[3].is_empty(),
                     },
@@ -495,11 +509,11 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                 }
                 let mut m = row.clone();
                 let graph = match place {
-                    Place::Default => None,
-                    Place::Named(g) => Some(End::Term(g.clone())),
-                    Place::Var(v) => Some(End::Var(*v)),
+                    GraphPosition::Default => None,
+                    GraphPosition::Named(g) => Some(Position::Term(g.clone())),
+                    GraphPosition::Var(v) => Some(Position::Var(*v)),
                 };
-                let inside = matches!(place, Place::Default);
+                let inside = matches!(place, GraphPosition::Default);
                 let all = ends
                     .iter()
                     .zip(&quad[..3])
@@ -507,13 +521,13 @@ pub fn answer(q: &Query, quads: &BTreeSet<Quad>) -> Option<Vec<Vec<Term>>> {
                 let mut ok = true;
                 for (i, (end, t)) in all.enumerate() {
                     let name = match end {
-                        End::Term(x) => {
+                        Position::Term(x) => {
                             ok &= x == t;
                             continue;
                         }
-                        End::Var(v) => format!("x{v}"),
-                        End::Blank(b) if inside => format!("blank{b}"),
-                        End::Blank(_) => format!("own{n}.{i}"),
+                        Position::Var(v) => format!("x{v}"),
+                        Position::Blank(b) if inside => format!("blank{b}"),
+                        Position::Blank(_) => format!("own{n}.{i}"),
                     };
                     match m.get(&name) {
                         Some(x) => ok &= x == t,

@@ -91,7 +91,7 @@ fn rows(case: &Case, text: &str) -> Vec<Vec<String>> {
 /// No characteristic set of the base has both predicates, but an update gave them to one vertex.
 #[test]
 fn a_set_that_an_update_widened_is_not_empty() {
-    let case = Case::of(
+    let case = Case::new(
         &[
             ["<http://e/a>", "<http://e/p>", "<http://e/x>", ""],
             ["<http://e/b>", "<http://e/q>", "<http://e/y>", ""],
@@ -134,7 +134,7 @@ fn from_named_holds_for_graphs_bound_elsewhere() {
             "<http://e/g2>",
         ],
     ];
-    let case = Case::of(&quads, &[]);
+    let case = Case::new(&quads, &[]);
     for graph in [
         "{ <http://e/s> <http://e/p> <http://e/o> }",
         "{ ?s <http://e/p> ?o }",

@@ -16,7 +16,7 @@ pub enum Distinct {
 
 impl Distinct {
     /// O(ids), and bits up to the largest id where that is not too many.
-    pub fn of(ids: &[&[u32]]) -> Self {
+    pub fn from_columns(ids: &[&[u32]]) -> Self {
         let all = || ids.iter().copied().flatten().copied();
         let rows: usize = ids.iter().map(|ids| ids.len()).sum();
         let largest = all().max().unwrap_or(0) as usize;

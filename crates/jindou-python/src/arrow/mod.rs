@@ -158,13 +158,17 @@ pub fn of_rows(
     let mut columns = Vec::with_capacity(variables.len());
     for column in 0..variables.len() {
         let ids: Vec<&[u32]> = batches.iter().map(|b| b.ids(column)).collect();
-        let distinct = Distinct::of(&ids);
+        let distinct = Distinct::from_columns(&ids);
         let texts = match batches.first() {
             Some(batch) => decoded(batch, &distinct.ids(), how, cancel)?,
             None => Texts::default(),
         };
         cancel.check()?;
-        columns.push(array(texts, how, &Places::of(&ids, &distinct, rows))?);
+        columns.push(array(
+            texts,
+            how,
+            &Places::from_columns(&ids, &distinct, rows),
+        )?);
     }
     batch(variables.iter().map(String::as_str), columns, rows)
 }
@@ -220,7 +224,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(ids: &[&[u32]], distinct: &Distinct, rows: usize) -> Self {
+    fn from_columns(ids: &[&[u32]], distinct: &Distinct, rows: usize) -> Self {
         let mut places = Vec::with_capacity(rows);
         let mut unbound = false;
         for &id in ids.iter().copied().flatten() {

@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 /// The queries that exist, and the database that they read. Bounded.
 pub(crate) struct Queries {
-    inner: Mutex<Inner>,
+    inner: Mutex<AdmissionState>,
     most: usize,
     /// Of one client.
     most_each: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Queries {
 }
 
 #[derive(Default)]
-struct Inner {
+struct AdmissionState {
     queries: BTreeMap<u64, Arc<LiveQuery>>,
     /// How many of them each client has.
     shares: FxHashMap<u64, usize>,
@@ -103,7 +103,7 @@ impl Queries {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, AdmissionState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,7 +161,7 @@ impl Queries {
 }
 
 /// A request for admission.
-pub(crate) struct Asked<'a> {
+pub(crate) struct AdmissionRequest<'a> {
     /// The text that lists and logs show.
     pub(crate) text: &'a str,
     /// The request's own time limit.
@@ -170,7 +170,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) memory: Option<u64>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AdmissionRequest<'a> {
     /// With a query's memory.
     pub(crate) fn new(text: &'a str, timeout: Option<Duration>) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl<'a> Asked<'a> {
 pub(crate) fn admit(
     shared: &AppState,
     connection: &Connection,
-    asked: &Asked<'_>,
+    asked: &AdmissionRequest<'_>,
 ) -> Result<Admitted, Problem> {
     let options = &shared.options;
     let memory = asked.memory.unwrap_or(u64::MAX).min(options.query_memory);

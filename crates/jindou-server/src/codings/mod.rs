@@ -57,7 +57,7 @@ impl Content {
 ///
 /// # Errors
 /// 415 for one that is not read here, and for more than a few of them.
-pub(crate) fn of(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
+pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
     let mut all = vec![];
     for line in headers.get_all(CONTENT_ENCODING) {
         let line = line

@@ -20,17 +20,17 @@ const WORK: u64 = 1 << 18;
 
 /// The bytes of a body that have come and are not decoded yet.
 #[derive(Clone, Default)]
-pub(super) struct Input(Arc<Mutex<Waiting>>);
+pub(super) struct Input(Arc<Mutex<WaitingPiece>>);
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingPiece {
     pieces: VecDeque<Bytes>,
     taken: u64,
     ended: bool,
 }
 
 impl Input {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingPiece> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,7 +136,7 @@ pub(super) fn chain(
 }
 
 /// A step of a decoder.
-struct Step {
+struct DecodeStep {
     read: usize,
     written: usize,
     ended: bool,
@@ -145,7 +145,7 @@ struct Step {
 /// A decoder of one stream.
 trait Decode {
     /// Decodes some of a text that is not empty.
-    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<Step>;
+    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep>;
 }
 
 /// Reads one stream to its end, and refuses what is after it.
@@ -216,12 +216,12 @@ struct Inflate {
 }
 
 impl Inflate {
-    fn run(inflate: &mut Decompress, text: &[u8], out: &mut [u8]) -> io::Result<Step> {
+    fn run(inflate: &mut Decompress, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep> {
         let (read, written) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(text, out, FlushDecompress::None)
             .map_err(|e| invalid(&e.to_string()))?;
-        Ok(Step {
+        Ok(DecodeStep {
             read: (inflate.total_in() - read) as usize,
             written: (inflate.total_out() - written) as usize,
             ended: status == Status::StreamEnd,
@@ -230,11 +230,11 @@ impl Inflate {
 }
 
 impl Decode for Inflate {
-    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<Step> {
+    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep> {
         if let Some(inflate) = &mut self.inflate {
             return Self::run(inflate, text, out);
         }
-        let step = |read| Step {
+        let step = |read| DecodeStep {
             read,
             written: 0,
             ended: false,
@@ -253,7 +253,7 @@ impl Decode for Inflate {
         let begun = Self::run(&mut inflate, &[first], out)?;
         self.inflate = Some(inflate);
         // One byte makes no text.
-        Ok(Step { read: 0, ..begun })
+        Ok(DecodeStep { read: 0, ..begun })
     }
 }
 
@@ -268,7 +268,7 @@ impl Default for Brotli {
 }
 
 impl Decode for Brotli {
-    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<Step> {
+    fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep> {
         let (mut left, mut read) = (text.len(), 0);
         let (mut room, mut written, mut total) = (out.len(), 0, 0);
         let result = BrotliDecompressStream(
@@ -283,7 +283,7 @@ impl Decode for Brotli {
         );
         match result {
             BrotliResult::ResultFailure => Err(invalid("its blocks are damaged")),
-            _ => Ok(Step {
+            _ => Ok(DecodeStep {
                 read,
                 written,
                 ended: matches!(result, BrotliResult::ResultSuccess),

@@ -168,9 +168,9 @@ fn codings_have_names() {
     let with = |value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(value));
-        of(&headers)
+        from_headers(&headers)
     };
-    assert_eq!(of(&HeaderMap::new()).unwrap(), []);
+    assert_eq!(from_headers(&HeaderMap::new()).unwrap(), []);
     assert_eq!(with("identity, ").unwrap(), []);
     let both = with("deflate, X-GZIP,identity").unwrap();
     assert_eq!(both, [Content::Deflate, Content::Gzip]);

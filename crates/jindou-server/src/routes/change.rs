@@ -2,7 +2,7 @@
 //! transaction.
 
 use super::input::{Parameters, in_utf8, media_and_charset, utf8};
-use super::multipart::{self, Part, Parts};
+use super::multipart::{self, FormPart, FormParts};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -74,7 +74,7 @@ pub(super) async fn answer(
             .await?;
         return Ok(done(StatusCode::OK, &report));
     }
-    let read = Reading::of(declared, &parts.headers)?;
+    let read = Reading::from_headers(declared, &parts.headers)?;
     if parts.method == Method::PUT {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
@@ -164,7 +164,7 @@ enum Reading {
 }
 
 impl Reading {
-    fn of(
+    fn from_headers(
         declared: Option<(String, Option<String>)>,
         headers: &http::HeaderMap,
     ) -> Result<Self, Problem> {
@@ -202,7 +202,7 @@ impl Reading {
         // Long bodies are taken apart where that keeps no one waiting.
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
-            for part in Parts::of(&body, boundary)? {
+            for part in FormParts::parse(&body, boundary)? {
                 let mut part = part?;
                 let format = Self::format_of(&part)?;
                 let charset = charset_of(format, part.charset.take())?;
@@ -223,7 +223,7 @@ impl Reading {
     }
 
     /// The format that a part says, or its file's name.
-    fn format_of(part: &Part<'_>) -> Result<Format, Problem> {
+    fn format_of(part: &FormPart<'_>) -> Result<Format, Problem> {
         let by_name = part
             .file_name
             .as_deref()

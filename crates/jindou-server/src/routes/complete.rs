@@ -3,7 +3,7 @@
 use super::input::{Parameters, body, media_type};
 use super::{answered, text};
 use crate::admission::limits::Class;
-use crate::admission::{Admitted, Asked};
+use crate::admission::{AdmissionRequest, Admitted};
 use crate::live::QueryState;
 use crate::piece;
 use crate::problem::Problem;
@@ -86,7 +86,7 @@ async fn answer(
             .with_functions(shared.options.functions.clone()),
     };
     let shown = format!("completion of {}", asked.before);
-    let admission = Asked {
+    let admission = AdmissionRequest {
         text: &shown,
         timeout: Some(patience + WAIT),
         memory: Some(MEMORY),

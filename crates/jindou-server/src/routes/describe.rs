@@ -2,7 +2,7 @@
 
 use super::input::address;
 use super::text;
-use crate::admission::Asked;
+use crate::admission::AdmissionRequest;
 use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
@@ -38,7 +38,7 @@ pub(super) async fn answer(
     let endpoint = address(shared, &request.headers, request.uri.path())
         .or_else(|| NamedNode::new("http://localhost/query").ok())
         .ok_or_else(|| internal("no IRI for the endpoint"))?;
-    let asked = Asked::new("(the service description)", None);
+    let asked = AdmissionRequest::new("(the service description)", None);
     let body = piece::run(shared, connection, &asked, None, move |shared, admitted| {
         let _slot = piece::light_slot(shared, &admitted.query)?;
         let writable = crate::write::refusal(shared).is_none();
@@ -80,9 +80,9 @@ fn number(n: u64) -> Literal {
 }
 
 #[derive(Default)]
-struct Graph(Vec<Triple>);
+struct TripleSet(Vec<Triple>);
 
-impl Graph {
+impl TripleSet {
     fn add(&mut self, subject: &BlankNode, predicate: NamedNode, object: impl Into<Term>) {
         self.0.push(Triple::new(subject.clone(), predicate, object));
     }
@@ -96,7 +96,7 @@ impl Graph {
 }
 
 fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> {
-    let mut g = Graph::default();
+    let mut g = TripleSet::default();
     let service = g.node("service", sd("Service"));
     g.add(&service, sd("endpoint"), endpoint);
     g.add(&service, sd("supportedLanguage"), sd("SPARQL10Query"));

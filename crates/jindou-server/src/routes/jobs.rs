@@ -90,7 +90,8 @@ pub(super) async fn recluster(
                 "held_seconds": r.held.as_secs_f64(), "left": r.left,
             }))
         };
-        jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work).map_err(|e| Problem::of(&e))
+        jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work)
+            .map_err(|e| Problem::from_error(&e))
     };
     answered(answer(&shared, "recluster", &method, begin), &headers)
 }
@@ -116,7 +117,7 @@ pub(super) async fn backup(
                 "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,
             }))
         };
-        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::of(&e))
+        jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::from_error(&e))
     };
     answered(answer(&shared, "backup", &method, begin), &headers)
 }

@@ -12,9 +12,9 @@ use jindou::{CancelToken, Error, Progress};
 use std::sync::Arc;
 
 /// Ends a merge whose request was dropped.
-struct Watch(CancelToken);
+struct MergeWatch(CancelToken);
 
-impl Drop for Watch {
+impl Drop for MergeWatch {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -51,7 +51,7 @@ async fn merge(shared: &Arc<AppState>) -> Result<Response<Body>, Problem> {
         return Err(problem);
     }
     let options = shared.options.merge.clone().with_cancel(CancelToken::new());
-    let watch = Watch(options.cancel.clone());
+    let watch = MergeWatch(options.cancel.clone());
     let work = Arc::clone(shared);
     let job =
         tokio::task::spawn_blocking(move || work.upkeep.merge(&options, &Progress::default()));
@@ -59,7 +59,7 @@ async fn merge(shared: &Arc<AppState>) -> Result<Response<Body>, Problem> {
         .await
         .unwrap_or_else(|_| Err(Error::Internal("the merge ended without an answer".into())));
     drop(watch);
-    let r = done.map_err(|e| Problem::of(&e))?;
+    let r = done.map_err(|e| Problem::from_error(&e))?;
     tracing::info!(
         snapshot = r.snapshot,
         edits = r.edits,

@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 const LONGEST_LINE: usize = 16 << 10;
 
 /// One part.
-pub(super) struct Part<'b> {
+pub(super) struct FormPart<'b> {
     pub(super) file_name: Option<String>,
     /// Lower case, without parameters.
     pub(super) media_type: Option<String>,
@@ -36,7 +36,7 @@ fn bad(what: &str) -> Problem {
 }
 
 /// The parts of a body, in order, each read when it is asked for.
-pub(super) struct Parts<'b> {
+pub(super) struct FormParts<'b> {
     rest: &'b [u8],
     /// The boundary as it stands before a part, and the same after a line's end.
     delimiter: Finder<'static>,
@@ -44,10 +44,10 @@ pub(super) struct Parts<'b> {
     over: bool,
 }
 
-impl<'b> Parts<'b> {
+impl<'b> FormParts<'b> {
     /// # Errors
     /// 400 when the boundary is not there.
-    pub(super) fn of(body: &'b [u8], boundary: &str) -> Result<Self, Problem> {
+    pub(super) fn parse(body: &'b [u8], boundary: &str) -> Result<Self, Problem> {
         let delimiter = Finder::new(&format!("--{boundary}")).into_owned();
         let inner = Finder::new(&format!("\n--{boundary}")).into_owned();
         let at = match delimiter.find(body) {
@@ -62,12 +62,12 @@ impl<'b> Parts<'b> {
         })
     }
 
-    fn part(&mut self) -> Result<Part<'b>, Problem> {
+    fn part(&mut self) -> Result<FormPart<'b>, Problem> {
         let find = |text, byte| memchr(byte, text);
         let mut rest = self.rest;
         let line = find(rest, b'\n').ok_or_else(|| bad("a boundary line does not end"))?;
         rest = &rest[line + 1..];
-        let mut part = Part {
+        let mut part = FormPart {
             file_name: None,
             media_type: None,
             charset: None,
@@ -111,8 +111,8 @@ impl<'b> Parts<'b> {
     }
 }
 
-impl<'b> Iterator for Parts<'b> {
-    type Item = Result<Part<'b>, Problem>;
+impl<'b> Iterator for FormParts<'b> {
+    type Item = Result<FormPart<'b>, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over || self.rest.starts_with(b"--") {
@@ -128,8 +128,8 @@ impl<'b> Iterator for Parts<'b> {
 mod tests {
     use super::*;
 
-    fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, Problem> {
-        Parts::of(body, boundary)?.collect()
+    fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<FormPart<'b>>, Problem> {
+        FormParts::parse(body, boundary)?.collect()
     }
 
     #[test]

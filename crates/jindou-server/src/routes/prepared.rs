@@ -2,7 +2,7 @@
 
 use super::input::{Parameters, address, body, media_type};
 use super::{answered, query, text};
-use crate::admission::Asked;
+use crate::admission::AdmissionRequest;
 use crate::base::under;
 use crate::batch;
 use crate::live::shown;
@@ -45,7 +45,7 @@ async fn prepared(
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);
     let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
     let text_of = shown(&query).into_owned();
-    let asked = Asked::new(&text_of, timeout);
+    let asked = AdmissionRequest::new(&text_of, timeout);
     let made = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         let options = run::limited(shared, &admitted.query);
         let prepare = |options: &_| {

@@ -3,7 +3,7 @@
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
 use super::{answered, describe, page, text};
-use crate::admission::Asked;
+use crate::admission::AdmissionRequest;
 use crate::base::{known, under, unmarked};
 use crate::live::shown;
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
@@ -98,7 +98,7 @@ async fn explained(
 ) -> Result<Response<Body>, Problem> {
     let timeout = parameters.timeout()?.unwrap_or(shared.options.timeout);
     let text_of = shown(&query).into_owned();
-    let asked = Asked::new(&text_of, Some(timeout.min(LONGEST_EXPLANATION)));
+    let asked = AdmissionRequest::new(&text_of, Some(timeout.min(LONGEST_EXPLANATION)));
     let (tag, dataset) = (parameters.tag()?, parameters.dataset());
     let plan = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         let options = run::limited(shared, &admitted.query).with_dataset(dataset);

@@ -1,6 +1,6 @@
-//! The next snapshot, from changes or from a record of the log.
+//! The next snapshot, made from changes or from a record of the log.
 
-use super::{ChangeTerm, Changes, Net, record};
+use super::{ChangeTerm, Changes, NetChanges, record};
 use crate::snapshot::Snapshot;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId,
@@ -12,15 +12,15 @@ pub struct Applied {
     pub snapshot: Snapshot,
     /// For the log: [`Snapshot::replay`] makes the same snapshot from it.
     pub record: Vec<u8>,
-    /// Quads that were not there before.
+    /// Number of quads that were added.
     pub added: u64,
-    /// Quads that were there before.
+    /// Number of quads that were removed.
     pub removed: u64,
 }
 
 impl Snapshot {
-    /// The next snapshot: its number is one more. What is asked for and already so changes nothing, but the number
-    /// goes on. O(changes log) whatever was changed before; shares all that is not touched.
+    /// Makes the next snapshot, whose number is one higher. A change that is already in effect changes nothing, but the
+    /// number still increases. O(changes log) whatever was changed before; shares everything that is not touched.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Internal`] when a change names an id that this
@@ -29,8 +29,8 @@ impl Snapshot {
         self.apply_while(changes, threads, false, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the
-    /// number stays. The records of a transaction, one after the other, are its record.
+    /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the number
+    /// stays. The records of a transaction, one after the other, are its record.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -38,11 +38,11 @@ impl Snapshot {
         self.apply_while(changes, threads, true, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], or as [`Self::apply_within`] where the transaction is `begun`, unless `cancel` ends it: millions of
-    /// changes take seconds.
+    /// As [`Self::apply`], or as [`Self::apply_within`] where the transaction is `begun`, unless `cancel` ends it:
+    /// millions of changes take seconds.
     ///
     /// # Errors
-    /// As [`Self::apply`], and what `cancel` says.
+    /// As [`Self::apply`], and those of `cancel`.
     pub fn apply_while(
         &self,
         changes: &Changes,
@@ -54,7 +54,7 @@ impl Snapshot {
             true => self.number(),
             false => self.next_number()?,
         };
-        let net = Net::of(self, changes, threads, cancel)?;
+        let net = NetChanges::compute(self, changes, threads, cancel)?;
         cancel.check()?;
         Ok(Applied {
             record: record::encode(&net, number),
@@ -64,11 +64,11 @@ impl Snapshot {
         })
     }
 
-    /// The next snapshot, from the record that [`Self::apply`] on this very snapshot gave (or that and those of
-    /// [`Self::apply_within`], one after the other).
+    /// Makes the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
+    /// of [`Self::apply_within`], one after the other).
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a record that is damaged or another snapshot's.
+    /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot.
     pub fn replay(&self, record: &[u8]) -> Result<Self> {
         let number = self.next_number()?;
         let mut next = self.clone();
@@ -86,12 +86,12 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// Changes that a record of this snapshot's line asked for, by the bytes of their terms, so that they can be applied to a
-    /// snapshot of another id epoch that has the same quads as the one before the record. The record is of this snapshot or
-    /// of one before it.
+    /// The changes that a record of this snapshot's line made, by the bytes of their terms, so that they can be applied
+    /// to a snapshot of another id epoch that has the same quads as the one before the record. The record is of this
+    /// snapshot or of an earlier one.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a record that is damaged or names what this snapshot does not have.
+    /// [`Error::Damaged`] for a record that is damaged or names ids that this snapshot does not have.
     pub fn changes_of(&self, record: &[u8]) -> Result<Changes> {
         let unknown = || {
             Error::damaged(

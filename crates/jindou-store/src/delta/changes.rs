@@ -1,4 +1,4 @@
-//! Changes that one transaction asks for, in order, before any of them is looked up.
+//! Changes requested by one transaction, in order, before any of them is looked up.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,45 +6,45 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A term of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeTerm<'a> {
-    /// Known by its id in the snapshot that the changes are applied to: of the base or of the tail.
+    /// Given by its id in the snapshot that the changes are applied to: of the base or of the tail.
     Id(u32),
-    /// Known by its canonical bytes (`jindou_model::term`).
+    /// Given by its canonical bytes (`jindou_model::term`).
     Bytes(&'a [u8]),
 }
 
 /// One change. Its terms are ids or, where `kind` says so, numbers of [`Changes::term`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct QuadChange {
     /// Subject, predicate, object, graph; 0 for the default graph.
     pub terms: [u32; 4],
     kind: u8,
 }
 
-impl Change {
+impl QuadChange {
     pub(super) fn is_insert(self) -> bool {
         self.kind & 1 == 1
     }
 
-    /// True if the term at a place is a number of [`Changes::term`].
+    /// Returns true if the term at a position is a number of [`Changes::term`].
     #[inline]
     pub(super) fn is_local(self, place: usize) -> bool {
         self.kind >> (place + 1) & 1 == 1
     }
 }
 
-/// The changes of one transaction in order; of two changes of one quad the later counts. Each different term
-/// given by bytes is kept once.
+/// The changes of one transaction in order; of two changes of one quad the later one counts. Each distinct term given
+/// by bytes is stored once.
 ///
-/// Well-formedness (no literal as subject, an IRI as predicate) is the caller's to see to.
+/// The caller is responsible for well-formedness (no literal as subject, an IRI as predicate).
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    list: Vec<Change>,
+    list: Vec<QuadChange>,
     bytes: Vec<u8>,
     /// End of each term in `bytes`.
     ends: Vec<u64>,
-    /// Number of a term by its hash; another term's hash that is taken goes to the next free one.
+    /// Number of a term by its hash; if the hash is taken by another term, by the next free one.
     numbers: FxHashMap<u64, u32>,
-    /// The predicates: for each the snapshot keeps something of its own.
+    /// The predicates: the snapshot keeps data for each of them.
     predicates: FxHashSet<(bool, u32)>,
 }
 
@@ -55,7 +55,8 @@ impl Changes {
         Self::default()
     }
 
-    /// Asks for a quad to be there; graph `None` is the default graph. Inserting what is there changes nothing.
+    /// Requests that a quad be present; graph `None` is the default graph. Inserting a quad that is present changes
+    /// nothing.
     pub fn insert(
         &mut self,
         s: ChangeTerm<'_>,
@@ -66,7 +67,7 @@ impl Changes {
         self.push(s, p, o, g, 1);
     }
 
-    /// Asks for a quad not to be there. Removing what is not there changes nothing.
+    /// Requests that a quad be absent. Removing a quad that is absent changes nothing.
     pub fn remove(
         &mut self,
         s: ChangeTerm<'_>,
@@ -96,8 +97,8 @@ impl Changes {
                 }
             };
         }
-        let change = Change { terms, kind };
-        let predicate = |c: &Change| (c.is_local(1), c.terms[1]);
+        let change = QuadChange { terms, kind };
+        let predicate = |c: &QuadChange| (c.is_local(1), c.terms[1]);
         if self.list.last().map(predicate) != Some(predicate(&change)) {
             self.predicates.insert(predicate(&change));
         }
@@ -105,7 +106,7 @@ impl Changes {
     }
 
     fn number(&mut self, bytes: &[u8]) -> u32 {
-        // Neighbouring changes mostly share a subject.
+        // Adjacent changes mostly share a subject.
         for back in self.list.last().into_iter().flat_map(|c| {
             let c = *c;
             (0..4).filter_map(move |i| c.is_local(i).then_some(c.terms[i]))
@@ -129,7 +130,7 @@ impl Changes {
         n
     }
 
-    /// Puts other changes before these. O(changes) where those name only ids.
+    /// Puts other changes before these. O(changes) where those only use ids.
     pub fn put_first(&mut self, mut before: Self) {
         if before.ends.is_empty() {
             before.list.append(&mut self.list);
@@ -159,13 +160,13 @@ impl Changes {
         self.list.len()
     }
 
-    /// True without a change.
+    /// Returns true if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Number of different predicates; one that is given now by its id, now by its bytes, counts twice.
+    /// Number of distinct predicates; one that is given both by its id and by its bytes counts twice.
     #[must_use]
     pub fn predicates(&self) -> usize {
         self.predicates.len()
@@ -174,18 +175,18 @@ impl Changes {
     /// Bytes on the heap, for budgets.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.list.capacity() * size_of::<Change>()
+        self.list.capacity() * size_of::<QuadChange>()
             + self.bytes.capacity()
             + self.ends.capacity() * 8
             + self.numbers.capacity() * 18
             + self.predicates.capacity() * 10
     }
 
-    pub(super) fn list(&self) -> &[Change] {
+    pub(super) fn list(&self) -> &[QuadChange] {
         &self.list
     }
 
-    /// Different terms given by bytes.
+    /// Number of distinct terms given by bytes.
     pub(super) fn term_count(&self) -> u32 {
         self.ends.len() as u32
     }

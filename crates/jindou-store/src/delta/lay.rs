@@ -1,6 +1,6 @@
-//! Lays the net effect of a transaction over a snapshot: the next one, sharing all that is not touched.
+//! Applies the net effect of a transaction to a snapshot: makes the next one, sharing everything that is not touched.
 
-use super::net::Net;
+use super::net::NetChanges;
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::MoreChange;
 use jindou_graph::segment::PatchChange;
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Fewer quads than this are not worth a second thread.
+/// Number of quads below which a second thread is not worth it.
 const ALONE: usize = 2048;
-/// At most this many edges of a subject are looked through to see whether it left a graph.
+/// Number of a subject's edges that are read to see whether it left a graph.
 const LOOK: usize = 64;
 
 /// New patches of one direction, and what changes with them.
 struct DirectionDelta {
     patches: Vec<(u32, Arc<jindou_graph::segment::Patch>)>,
     more: MoreChange,
-    /// `[subject, graph, predicate]` of edges that updates had brought and now took (`Out` only).
+    /// `[subject, graph, predicate]` of edges that updates had added and now removed (`Out` only).
     dropped: Vec<[u32; 3]>,
-    /// Plans made before must look again.
+    /// True if plans made before must be made again.
     moved: bool,
 }
 
-fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
+fn changes_of(net: &NetChanges, direction: Direction) -> BTreeMap<u32, PatchChange> {
     let mut out: BTreeMap<u32, PatchChange> = BTreeMap::new();
     for (quads, added) in [(&net.removed, false), (&net.added, true)] {
         for group in quads.chunk_by(|a, b| a[..2] == b[..2]) {
@@ -58,7 +58,7 @@ fn changes_of(net: &Net, direction: Direction) -> BTreeMap<u32, PatchChange> {
 impl Snapshot {
     fn lay_direction<E>(
         &self,
-        net: &Net,
+        net: &NetChanges,
         direction: Direction,
         look: &impl Fn() -> Result<(), E>,
     ) -> Result<DirectionDelta, E> {
@@ -116,19 +116,19 @@ impl Snapshot {
         Ok(delta)
     }
 
-    /// This snapshot with the net effect of a transaction laid over it.
-    pub(crate) fn with_net(&self, net: &Net, number: u32, threads: usize) -> Self {
+    /// This snapshot with the net effect of a transaction applied.
+    pub(crate) fn with_net(&self, net: &NetChanges, number: u32, threads: usize) -> Self {
         let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
         next
     }
 
-    /// As [`Self::with_net`], as long as `look` says that it is wanted; it is asked between long steps.
+    /// As [`Self::with_net`], as long as `look` succeeds; it is called between long steps.
     ///
     /// # Errors
     /// Those of `look`.
     pub(super) fn with_net_while<E: Send>(
         &self,
-        net: &Net,
+        net: &NetChanges,
         number: u32,
         threads: usize,
         look: &(impl Fn() -> Result<(), E> + Sync),

@@ -18,4 +18,4 @@ pub use apply::Applied;
 pub use changes::{ChangeTerm, Changes};
 pub use record::{committed_at, stamp};
 
-pub(crate) use net::Net;
+pub(crate) use net::NetChanges;

@@ -1,7 +1,7 @@
-//! The net effect of changes: terms become ids, the last of several changes to one quad counts, and a change that asks for
-//! what is so already is left out.
+//! The net effect of changes: terms become ids, the last of several changes to one quad counts, and a change that is
+//! already in effect is left out.
 
-use super::changes::{Change, Changes};
+use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::Scope;
 use jindou_model::{
@@ -13,25 +13,25 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The net effect of a transaction on one snapshot. Quads are `[graph, dense predicate, subject, object]`,
 /// ascending, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Net {
-    /// Tail terms before; `terms` get the ids from here on.
+pub(crate) struct NetChanges {
+    /// Number of tail terms before; `terms` get the ids from here on.
     pub tail_before: u32,
     pub terms: Vec<Vec<u8>>,
-    /// Predicates before; `predicates` (their vertices) get the dense ids from here on.
+    /// Number of predicates before; `predicates` (their vertices) get the dense ids from here on.
     pub predicates_before: u32,
     pub predicates: Vec<u32>,
-    /// All there before.
+    /// All of them were present.
     pub removed: Vec<[u32; 4]>,
-    /// None there before.
+    /// None of them was present.
     pub added: Vec<[u32; 4]>,
 }
 
-/// Fewer changes than this are not worth a second thread.
+/// Number of changes below which a second thread is not worth it.
 const ALONE: usize = 4096;
-/// Changes between two looks at the clock.
+/// Changes between two checks of the deadline.
 const LOOK: usize = 1 << 16;
 
-/// Calls `f` for consecutive parts of `0 .. len`, on this many threads; results in order.
+/// Calls `f` for consecutive parts of `0 .. len`, on this many threads; results are in order.
 fn in_parts<T: Send>(
     len: usize,
     threads: usize,
@@ -59,7 +59,7 @@ fn in_parts<T: Send>(
     })
 }
 
-/// The quad's scope as a reader names it.
+/// The quad's graph as a reader's scope.
 fn scope_of(graph: u32) -> Scope<'static> {
     if graph == DEFAULT_GRAPH {
         Scope::Default
@@ -68,12 +68,12 @@ fn scope_of(graph: u32) -> Scope<'static> {
     }
 }
 
-impl Net {
+impl NetChanges {
     /// O(changes log changes), and a lookup for each different term and quad.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; what `cancel` says.
-    pub(super) fn of(
+    pub(super) fn compute(
         snapshot: &Snapshot,
         changes: &Changes,
         threads: usize,
@@ -99,7 +99,7 @@ impl Net {
             there.extend(part?);
         }
 
-        // New terms get ids in the order in which the changes name them, so the order of quads stays.
+        // New terms get ids in the order in which the changes name them, so the order of quads is preserved.
         let mut used = vec![false; ids.len()];
         let mut effective: Vec<(u128, bool)> = Vec::with_capacity(quads.len());
         for (at, (&(quad, insert), there)) in quads.iter().zip(there).enumerate() {
@@ -165,10 +165,10 @@ impl Net {
         Ok(net)
     }
 
-    /// Checks that this is the net effect of something on the snapshot: ids are known, quads there or not there.
+    /// Checks that this is a net effect on the snapshot: ids are known, removed quads present and added quads absent.
     ///
     /// # Errors
-    /// [`Error::Damaged`]: the record it came from is damaged or another snapshot's.
+    /// [`Error::Damaged`]: the record that it came from is damaged or belongs to another snapshot.
     pub(super) fn check(&self, snapshot: &Snapshot) -> Result<()> {
         let wrong = |what: &str| {
             Err(Error::damaged(
@@ -226,7 +226,7 @@ impl Net {
     }
 }
 
-/// Looks at the clock at every [`LOOK`]th step of a loop.
+/// Checks the deadline at every [`LOOK`]th step of a loop.
 fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
     match step % LOOK {
         0 => cancel.check(),
@@ -234,7 +234,7 @@ fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
     }
 }
 
-/// The ids of the changes' terms; those that are new get numbers from [`FIRST_QUERY_ID`] on for now.
+/// The ids of the changes' terms; new terms get numbers from [`FIRST_QUERY_ID`] on for now.
 fn lookup(
     snapshot: &Snapshot,
     changes: &Changes,
@@ -264,10 +264,10 @@ fn parts(quad: u128) -> [u32; 4] {
     [96, 64, 32, 0].map(|shift| (quad >> shift) as u32)
 }
 
-/// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether it was inserted last.
+/// The quads (graph, predicate's vertex, subject, object) ascending, each once, and whether each was inserted last.
 fn sorted(
     snapshot: &Snapshot,
-    changes: &[Change],
+    changes: &[QuadChange],
     ids: &[u32],
     cancel: &CancelToken,
 ) -> Result<Vec<(u128, bool)>> {
@@ -305,7 +305,7 @@ fn sorted(
     Ok(out)
 }
 
-/// Whether each quad is there.
+/// For each quad, whether it is present.
 fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) -> Result<Vec<bool>> {
     let mut out = Vec::with_capacity(quads.len());
     for group in quads.chunk_by(|a, b| a.0 >> 64 == b.0 >> 64) {
@@ -320,7 +320,7 @@ fn present(snapshot: &Snapshot, quads: &[(u128, bool)], cancel: &CancelToken) ->
             cancel.check()?;
             out.extend(part.iter().map(|&(quad, _)| {
                 let [_, _, s, o] = parts(quad);
-                // What is new has no edge.
+                // A new vertex has no edges.
                 s < FIRST_QUERY_ID && o < FIRST_QUERY_ID && view.contains(s, o, scope)
             }));
         }

@@ -21,7 +21,7 @@
 //!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
-use super::Net;
+use super::NetChanges;
 use jindou_model::{Error, Result};
 
 const VERSION: u8 = 1;
@@ -84,7 +84,7 @@ fn take_bytes<'a>(from: &mut &'a [u8], n: usize) -> Result<&'a [u8]> {
 }
 
 /// One part.
-pub(super) fn encode(net: &Net, number: u32) -> Vec<u8> {
+pub(super) fn encode(net: &NetChanges, number: u32) -> Vec<u8> {
     let mut body = Vec::with_capacity(32 + 6 * (net.added.len() + net.removed.len()));
     put(&mut body, u64::from(number));
     put(&mut body, u64::from(net.tail_before));
@@ -163,7 +163,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
 }
 
 /// The parts of a record that change something, in order: one at least.
-pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Net)>> {
+pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChanges)>> {
     let mut rest = record;
     let mut first = true;
     std::iter::from_fn(move || {
@@ -187,7 +187,7 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Net)>> {
 
 /// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
 /// whether ids are known and edges there is the caller's to check.
-fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
+fn decode(record: &mut &[u8]) -> Result<(u32, NetChanges)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
         return Err(Error::Version {
@@ -201,9 +201,9 @@ fn decode(record: &mut &[u8]) -> Result<(u32, Net)> {
     let mut body = take_bytes(record, length)?;
     let b = &mut body;
     let number = take_u32(b)?;
-    let mut net = Net {
+    let mut net = NetChanges {
         tail_before: take_u32(b)?,
-        ..Net::default()
+        ..NetChanges::default()
     };
     for _ in 0..take_count(b, 1)? {
         let n = take_count(b, 1)?;
@@ -284,7 +284,7 @@ mod tests {
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             cut: prop::sample::Index,
         ) {
-            let net = Net { tail_before: 7, terms, predicates_before: 3, predicates: vec![5, 900], removed, added };
+            let net = NetChanges { tail_before: 7, terms, predicates_before: 3, predicates: vec![5, 900], removed, added };
             let bytes = encode(&net, number);
             let mut twice = bytes.clone();
             twice.extend_from_slice(&bytes);

@@ -1,4 +1,4 @@
-//! Memory that segments and indexes lie in.
+//! Memory that segments and indexes are stored in.
 
 use jindou_mapped::MappedFile;
 use jindou_model::{Error, Result};
@@ -25,7 +25,8 @@ impl Bytes {
         MappedFile::open(path).map(Self::Map)
     }
 
-    /// Ok if everything that was read so far is what the file had when it was opened. To be called before what was read counts.
+    /// Checks that the file still had its original content whenever it was read. To be called before the data that was
+    /// read counts.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file, once it has shrunk or could not be read.
@@ -37,7 +38,7 @@ impl Bytes {
         }
     }
 
-    /// True if [`Self::check`] has nothing to say. A few instructions.
+    /// Returns true if [`Self::check`] succeeds. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -66,7 +67,7 @@ impl Bytes {
         }
     }
 
-    /// `count` values of `T` at byte `at`; `None` if they are not inside or not aligned.
+    /// `count` values of `T` at byte `at`; `None` if they are out of bounds or not aligned.
     #[must_use]
     pub fn array<T: bytemuck::Pod>(&self, at: u64, count: u64) -> Option<&[T]> {
         let size = count.checked_mul(size_of::<T>() as u64)?;

@@ -1,6 +1,6 @@
-//! Verifying a whole store: every block's hash, then that the parts fit each other.
+//! Verification of a whole store: every block's hash, then the consistency of its parts.
 
-use super::manifest::{BLOCK, CHECKSUMS, Checksums, Kind, MANIFEST, Manifest};
+use super::manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestState};
 use super::{
     BaseLocation, CURRENT, INDEX, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
     SegmentRecord,
@@ -9,16 +9,16 @@ use crate::Base;
 use crate::shard::{CLUSTER, Cluster};
 use jindou_dictionary::index::Indexes;
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
-use jindou_graph::segment::Rows;
+use jindou_graph::segment::KeyRows;
 use jindou_graph::shard::LocalKey;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, private};
 use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Damages listed for one file; more are only counted.
+/// Number of damages listed for one file; any more are only counted.
 const LISTED: u64 = 100;
-/// Terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
+/// Number of terms that are looked up again by their bytes; larger dictionaries are sampled evenly.
 const LOOKUPS: u32 = 1 << 20;
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ const LOOKUPS: u32 = 1 << 20;
 pub struct Damage {
     /// File in the store directory.
     pub file: String,
-    /// Bytes that are affected, where they are known.
+    /// The affected bytes, where they are known.
     pub bytes: Option<Range<u64>>,
-    /// Description of the damage, without its place.
+    /// Description of the damage, without its location.
     pub what: String,
 }
 
 impl Damage {
-    /// Damage of a file, in bytes that are not known.
+    /// Damage of a file, at unknown bytes.
     pub fn new(file: impl Into<String>, what: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -68,14 +68,14 @@ pub struct CheckReport {
     pub edges: u64,
     /// Terms walked.
     pub terms: u64,
-    /// Everything found; empty for a sound store.
+    /// All damages found; empty for a sound store.
     pub damages: Vec<Damage>,
-    /// Damages beyond those listed.
+    /// Number of damages beyond those listed.
     pub unlisted: u64,
 }
 
 impl CheckReport {
-    /// True for a sound store.
+    /// Returns true for a sound store.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damages.is_empty()
@@ -94,17 +94,17 @@ impl CheckReport {
     }
 }
 
-/// Verifies a store: reads all of it. Of indexes but the value ranks only bytes are compared with their hashes; see
-/// [`check_with`].
+/// Verifies a store: reads all of it. For indexes other than the value ranks, only bytes are compared with their
+/// hashes; see [`check_with`].
 ///
 /// # Errors
-/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be
-/// read. Damage is not an error but in the report.
+/// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be read. Damage is
+/// not an error; it is in the report.
 pub fn check(dir: &Path) -> Result<CheckReport> {
     check_with(dir, &Indexes::new())
 }
 
-/// As [`check`], and examines what these indexes hold.
+/// As [`check`], but also examines the content of these indexes.
 ///
 /// # Errors
 /// As [`check`].
@@ -122,7 +122,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
         }
         Err(e) => return Err(e),
     }
-    let folder = match BaseLocation::of(dir) {
+    let folder = match BaseLocation::find(dir) {
         Ok(place) => place.folder(),
         Err(Error::Damaged { .. }) => {
             report.add(
@@ -136,8 +136,8 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     };
     let dir = folder.as_path();
     let manifest = match Manifest::read(dir)? {
-        Kind::Store(m) if m.shard.is_none() => m,
-        Kind::Damaged => {
+        ManifestState::Store(m) if m.shard.is_none() => m,
+        ManifestState::Damaged => {
             report.add(
                 MANIFEST,
                 None,
@@ -145,16 +145,18 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
             );
             return Ok(report);
         }
-        Kind::Store(_) | Kind::OtherVersion(_) | Kind::None => Manifest::of_store(dir)?,
+        ManifestState::Store(_) | ManifestState::OtherVersion(_) | ManifestState::None => {
+            Manifest::of_store(dir)?
+        }
     };
-    let load = Hashed {
+    let load = HashFile {
         name: CHECKSUMS.to_owned(),
         sum: manifest.checksums,
         files: &manifest.files,
     };
     hashes(dir, &load, &mut report)?;
     for group in &manifest.merged.groups {
-        let group = Hashed {
+        let group = HashFile {
             name: group.checksums_name(),
             sum: group.checksums,
             files: &group.files,
@@ -170,13 +172,13 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
 }
 
 /// A file of hashes, its own hash, and the files that it is about.
-pub(super) struct Hashed<'a> {
+pub(super) struct HashFile<'a> {
     pub name: String,
     pub sum: u64,
     pub files: &'a [(String, u64)],
 }
 
-pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> Result<()> {
+pub(super) fn hashes(dir: &Path, of: &HashFile<'_>, report: &mut CheckReport) -> Result<()> {
     let path = dir.join(&of.name);
     let sums = match private::read(&path) {
         Ok(bytes) => {
@@ -217,7 +219,7 @@ pub(super) fn hashes(dir: &Path, of: &Hashed<'_>, report: &mut CheckReport) -> R
     }
     let files: Vec<(String, u64)> = present.iter().map(|&i| of.files[i].clone()).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found = Checksums::of(dir, &files, threads)?;
+    let found = Checksums::compute(dir, &files, threads)?;
     for ((&i, (name, len)), got) in present.iter().zip(&files).zip(&found.blocks) {
         report.files += 1;
         report.bytes += len;
@@ -260,7 +262,7 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
             let [out, into] = [0, 1].map(|d| {
                 let file = &set.files[named][d];
                 let record = file.records().get(p as usize).copied().unwrap_or_default();
-                let what = Walked {
+                let what = WalkedSegment {
                     name: &names[d],
                     p,
                     swapped: d == 1,
@@ -307,13 +309,13 @@ fn structure(base: &Base, manifest: &Manifest, report: &mut CheckReport) {
 
 /// Number of a predicate's edges, and a sum over them that does not depend on order: the two directions must agree in both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct EdgeSum {
     pub edges: u64,
     pub hash: u64,
 }
 
 /// A segment that is walked, and what is known of it.
-pub(super) struct Walked<'a> {
+pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
     /// Keys are objects.
@@ -329,7 +331,7 @@ fn file_name(generation: u32, name: &str) -> String {
     }
 }
 
-/// True for ids that the store has given out.
+/// Returns true for ids that the store has assigned.
 fn is_known(base: &Base, v: u32) -> bool {
     match v.checked_sub(FIRST_TAIL_ID) {
         Some(n) => n < base.merged.tail.len(),
@@ -337,13 +339,17 @@ fn is_known(base: &Base, v: u32) -> bool {
     }
 }
 
-pub(super) fn walk(segment: &impl Rows, what: &Walked<'_>, report: &mut CheckReport) -> Sum {
-    let Walked { name, p, base, .. } = *what;
+pub(super) fn walk(
+    segment: &impl KeyRows,
+    what: &WalkedSegment<'_>,
+    report: &mut CheckReport,
+) -> EdgeSum {
+    let WalkedSegment { name, p, base, .. } = *what;
     let record = &what.record;
     if record.edges != segment.edges() || record.keys != segment.key_count() {
         report.add(name, None, format!("segment {p} lies outside the file"));
     }
-    let mut sum = Sum::default();
+    let mut sum = EdgeSum::default();
     let mut last_key = 0;
     let mut next = 0;
     let mut longest = 0;
@@ -463,7 +469,7 @@ pub(super) fn index(base: &Base, report: &mut CheckReport) {
         let small = base.index.small_graph_subjects(graph);
         sound &= small.windows(2).all(|w| w[0] < w[1]);
         sound &= small.last().is_none_or(|&s| s <= vertices);
-        // Of a graph, another shard may have all.
+        // Another shard may have all quads of a graph.
         let none = predicate.is_none() && small.is_empty();
         let both = predicate.is_some() && !small.is_empty();
         if !sound || both || none && base.shard.is_none() {

@@ -1,8 +1,11 @@
 //! Verifying a store that is cut into shards: each by itself, then that they fit each other.
 
-use super::check::{CheckReport, Hashed, Sum, Walked, dictionary, hashes, index, walk};
+use super::check::{
+    CheckReport, EdgeSum, HashFile, WalkedSegment, dictionary, hashes, index, walk,
+};
 use super::{
-    CHECKSUMS, Kind, MANIFEST, Manifest, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS,
+    CHECKSUMS, MANIFEST, Manifest, ManifestState, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
+    STATISTICS,
 };
 use crate::base::Base;
 use crate::shard::{CLUSTER, Cluster, open_shard, shard_folder};
@@ -17,7 +20,7 @@ pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) ->
     for number in 0..cluster.shards.len() as u32 {
         let folder = dir.join(shard_folder(number));
         of_shard(number, report, |own| {
-            let Kind::Store(manifest) = Manifest::read(&folder)? else {
+            let ManifestState::Store(manifest) = Manifest::read(&folder)? else {
                 own.add(
                     MANIFEST,
                     None,
@@ -25,7 +28,7 @@ pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) ->
                 );
                 return Ok(());
             };
-            let files = Hashed {
+            let files = HashFile {
                 name: CHECKSUMS.to_owned(),
                 sum: manifest.checksums,
                 files: &manifest.files,
@@ -82,13 +85,13 @@ fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Re
         .enumerate()
     {
         for (p, statistics) in (0u32..).zip(&first.statistics().predicates) {
-            let mut sums = [Sum::default(); 2];
+            let mut sums = [EdgeSum::default(); 2];
             for (number, base) in (0..).zip(bases) {
                 of_shard(number, report, |own| {
                     for (d, sum) in sums.iter_mut().enumerate() {
                         let file = &base.set_of(p).files[named][d];
                         let record = file.records().get(p as usize).copied();
-                        let what = Walked {
+                        let what = WalkedSegment {
                             name: names[d],
                             p,
                             swapped: d == 1,

@@ -1,6 +1,6 @@
 //! The folder of a store directory that has its base: the directory itself after a load, `base-N` after the store was
-//! reclustered for the Nth time. `current.jd` says so, and replacing that file is the whole of the change from one base to
-//! the next.
+//! reclustered for the Nth time. `current.jd` names it, and replacing that file is all it takes to change from one base
+//! to the next.
 //!
 //! ```text
 //! jindou-current 1                   format version
@@ -23,7 +23,7 @@ pub const LOG: &str = "log";
 const FIRST_LINE: &str = "jindou-current 1\n";
 const NEW: &str = "current.jd.new";
 const PREFIX: &str = "base-";
-/// Three short lines; more is not one.
+/// Three short lines; a longer file is not valid.
 const LONGEST: usize = 256;
 
 /// Where the base of a store directory lies.
@@ -34,11 +34,11 @@ pub struct BaseLocation {
 }
 
 impl BaseLocation {
-    /// The directory's base as `current.jd` says. Whether there is a store at all is not looked at.
+    /// The directory's base according to `current.jd`. Does not check whether there is a store at all.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the file is damaged, [`Error::Io`] if it cannot be read.
-    pub fn of(dir: &Path) -> Result<Self> {
+    pub fn find(dir: &Path) -> Result<Self> {
         let place = |number| Self {
             dir: dir.to_owned(),
             number,
@@ -69,13 +69,13 @@ impl BaseLocation {
         }
     }
 
-    /// How often the store was reclustered.
+    /// Number of times that the store was reclustered.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Where the next base goes.
+    /// Location of the next base.
     #[must_use]
     pub fn next(&self) -> Self {
         Self {
@@ -86,10 +86,10 @@ impl BaseLocation {
 
     /// Makes this the directory's base, in one step. Its files and its folder must be durable.
     ///
-    /// `Ok(Some(_))`: it is the directory's base now, but after a loss of power it may be the one before.
+    /// `Ok(Some(_))`: it is the directory's base now, but after a power failure the previous one may be.
     ///
     /// # Errors
-    /// [`Error::Io`]; nothing was changed then.
+    /// [`Error::Io`]; then nothing was changed.
     pub fn make_current(&self) -> Result<Option<Error>> {
         let (new, path) = (self.dir.join(NEW), self.dir.join(CURRENT));
         let mut text = format!("{FIRST_LINE}base {}\n", self.number);
@@ -106,7 +106,7 @@ impl BaseLocation {
         Ok(self.confirm().err())
     }
 
-    /// Makes durable what a process that died may have left as this directory's base.
+    /// Makes the base durable that a process which died may have left.
     ///
     /// # Errors
     /// [`Error::Io`] if that is not possible: then nothing may be built on it.
@@ -114,11 +114,11 @@ impl BaseLocation {
         sync_folder(&self.dir)
     }
 
-    /// Removes the bases before this one, and what a reclustering that was killed left. Only for the holder of the
-    /// directory's lock, and after [`Self::confirm`]. Files that are mapped stay readable for those who have them.
+    /// Removes the bases before this one, and the remains of a reclustering that was killed. Only for the holder of the
+    /// directory's lock, and after [`Self::confirm`]. Mapped files stay readable for processes that have them open.
     ///
     /// # Errors
-    /// [`Error::Io`]; trying again is right.
+    /// [`Error::Io`]; it may be tried again.
     pub fn remove_others(&self) -> Result<()> {
         let entries = std::fs::read_dir(&self.dir).map_err(|e| Error::io(&self.dir, e))?;
         for entry in entries {
@@ -150,7 +150,8 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
         .map_err(|e| Error::io(folder, e))
 }
 
-/// True for names alongside a base in a store directory that belong to it: of other bases, and who they are.
+/// Returns true for names next to a base in a store directory that belong to it: other bases, and the files that name
+/// them.
 pub(super) fn is_part(name: &str) -> bool {
     name == CURRENT || name == NEW || base_number(name).is_some()
 }
@@ -186,7 +187,7 @@ mod tests {
     fn the_current_base_is_found_and_others_go() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let at = BaseLocation::of(dir).unwrap();
+        let at = BaseLocation::find(dir).unwrap();
         assert_eq!((at.number(), at.folder()), (0, dir.to_owned()));
         for name in ["manifest.jd", "strings.jd", "g1-delta.jd", "mine.txt"] {
             std::fs::write(dir.join(name), name).unwrap();
@@ -197,7 +198,7 @@ mod tests {
         }
         let next = at.next().next();
         assert!(next.make_current().unwrap().is_none());
-        let now = BaseLocation::of(dir).unwrap();
+        let now = BaseLocation::find(dir).unwrap();
         assert_eq!(now, next);
         assert_eq!(now.folder(), dir.join("base-2"));
         now.remove_others().unwrap();
@@ -216,7 +217,7 @@ mod tests {
     fn any_change_of_the_file_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
-        let place = BaseLocation::of(dir).unwrap().next();
+        let place = BaseLocation::find(dir).unwrap().next();
         place.make_current().unwrap();
         let text = std::fs::read(dir.join(CURRENT)).unwrap();
         for at in 0..text.len() {
@@ -224,10 +225,10 @@ mod tests {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
                 std::fs::write(dir.join(CURRENT), bad).unwrap();
-                assert!(BaseLocation::of(dir).is_err(), "{at} {bit}");
+                assert!(BaseLocation::find(dir).is_err(), "{at} {bit}");
             }
             std::fs::write(dir.join(CURRENT), &text[..at]).unwrap();
-            assert!(BaseLocation::of(dir).is_err(), "{at}");
+            assert!(BaseLocation::find(dir).is_err(), "{at}");
         }
     }
 }

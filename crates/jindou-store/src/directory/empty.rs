@@ -14,10 +14,11 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 impl Base {
-    /// A base without a quad, in memory, to lay changes over. `epoch` tells its ids from those of other bases. O(1).
+    /// A base without a quad, in memory, to apply changes to. `epoch` distinguishes its ids from those of other bases.
+    /// O(1).
     ///
     /// # Errors
-    /// [`Error::Damaged`] if what this crate writes is not what it reads.
+    /// [`Error::Damaged`] if this crate cannot read its own output.
     pub fn empty(epoch: u64, union_default: bool) -> Result<Arc<Self>> {
         let dictionary = Dictionary::empty()?;
         let indexes = OpenIndexes::without_files(&Indexes::new(), &dictionary)?;

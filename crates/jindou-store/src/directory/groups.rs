@@ -31,7 +31,7 @@ pub struct FileGroup {
 pub struct MergedFiles {
     /// The last snapshot that is in the segments; 0 without a merge.
     pub number: u32,
-    /// Generations, oldest first; last what is known alongside segments.
+    /// Generations, oldest first; last the state outside the segments.
     pub groups: Vec<FileGroup>,
 }
 
@@ -75,14 +75,14 @@ impl FileGroup {
         self.files.iter().find(|f| f.0 == name).map(|f| f.1)
     }
 
-    /// The group of files that are there already; gives what its file of hashes holds as well. O(bytes).
+    /// Describes the group of files that already exist; also returns the content of its file of hashes. O(bytes).
     pub fn seal(
         dir: &Path,
         name: String,
         files: Vec<(String, u64)>,
         threads: usize,
     ) -> Result<(Self, Vec<u8>)> {
-        let sums = Checksums::of(dir, &files, threads)?.to_bytes();
+        let sums = Checksums::compute(dir, &files, threads)?.to_bytes();
         let checksums = xxh3_of(&sums);
         let group = Self {
             name,
@@ -109,7 +109,7 @@ impl MergedFiles {
         }
     }
 
-    /// Takes one line in; `Some(false)` if it is about something else, `None` if it is damaged.
+    /// Parses one line; `Some(false)` if it is about something else, `None` if it is damaged.
     pub(super) fn read(&mut self, word: &str, rest: &str) -> Option<bool> {
         match word {
             "merged" => self.number = rest.parse().ok().filter(|&n| n > 0)?,
@@ -157,8 +157,8 @@ impl MergedFiles {
     }
 }
 
-/// Removes what merges left that `manifest.jd` does not name: files of one that did not end, or that a later one replaced.
-/// Only the process that holds the store's lock may. Names of what was removed.
+/// Removes files that merges left and `manifest.jd` does not name: those of a merge that did not end, or that a later
+/// one replaced. Only for the process that holds the store's lock. Returns the removed names.
 ///
 /// # Errors
 /// [`Error::Io`] when the folder cannot be read; a file that cannot be removed stays.
@@ -179,7 +179,7 @@ pub fn remove_leftovers(dir: &Path) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// True for names that merges give to files.
+/// Returns true for names that merges give to files.
 #[must_use]
 pub fn is_of_a_merge(name: &str) -> bool {
     let temporary = name.strip_suffix(".tmp");

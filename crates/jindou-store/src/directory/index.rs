@@ -22,22 +22,22 @@ const GRAPH_BASES: u32 = 11;
 const SMALL_OFFSETS: u32 = 12;
 const SMALL_SUBJECTS: u32 = 13;
 
-/// A graph with at most this many subjects keeps only those: which predicates each has in it is a few
-/// lookups, and a record for each (graph, predicate) of 100,000 small graphs costs 4 bytes a quad.
+/// Number of subjects up to which a graph keeps only these: the predicates of each are found by a few lookups, and a
+/// record for each (graph, predicate) of 100,000 small graphs would cost 4 bytes per quad.
 pub const SMALL_GRAPH_SUBJECTS: usize = 128;
 
-/// A class keeps intervals while they are fewer than this, or than one for 8 instances; else membership is
-/// a lookup in the `rdf:type` segment.
+/// A class keeps intervals while they are fewer than this, or than one for 8 instances; otherwise membership is a
+/// lookup in the `rdf:type` segment.
 pub const MAX_CLASS_INTERVALS: usize = 16;
 
-/// One (graph, predicate) group. In graphs of a few quads, and there may be 100,000 of them, nearly every
-/// group has one subject: that lies here, and costs no other line.
+/// One (graph, predicate) group. In graphs of a few quads, of which there may be 100,000, nearly every group has one
+/// subject: it is stored here, and costs no other cache line.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct PartRecord {
     /// The predicate, and [`LISTED`] if the subjects are a list.
     predicate: u32,
-    /// The subject; or, relative to the graph's base, where in the subjects' section a list begins: its
+    /// The subject; or, relative to the graph's base, the position in the subjects' section where a list begins: its
     /// length, then the subjects.
     place: u32,
 }
@@ -60,7 +60,7 @@ impl IndexParts {
         })
     }
 
-    /// Ok if everything that was read from the file so far is what it had when it was opened.
+    /// Checks that the file still had its original content whenever it was read.
     ///
     /// # Errors
     /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, once it has shrunk or could not be read.
@@ -69,7 +69,7 @@ impl IndexParts {
         self.file.check_file()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// Returns true if [`Self::check_file`] succeeds. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -86,7 +86,7 @@ impl IndexParts {
         }
     }
 
-    /// `[start, end)` runs of a class' instances, ascending; `None` when they are too many to keep.
+    /// `[start, end)` runs of a class' instances, ascending; `None` when there are too many to keep.
     #[must_use]
     pub fn class_intervals(&self, class: u32) -> Option<&[[u32; 2]]> {
         let at = self
@@ -184,7 +184,7 @@ impl IndexParts {
 /// Collects the parts of `index.jd`.
 #[derive(Clone, Debug, Default)]
 pub struct IndexBuilder {
-    /// Ascending runs; neighbours differ.
+    /// Ascending runs; adjacent ones differ.
     pub runs: Vec<SetRun>,
     set_offsets: Vec<u32>,
     set_predicates: Vec<u32>,

@@ -12,15 +12,15 @@ use std::path::Path;
 pub struct InfoReport {
     /// Id epoch.
     pub epoch: u64,
-    /// Queries see the union of all graphs as default graph.
+    /// True if queries see the union of all graphs as default graph.
     pub union_default: bool,
     /// Distinct quads.
     pub quads: u64,
-    /// Of these, in named graphs.
+    /// Number of these in named graphs.
     pub named_quads: u64,
     /// Terms.
     pub terms: u64,
-    /// Ids that a load could still have given out.
+    /// Number of ids that a load could still have assigned.
     pub ids_left: u64,
     /// Named graphs.
     pub graphs: u64,
@@ -28,13 +28,14 @@ pub struct InfoReport {
     pub merged: u32,
     /// Generations of files that merges made.
     pub generations: u64,
-    /// Transactions of the log after those that are in the segments, and bytes of the log's files. `jindou::Database::info` sets
-    /// them.
+    /// Number of transactions of the log after those that are in the segments, and bytes of the log's files.
+    /// `jindou::Database::info` sets them.
     pub log: [u64; 2],
-    /// The counts of quads, graphs, terms, edges and instances include the log's transactions. `jindou::Database::info` adds
-    /// them, unless the log cannot be read. Sizes and segments are always those of the files.
+    /// True if the counts of quads, graphs, terms, edges and instances include the log's transactions.
+    /// `jindou::Database::info` adds them, unless the log cannot be read. Sizes and segments are always those of the
+    /// files.
     pub with_log: bool,
-    /// Quads that the files hold.
+    /// Number of quads in the files.
     pub quads_in_files: u64,
     /// Runs of ids with equal characteristic sets.
     pub set_runs: u64,
@@ -62,7 +63,7 @@ pub struct PredicateInfo {
     pub edges: [u64; 2],
     /// Distinct subjects and objects (of the default graph, or of the named ones if that has none).
     pub ends: [u64; 2],
-    /// How the out and the in segment find their keys (same choice of graphs).
+    /// Key finders of the out and the in segment (same choice of graphs).
     pub finders: [FinderKind; 2],
     /// Bytes of the segments, out and in, all graphs.
     pub bytes: [u64; 2],
@@ -82,7 +83,7 @@ impl PredicateInfo {
     }
 }
 
-/// Looks at a store. O(predicates + classes).
+/// Reports on a store. O(predicates + classes).
 ///
 /// # Errors
 /// As [`crate::open`].
@@ -90,7 +91,7 @@ pub fn info(dir: &Path) -> Result<InfoReport> {
     info_with(dir, &Indexes::new())
 }
 
-/// As [`info`], with what these indexes say of themselves.
+/// As [`info`], including the reports of these indexes.
 ///
 /// # Errors
 /// As [`super::open_at`].
@@ -109,7 +110,7 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
         .into_iter()
         .map(|(name, n)| (format!("dictionary: {name}"), n))
         .collect();
-    // Each predicate where it is found now; what lies replaced in older files is not part.
+    // Each predicate from the newest file that has it; replaced parts of older files are left out.
     let shapes: Vec<Vec<SegmentInfo>> = (0..4)
         .map(|i| {
             let of: Vec<Vec<SegmentInfo>> = base
@@ -222,7 +223,7 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
         predicates,
         classes: by_size.into_iter().map(|(c, n)| (term(c), n)).collect(),
     };
-    // What was read of its files counts.
+    // Data read from its files counts.
     base.check_files()?;
     Ok(report)
 }

@@ -40,12 +40,13 @@ pub const CHECKSUMS: &str = "checksums.jd";
 pub const BLOCK: usize = 1 << 20;
 
 const FIRST_WORD: &str = "jindou-store";
-/// The first word of a shard's: versions that know no shards take it for no store.
+/// First word of a shard's manifest: versions that do not know shards do not recognise it as a store.
 const SHARD_WORD: &str = "jindou-shard";
-/// The numbers of an earlier way to cut stores, which nothing reads: a store that is not cut stays as it was, byte by byte.
+/// Numbers of an earlier way to cut stores, which nothing reads: they keep a store that is not cut the same, byte for
+/// byte.
 const UNSHARDED: &str = "partition-block 65536\npartitions 1024";
 const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
-/// A manifest is a few lines; more is not one.
+/// A manifest is a few lines; a longer file is not one.
 const MAX_MANIFEST: u64 = 1 << 16;
 
 /// The content of `manifest.jd`.
@@ -53,11 +54,11 @@ const MAX_MANIFEST: u64 = 1 << 16;
 pub struct Manifest {
     /// Id epoch: equal for equal numberings of equal data.
     pub epoch: u64,
-    /// Queries see the union of all graphs as default graph.
+    /// True if queries see the union of all graphs as default graph.
     pub union_default: bool,
     /// Distinct quads.
     pub quads: u64,
-    /// Terms, so ids.
+    /// Number of terms, and so of ids.
     pub terms: u64,
     /// Number of the snapshot that the files were made of.
     pub snapshot: u32,
@@ -75,16 +76,16 @@ pub(super) fn xxh3_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// State of a folder's manifest, by its text.
+/// State of a folder's manifest, according to its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ManifestState {
     /// A manifest of this format version.
     Store(Manifest),
-    /// A store, but of another version.
+    /// A store of another version.
     OtherVersion(u64),
-    /// Begins as a manifest does, and does not go on as one.
+    /// The beginning of a manifest, followed by something else.
     Damaged,
-    /// No manifest at all.
+    /// Not a manifest.
     None,
 }
 
@@ -120,25 +121,25 @@ impl Manifest {
         t
     }
 
-    /// Reads the text back. Anything but what [`Self::to_text`] writes is damage.
+    /// Parses the text. Anything other than the output of [`Self::to_text`] is damage.
     #[must_use]
-    pub fn parse(text: &[u8]) -> Kind {
+    pub fn parse(text: &[u8]) -> ManifestState {
         let Some(first) = text.split(|&b| b == b'\n').next() else {
-            return Kind::None;
+            return ManifestState::None;
         };
         let first = String::from_utf8_lossy(first);
         let words = [FIRST_WORD, SHARD_WORD];
         let Some(version) = words.iter().find_map(|w| first.strip_prefix(w)) else {
-            return Kind::None;
+            return ManifestState::None;
         };
         match version.trim().parse::<u64>() {
             Ok(v) if v == u64::from(FORMAT_VERSION) => {}
-            Ok(v) => return Kind::OtherVersion(v),
-            Err(_) => return Kind::Damaged,
+            Ok(v) => return ManifestState::OtherVersion(v),
+            Err(_) => return ManifestState::Damaged,
         }
         match Self::parse_lines(text) {
-            Some(m) if m.to_text().as_bytes() == text => Kind::Store(m),
-            _ => Kind::Damaged,
+            Some(m) if m.to_text().as_bytes() == text => ManifestState::Store(m),
+            _ => ManifestState::Damaged,
         }
     }
 
@@ -186,10 +187,10 @@ impl Manifest {
         Some(m)
     }
 
-    /// Gives the manifest in a folder this moment as its time, which a backup takes for the time from which on the files hold
-    /// what was current. File systems stamp files with a clock that runs some milliseconds behind the one of commits, or with
-    /// another machine's: without this, a backup would claim moments before a base's last snapshot. Where times cannot be set,
-    /// it claims that much too much.
+    /// Sets the manifest's modification time to now. A backup takes this time as the one from which on the files
+    /// contain the current state. File systems stamp files with a clock that lags the one of commits by some
+    /// milliseconds, or with another machine's: without this, a backup would claim moments before a base's last
+    /// snapshot. Where times cannot be set, it still does.
     pub(crate) fn date(dir: &Path) {
         let now = std::time::SystemTime::now();
         let _ = File::options()
@@ -198,8 +199,8 @@ impl Manifest {
             .and_then(|f| f.set_modified(now));
     }
 
-    /// Reads the manifest in a folder. An error only if it is there and cannot be read.
-    pub fn read(dir: &Path) -> Result<Kind> {
+    /// Reads the manifest in a folder. An error only if it exists and cannot be read.
+    pub fn read(dir: &Path) -> Result<ManifestState> {
         let path = dir.join(MANIFEST);
         let file = match private::open(&path) {
             Ok(f) => f,
@@ -209,7 +210,7 @@ impl Manifest {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
                 ) =>
             {
-                return Ok(Kind::None);
+                return Ok(ManifestState::None);
             }
             Err(e) => return Err(Error::io(path, e)),
         };
@@ -220,11 +221,11 @@ impl Manifest {
         Ok(Self::parse(&text))
     }
 
-    /// The manifest of a store that this version can serve; else one sentence that says what is there.
+    /// The manifest of a store that this version can serve; otherwise one sentence that says what is there.
     pub fn of_store(dir: &Path) -> Result<Self> {
         Err(match Self::read(dir)? {
-            Kind::Store(m) if m.shard.is_none() => return Ok(m),
-            Kind::Store(m) => {
+            ManifestState::Store(m) if m.shard.is_none() => return Ok(m),
+            ManifestState::Store(m) => {
                 let [shard, of] = m.shard.unwrap_or_default();
                 Error::not_a_store(
                     dir,
@@ -233,25 +234,29 @@ impl Manifest {
                     ),
                 )
             }
-            Kind::OtherVersion(v) => Error::Version {
+            ManifestState::OtherVersion(v) => Error::Version {
                 file: dir.into(),
                 found: v,
                 supported: FORMAT_VERSION.into(),
             },
-            Kind::Damaged => Error::damaged(
+            ManifestState::Damaged => Error::damaged(
                 dir.join(MANIFEST),
                 "damaged; load the data again (`jindou check` lists any other damage)",
             ),
-            Kind::None if dir.join(crate::shard::CLUSTER).exists() => Error::Unsupported(format!(
-                "{} is a sharded store, and this works on whole stores only",
-                dir.display()
-            )),
-            Kind::None if !dir.exists() => Error::NoStore { path: dir.into() },
-            Kind::None => Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)")),
+            ManifestState::None if dir.join(crate::shard::CLUSTER).exists() => {
+                Error::Unsupported(format!(
+                    "{} is a sharded store, and this works on whole stores only",
+                    dir.display()
+                ))
+            }
+            ManifestState::None if !dir.exists() => Error::NoStore { path: dir.into() },
+            ManifestState::None => {
+                Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)"))
+            }
         })
     }
 
-    /// Number of the last snapshot that the files hold; the log goes on from there.
+    /// Number of the last snapshot in the files; the log continues from there.
     #[must_use]
     pub fn holds(&self) -> u32 {
         self.snapshot.max(self.merged.number)
@@ -272,18 +277,18 @@ impl Manifest {
 /// Block hashes of every file, in the manifest's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checksums {
-    /// One hash a started [`BLOCK`], by file.
+    /// One hash for each started [`BLOCK`], by file.
     pub blocks: Vec<Vec<u64>>,
 }
 
 impl Checksums {
     /// Hashes the files, on `threads` threads.
-    pub fn of(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
+    pub fn compute(dir: &Path, files: &[(String, u64)], threads: usize) -> Result<Self> {
         let mut blocks: Vec<Vec<u64>> = files
             .iter()
             .map(|f| vec![0; f.1.div_ceil(BLOCK as u64) as usize])
             .collect();
-        /// Blocks a thread takes at a time.
+        /// Number of blocks that a thread takes at a time.
         const PART: usize = 16;
         let mut parts = Vec::new();
         for (i, list) in blocks.iter_mut().enumerate() {
@@ -332,7 +337,7 @@ impl Checksums {
         out
     }
 
-    /// Reads `checksums.jd` for these files; `None` if it is not that.
+    /// Parses `checksums.jd` for these files; `None` if it is not valid.
     #[must_use]
     pub fn parse(bytes: &[u8], files: &[(String, u64)]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(&CHECKSUMS_MAGIC)?;
@@ -406,19 +411,29 @@ mod tests {
 
     fn comes_back(m: Manifest) {
         let text = m.to_text().into_bytes();
-        assert_eq!(Manifest::parse(&text), Kind::Store(m.clone()));
+        assert_eq!(Manifest::parse(&text), ManifestState::Store(m.clone()));
         for at in 0..text.len() {
             for bit in 0..8 {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
-                assert_ne!(Manifest::parse(&bad), Kind::Store(m.clone()), "{at} {bit}");
-                assert!(!matches!(Manifest::parse(&bad), Kind::Store(_)));
+                assert_ne!(
+                    Manifest::parse(&bad),
+                    ManifestState::Store(m.clone()),
+                    "{at} {bit}"
+                );
+                assert!(!matches!(Manifest::parse(&bad), ManifestState::Store(_)));
             }
-            assert!(!matches!(Manifest::parse(&text[..at]), Kind::Store(_)));
+            assert!(!matches!(
+                Manifest::parse(&text[..at]),
+                ManifestState::Store(_)
+            ));
         }
         let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
-        assert_eq!(Manifest::parse(newer.as_bytes()), Kind::OtherVersion(2));
-        assert_eq!(Manifest::parse(b"hello"), Kind::None);
+        assert_eq!(
+            Manifest::parse(newer.as_bytes()),
+            ManifestState::OtherVersion(2)
+        );
+        assert_eq!(Manifest::parse(b"hello"), ManifestState::None);
     }
 
     #[test]
@@ -427,7 +442,7 @@ mod tests {
         std::fs::write(dir.path().join("a.jd"), []).unwrap();
         std::fs::write(dir.path().join("b.jd"), vec![7u8; 3_000_000]).unwrap();
         let files = manifest().files;
-        let sums = Checksums::of(dir.path(), &files, 2).unwrap();
+        let sums = Checksums::compute(dir.path(), &files, 2).unwrap();
         assert_eq!(sums.blocks[1].len(), 3);
         assert_eq!(sums.blocks[1][0], xxh3_64(&vec![7u8; BLOCK]));
         assert_eq!(

@@ -13,20 +13,20 @@ use jindou_model::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a store without indexes but the value ranks. Takes time for the statistics and the pages it touches, not for the
-/// store's size.
+/// Opens a store without indexes other than the value ranks. The time depends on the statistics and the touched pages,
+/// not on the store's size.
 ///
 /// The store stays readable as long as the result lives, even if another load replaces it meanwhile.
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`]; [`Error::Damaged`] for a file that is missing, too
-/// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged
-/// parts give wrong or empty answers, never a fault.
+/// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged parts give
+/// wrong or empty answers, never a fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
     open_at(dir, &Indexes::new()).map(|(base, _)| base)
 }
 
-/// As [`open`], with indexes, and where the base is.
+/// As [`open`], with indexes; also returns the location of the base.
 ///
 /// # Errors
 /// As [`open`], and for an index whose file is damaged.
@@ -34,8 +34,8 @@ pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, BaseLocation
     open_after(dir, indexes, None)
 }
 
-/// As [`open_at`], in place of another base of this process: versions of snapshots go on from its own, so that what was planned
-/// for it does not pass for a plan of this one.
+/// As [`open_at`], in place of another base of this process: versions of snapshots continue from that base's, so that a
+/// plan for it does not pass for a plan of this one.
 ///
 /// # Errors
 /// As [`open_at`].
@@ -44,8 +44,7 @@ pub fn open_after(
     indexes: &Indexes,
     before: Option<&Base>,
 ) -> Result<(Arc<Base>, BaseLocation)> {
-    // Another process may replace the base between two of our opens; then it is at another place, or its manifest is
-    // another one.
+    // Another process may replace the base between two opens; then its location or its manifest differs.
     let mut seen = current(dir)?;
     loop {
         let base = open_as(&seen.0.folder(), &seen.1, indexes);
@@ -67,10 +66,10 @@ pub fn open_after(
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Damaged`].
 pub fn current(dir: &Path) -> Result<(BaseLocation, Manifest)> {
-    let mut place = BaseLocation::of(dir)?;
+    let mut place = BaseLocation::find(dir)?;
     loop {
         let manifest = Manifest::of_store(&place.folder());
-        let now = BaseLocation::of(dir)?;
+        let now = BaseLocation::find(dir)?;
         if now == place {
             return manifest.map(|m| (place, m));
         }
@@ -181,7 +180,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         objects: Default::default(),
         shard: None,
     };
-    // What was read of them until here counts.
+    // Data read from them so far counts.
     base.check_files()?;
     Ok(base)
 }

@@ -1,7 +1,7 @@
-//! Where a store comes into being: a temporary sibling folder, renamed into place when it is whole.
+//! Creation of a store: a temporary sibling folder, renamed into place when it is complete.
 
 use super::current::is_part;
-use super::manifest::{Kind, Manifest};
+use super::manifest::{Manifest, ManifestState};
 use super::{
     BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
     STATISTICS,
@@ -28,8 +28,8 @@ pub const FILES: [&str; 8] = [
     STATISTICS,
 ];
 
-/// The right to write the store at one place; given back when dropped, and by the system when the
-/// process dies. Readers need none: they keep the files they mapped, whatever the name points to later.
+/// The exclusive right to write the store at one place; released when dropped, and by the system when the process dies.
+/// Readers need no lock: they keep the files they mapped, whatever the name points to later.
 #[derive(Debug)]
 pub struct WriteLock {
     file: File,
@@ -37,7 +37,7 @@ pub struct WriteLock {
 }
 
 impl WriteLock {
-    /// Takes the lock `DIR.lock` alongside the folder, or says who has it.
+    /// Takes the lock `DIR.lock` alongside the folder, or reports its holder.
     pub fn take(dir: &Path) -> Result<Self> {
         let path = sibling(dir, ".lock")?;
         loop {
@@ -92,14 +92,14 @@ fn parent(dir: &Path) -> &Path {
 /// that is replaced.
 const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
-/// Says whether a store may be written at `dir`: an error if something is there that must stay.
+/// Checks whether a store may be written at `dir`: an error if something there must not be replaced.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let kind = match std::fs::symlink_metadata(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(dir, e)),
-        Ok(m) if m.is_dir() => match BaseLocation::of(dir) {
+        Ok(m) if m.is_dir() => match BaseLocation::find(dir) {
             Ok(place) => Manifest::read(&place.folder())?,
-            Err(Error::Damaged { .. }) => Kind::Damaged,
+            Err(Error::Damaged { .. }) => ManifestState::Damaged,
             Err(e) => return Err(e),
         },
         Ok(_) => {
@@ -112,7 +112,7 @@ pub fn may_write(dir: &Path, replace: bool) -> Result<()> {
     let cluster = Cluster::read(dir).ok().flatten();
     let shards = cluster.map_or(0, |c| c.shards.len() as u32);
     let manifest = match &kind {
-        Kind::Store(m) => Some(m),
+        ManifestState::Store(m) => Some(m),
         _ => None,
     };
     let mut entries = 0;
@@ -156,7 +156,7 @@ pub struct Building {
 }
 
 impl Building {
-    /// Takes the lock, checks the place, removes what killed loads left, and makes the folder.
+    /// Takes the lock, checks the place, removes the remains of killed loads, and creates the folder.
     pub fn begin(target: &Path, replace: bool) -> Result<Self> {
         if !parent(target).is_dir() {
             return Err(Error::Usage(format!(
@@ -198,8 +198,7 @@ impl Building {
             sync(&self.dir.join(name))?;
         }
         sync(&self.dir)?;
-        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at
-        // every moment.
+        // An empty folder is replaced by a plain rename; a store is exchanged, so that there is one at every moment.
         let exchanged = std::fs::read_dir(&self.target).is_ok_and(|mut d| d.next().is_some());
         let renamed = if exchanged {
             exchange(&self.dir, &self.target)
@@ -207,7 +206,7 @@ impl Building {
             std::fs::rename(&self.dir, &self.target)
         };
         renamed.map_err(|e| Error::io(&self.target, e))?;
-        // What now lies at `dir` after an exchange is the old store; `drop` removes it.
+        // After an exchange the old store is at this path; `drop` removes it.
         self.done = !exchanged;
         sync(parent(&self.target))
     }

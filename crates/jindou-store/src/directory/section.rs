@@ -15,10 +15,10 @@ use std::io::{Seek, SeekFrom, Write};
 /// Version of every file in a store directory. A store of another version is refused by name.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Sections start at multiples of this: a cache line, so that no small array straddles two for nothing.
+/// Alignment of sections: a cache line, so that no small array straddles two lines needlessly.
 const ALIGN: u64 = 64;
 const ENTRY: u64 = 24;
-/// More than any file has; bounds what a damaged header can make us read.
+/// Largest number of sections: more than any file has; bounds what a damaged header can make us read.
 const MAX_SECTIONS: u32 = 64;
 
 /// An opened section file.
@@ -101,7 +101,7 @@ impl SectionFile {
         self.bytes.check()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// Returns true if [`Self::check_file`] succeeds. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -138,7 +138,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         })
     }
 
-    /// Starts a section; what is written until [`Self::end`] belongs to it.
+    /// Starts a section, which receives everything written until [`Self::end`].
     pub fn begin(&mut self, number: u32) -> std::io::Result<()> {
         self.pad(ALIGN)?;
         debug_assert!((self.table.len() as u32) < self.capacity);
@@ -181,7 +181,7 @@ impl<W: Write + Seek> SectionWriter<W> {
         Ok(())
     }
 
-    /// Writes header and table; gives the file back, flushed.
+    /// Writes header and table; returns the file, flushed.
     pub fn finish(mut self) -> std::io::Result<W> {
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(&self.magic)?;

@@ -19,10 +19,10 @@ const WIDTHS: u32 = 3;
 const GRAPHS: u32 = 4;
 /// Merged files: the predicates that they hold, ascending; their records count whatever other files say.
 const HELD: u32 = 5;
-/// Merged files: what the first tail id becomes in folded finders.
+/// Merged files: the folded id of the first tail id in folded finders.
 const FOLD: u32 = 6;
 
-/// Where one segment's arrays lie, by absolute byte offset in the file. 0 as offset means "no such array".
+/// Locations of one segment's arrays, as absolute byte offsets in the file. 0 means "no such array".
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentRecord {
@@ -62,7 +62,7 @@ pub struct SegmentInfo {
     pub keys: u32,
     /// How keys are found.
     pub kind: FinderKind,
-    /// True without offsets.
+    /// True if there are no offsets.
     pub degree_one: bool,
     /// Longest list.
     pub max_degree: u32,
@@ -73,7 +73,7 @@ pub struct SegmentInfo {
 }
 
 impl SegmentInfo {
-    /// Of no segment.
+    /// Information about an absent segment.
     pub const EMPTY: Self = Self {
         edges: 0,
         keys: 0,
@@ -89,14 +89,14 @@ impl SegmentInfo {
 #[derive(Debug)]
 pub struct SegmentFile {
     file: SectionFile,
-    /// Place of the records, since each look-up of a predicate reads one.
+    /// Location of the records, since each look-up of a predicate reads one.
     records: (u64, u64),
     /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
     widths: Option<[u32; 2]>,
 }
 
 impl SegmentFile {
-    /// Checks the header; the arrays are looked at when used.
+    /// Checks the header; the arrays are checked when used.
     pub fn open(bytes: Bytes, name: &str) -> Result<Self> {
         let file = SectionFile::open(bytes, &MAGIC, name)?;
         let (at, len) = file.place(RECORDS).unwrap_or_default();
@@ -120,7 +120,7 @@ impl SegmentFile {
         Ok(file)
     }
 
-    /// Ok if everything that was read from the file so far is what it had when it was opened.
+    /// Checks that the file still had its original content whenever it was read.
     ///
     /// # Errors
     /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, once it has shrunk or could not be read.
@@ -129,7 +129,7 @@ impl SegmentFile {
         self.file.check_file()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// Returns true if [`Self::check_file`] succeeds. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -182,7 +182,7 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
-    /// Memory after all segments, for devices and transports that register it.
+    /// Memory range of all segments, for devices and transports that register it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.file.bytes().as_slice()
@@ -195,7 +195,7 @@ impl SegmentFile {
             FinderKind::Empty => KeyFinder::Empty,
             FinderKind::Intervals => {
                 let runs: &[Interval] = b.array(r.finder_at, n)?;
-                // A damaged run could name billions of keys, and a scan would walk them all.
+                // A damaged run could claim billions of keys, and a scan would walk them all.
                 let mut keys = 0;
                 for run in runs {
                     if run.base != keys || run.end <= run.start {
@@ -242,7 +242,7 @@ impl SegmentFile {
             return Some(Segment::EMPTY);
         }
         let offsets = match r.offsets_at {
-            // As many keys as edges; more would have readers make room for them.
+            // At most one key per edge; more would make readers allocate for them.
             0 if u64::from(r.keys) != r.edges => return None,
             0 => None,
             at => Some(b.array(at, u64::from(r.keys) + 1)?),
@@ -333,7 +333,7 @@ pub struct SegmentFileWriter<W: Write + Seek> {
 }
 
 /// A segment's arrays but for its finder and what lists hold.
-pub(crate) struct Lists {
+pub(crate) struct ListArrays {
     pub edges: u64,
     pub max_degree: u32,
     pub offsets_at: u64,
@@ -342,8 +342,8 @@ pub(crate) struct Lists {
 }
 
 impl<W: Write + Seek> SegmentFileWriter<W> {
-    /// Starts a file for `predicates` segments, empty until [`Self::append`] says otherwise.
-    /// A file of named graphs takes segments that were made with its `packing`, and only those.
+    /// Starts a file for `predicates` segments, which are empty until [`Self::append`]. A file of named graphs takes
+    /// only segments that were made with its `packing`.
     pub fn new(out: W, predicates: u32, packing: Option<&Packing>) -> std::io::Result<Self> {
         Self::merged(out, predicates, packing, None)
     }
@@ -377,7 +377,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         if s.key_count == 0 {
             return Ok(());
         }
-        let mut lists = Lists {
+        let mut lists = ListArrays {
             edges: s.edges(),
             max_degree: s.max_degree,
             offsets_at: 0,
@@ -401,7 +401,7 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         Ok(())
     }
 
-    /// Begins an array of unknown length; [`Self::part`] continues it.
+    /// Begins an array of unknown length; [`Self::part`] appends to it.
     pub(crate) fn begin_array(&mut self) -> std::io::Result<u64> {
         self.out.pad(64)
     }
@@ -436,8 +436,8 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
         Ok(r)
     }
 
-    /// Says where a segment's arrays are.
-    pub(crate) fn record(&mut self, p: u32, keys: u32, finder: SegmentRecord, lists: &Lists) {
+    /// Records the locations of a segment's arrays.
+    pub(crate) fn record(&mut self, p: u32, keys: u32, finder: SegmentRecord, lists: &ListArrays) {
         if let Some(slot) = self.records.get_mut(p as usize) {
             *slot = SegmentRecord {
                 edges: lists.edges,
@@ -452,13 +452,13 @@ impl<W: Write + Seek> SegmentFileWriter<W> {
     }
 
     pub(crate) fn array<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> std::io::Result<u64> {
-        // A list of a few lines or more starts on a line; smaller ones pack.
+        // A list of a few lines or more starts on a line; smaller ones are packed.
         self.out
             .pad(if size_of_val(values) >= 256 { 64 } else { 8 })?;
         self.out.write(bytemuck::cast_slice(values))
     }
 
-    /// Writes the records; gives the file back.
+    /// Writes the records; returns the file.
     pub fn finish(mut self) -> std::io::Result<W> {
         self.out.end();
         self.out.section(RECORDS, &self.records)?;

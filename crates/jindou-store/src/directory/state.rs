@@ -1,5 +1,5 @@
-//! `s<N>-delta.jd`: what merged changes left alongside segments, as memory has it. Read whole when a store is opened: these are
-//! structures that the next update changes, and reading them is copying.
+//! `s<N>-delta.jd`: the state of merged changes outside the segments, in the form that memory has. Read completely when
+//! a store is opened: these are structures that the next update changes, and reading them is copying.
 
 use super::{Bytes, SectionFile, SectionWriter};
 use crate::base::Merged;
@@ -70,7 +70,7 @@ pub(crate) fn write_state<W: Write + Seek>(
 /// Reads the file of a store with this many vertices in its load and this many predicates. O(its size).
 ///
 /// # Errors
-/// [`Error::Damaged`] where it does not fit them or itself.
+/// [`Error::Damaged`] where it does not match them or is inconsistent.
 pub(crate) fn read_state(
     bytes: Bytes,
     name: &str,

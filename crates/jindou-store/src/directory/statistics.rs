@@ -58,7 +58,7 @@ struct SetPredicate {
     zero: u32,
 }
 
-/// Writes the file; the two indexes are made again when it is read.
+/// Writes the file; the two indexes are rebuilt when it is read.
 pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Result<W> {
     let sections = 6 + u32::from(!s.heavy.is_empty());
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
@@ -126,8 +126,8 @@ pub fn write_statistics<W: Write + Seek>(s: &Statistics, out: W) -> std::io::Res
     w.finish()
 }
 
-/// Reads the file. Numbers of predicates that do not exist and counts beyond the store's are an error, so
-/// that nothing indexes with them and sums stay in range.
+/// Reads the file. Numbers of predicates that do not exist and counts beyond the store's are an error, so that nothing
+/// indexes with them and sums stay in range.
 pub fn read_statistics(bytes: Bytes, name: &str) -> Result<Statistics> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
     let read = parse(&file, name);

@@ -1,15 +1,15 @@
-//! Comparing all bytes of a base's files with their hashes before anything is answered from them.
+//! Comparison of all bytes of a base's files with their hashes before anything is answered from them.
 
 use super::manifest::{BLOCK, CHECKSUMS, Checksums, Manifest, xxh3_of};
 use jindou_model::{Error, Result, private};
 use std::path::Path;
 
-/// Reads every file that a manifest names, on `threads` threads, and compares each mebibyte with its hash. Groups of files that
-/// `before` names as well are passed over. Between files it asks whether to `stop`. Gives the bytes that were read.
+/// Reads every file that a manifest names, on `threads` threads, and compares each mebibyte with its hash. Groups of
+/// files that `before` names as well are skipped. Calls `stop` between files. Returns the number of bytes read.
 ///
 /// # Errors
-/// [`Error::Damaged`] for the first file that is not as it was written, with its bytes; [`Error::Io`] with the file that cannot
-/// be read; [`Error::Cancelled`].
+/// [`Error::Damaged`] for the first file that is not as it was written, with its bytes; [`Error::Io`] with the file
+/// that cannot be read; [`Error::Cancelled`].
 pub fn verify(
     folder: &Path,
     manifest: &Manifest,
@@ -67,7 +67,7 @@ fn group(
         if stop() {
             return Err(Error::Cancelled);
         }
-        let found = Checksums::of(folder, std::slice::from_ref(file), threads)?;
+        let found = Checksums::compute(folder, std::slice::from_ref(file), threads)?;
         let got = found.blocks.first().map_or(&[][..], Vec::as_slice);
         if let Some(block) = (0..want.len()).find(|&i| got.get(i) != want.get(i)) {
             let from = (block * BLOCK) as u64;

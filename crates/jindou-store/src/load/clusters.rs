@@ -1,9 +1,9 @@
 //! Third phase: characteristic sets, and the ids that follow from them.
 //!
-//! Vertices with the same classes, out-predicates and in-predicates are a cluster: a run of consecutive
-//! ids. Clusters lie in the order of their classes, then out-predicates, then in-predicates, each list by
-//! descending frequency, so that a class or a predicate covers few runs. Inside a cluster ids follow the
-//! lexicographic order of terms: whatever order the input came in, the store is the same.
+//! Vertices with the same classes, out-predicates and in-predicates are a cluster: a run of consecutive ids. Clusters
+//! are ordered by their classes, then out-predicates, then in-predicates, each list by descending frequency, so that a
+//! class or a predicate covers few runs. Within a cluster ids follow the lexicographic order of terms: the store does
+//! not depend on the order of the input.
 
 use super::partition::Partitioned;
 use super::read::on_threads;
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 /// Vertices that share their three sets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cluster {
+pub(super) struct VertexCluster {
     /// Node of the class set in [`Clusters::classes`].
     pub class_set: u32,
     /// Node of the out-set.
@@ -33,8 +33,8 @@ pub(super) struct Cluster {
 #[derive(Debug)]
 pub(super) struct Clusters {
     /// In the order of ids.
-    pub clusters: Vec<Cluster>,
-    /// Labels are places in `class_terms`.
+    pub clusters: Vec<VertexCluster>,
+    /// Labels are positions in `class_terms`.
     pub class_sets: Trie,
     /// Labels are dense predicates.
     pub out_sets: Trie,
@@ -49,7 +49,7 @@ pub(super) struct Clusters {
 struct Labelled {
     trie: Trie,
     state: Vec<u32>,
-    /// Place of each used node in the order of clusters.
+    /// Position of each used node in the order of clusters.
     order: Vec<u32>,
 }
 
@@ -91,7 +91,7 @@ fn by_predicate(
     }
     let (trie, state, last) = l.finish();
     frequency.push(last);
-    // `begin` returns the members of the label before.
+    // `begin` returns the members of the previous label.
     frequency.remove(0);
     Ok(Labelled::new(trie, state, &frequency))
 }
@@ -106,7 +106,7 @@ struct Instances {
 }
 
 impl Instances {
-    fn of(edges: &Partitioned, rdf_type: Option<usize>) -> Result<Self> {
+    fn group(edges: &Partitioned, rdf_type: Option<usize>) -> Result<Self> {
         let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
         let each = |f: &mut dyn FnMut(u32, u32)| -> Result<()> {
             let Some(p) = rdf_type else { return Ok(()) };
@@ -148,15 +148,15 @@ impl Instances {
     }
 }
 
-/// Labels the instances of every class; gives the classes back, most frequent first.
+/// Labels the instances of every class; returns the classes, most frequent first.
 fn by_class(
     edges: &Partitioned,
     rdf_type: Option<usize>,
     vertices: usize,
 ) -> Result<(Labelled, Vec<u32>)> {
-    let instances = Instances::of(edges, rdf_type)?;
+    let instances = Instances::group(edges, rdf_type)?;
     let n = instances.classes.len();
-    // How many distinct instances a class has: the order of labels depends on it.
+    // Number of distinct instances of each class: the order of labels depends on it.
     let mut seen: Vec<u64> = vec![0; vertices.div_ceil(64)];
     let mut frequency = vec![0u64; n];
     for (i, f) in frequency.iter_mut().enumerate() {
@@ -197,7 +197,7 @@ pub(super) fn cluster(
 ) -> Result<Clusters> {
     let (out, into, class): (Mutex<Option<_>>, Mutex<Option<_>>, Mutex<Option<_>>) =
         Default::default();
-    // Three labellings; they read the same edges and share nothing else.
+    // Three labellings, which read the same edges and share nothing else.
     let tasks = std::sync::atomic::AtomicUsize::new(0);
     on_threads(threads.min(3), |_| {
         loop {
@@ -226,13 +226,13 @@ pub(super) fn cluster(
 
 type Combination = [u32; 3];
 
-/// A range of vertices while it is numbered.
-struct Share<'a> {
+/// A range of vertices while it is being numbered.
+struct VertexShare<'a> {
     first: usize,
-    /// First the local number of each vertex' combination, then its id.
+    /// First the local number of each vertex' combination, then the vertex' id.
     ids: &'a mut [u32],
     combinations: Vec<Combination>,
-    /// Vertices of each; later the next id of each.
+    /// Number of vertices of each; later the next id of each.
     counts: Vec<u32>,
 }
 
@@ -243,14 +243,14 @@ fn number(
     class: &Labelled,
     vertices: usize,
     threads: usize,
-) -> Result<(Vec<Cluster>, Vec<u32>)> {
+) -> Result<(Vec<VertexCluster>, Vec<u32>)> {
     let mut ids: Vec<u32> = huge_zeroed(vertices);
     let size = vertices.div_ceil(threads.max(1)).max(1);
-    let mut shares: Vec<Mutex<Share<'_>>> = ids
+    let mut shares: Vec<Mutex<VertexShare<'_>>> = ids
         .chunks_mut(size)
         .enumerate()
         .map(|(i, ids)| {
-            Mutex::new(Share {
+            Mutex::new(VertexShare {
                 first: i * size,
                 ids,
                 combinations: Vec::new(),
@@ -299,7 +299,7 @@ fn number(
         }
     }
     all.sort_unstable();
-    let mut clusters: Vec<Cluster> = Vec::new();
+    let mut clusters: Vec<VertexCluster> = Vec::new();
     let mut last = None;
     let mut next = 1u32;
     for (place, t, i) in all {
@@ -309,7 +309,7 @@ fn number(
         let [class_set, out_set, in_set] = share.combinations[i as usize];
         if last != Some(place) {
             last = Some(place);
-            clusters.push(Cluster {
+            clusters.push(VertexCluster {
                 class_set,
                 out_set,
                 in_set,

@@ -1,9 +1,9 @@
-//! Last phase: index vertices, characteristic sets by run of ids, and the planner's statistics, read from
-//! the segments just written.
+//! Last phase: index vertices, characteristic sets by run of ids, and the planner's statistics, read from the segments
+//! just written.
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
-use jindou_graph::segment::{EdgeView, Rows, Scope};
+use jindou_graph::segment::{EdgeView, KeyRows, Scope};
 use jindou_graph::sets::SetRun;
 use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
@@ -16,15 +16,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The files that the phase reads.
-pub(super) struct Written {
-    /// `[named][direction]`, by shard: one, or as many as the table of blocks knows.
+pub(super) struct SegmentFiles {
+    /// `[named][direction]`, by shard: one, or as many as the block table has.
     pub parts: Vec<[[SegmentFile; 2]; 2]>,
-    /// The table that makes ids of keys, where they are not ids.
+    /// The block table that turns keys into ids, where they differ.
     pub blocks: Option<Blocks>,
 }
 
-impl Written {
-    /// Compares how many edges each predicate has in both directions, on all shards together.
+impl SegmentFiles {
+    /// Compares the numbers of edges of each predicate in both directions, over all shards.
     ///
     /// # Errors
     /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
@@ -68,8 +68,12 @@ impl Written {
     }
 }
 
-/// The index that all shards have: characteristic sets and classes. [`graphs`] adds a shard's own part.
-pub(super) fn index(clusters: &Clusters, written: &Written, rdf_type: Option<u32>) -> IndexBuilder {
+/// The index that all shards share: characteristic sets and classes. [`graphs`] adds a shard's own part.
+pub(super) fn index(
+    clusters: &Clusters,
+    written: &SegmentFiles,
+    rdf_type: Option<u32>,
+) -> IndexBuilder {
     let mut index = IndexBuilder::default();
     let mut numbers: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
     let mut known: [FxHashMap<u32, u32>; 2] = Default::default();
@@ -122,9 +126,14 @@ pub(super) fn index(clusters: &Clusters, written: &Written, rdf_type: Option<u32
     index
 }
 
-/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort
-/// by graph is all.
-pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &mut IndexBuilder) {
+/// Groups a shard's (graph, predicate, subject) by graph: predicates and subjects come ascending, so a counting sort by
+/// graph suffices.
+pub(super) fn graphs(
+    written: &SegmentFiles,
+    shard: usize,
+    predicates: u32,
+    index: &mut IndexBuilder,
+) {
     let file = &written.parts[shard][1][0];
     let each = |f: &mut dyn FnMut(usize, u32, u32)| {
         let mut graphs = Vec::new();
@@ -143,7 +152,7 @@ pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &m
         }
     };
     let ids = file.graph_ids();
-    // Where each graph's entries begin, moved to their ends while they are placed.
+    // Where each graph's entries begin; moved to their ends while they are placed.
     let mut at = vec![0usize; ids.len() + 1];
     each(&mut |g, _, _| at[g + 1] += 1);
     for g in 0..ids.len() {
@@ -164,7 +173,7 @@ pub(super) fn graphs(written: &Written, shard: usize, predicates: u32, index: &m
 /// The planner's statistics. `terms` has the vertex id of each predicate.
 pub(super) fn statistics(
     clusters: &Clusters,
-    written: &Written,
+    written: &SegmentFiles,
     terms: &[u32],
     rdf_type: Option<u32>,
     threads: usize,
@@ -175,7 +184,7 @@ pub(super) fn statistics(
         ..Statistics::default()
     };
     for (p, &vertex) in terms.iter().enumerate() {
-        // Edges, keys and the longest list: of all shards, each of which has other keys.
+        // Edges, keys and the longest list: over all shards, whose keys are disjoint.
         let record = |named: usize, direction: usize| {
             let records = written.parts.iter().map(|part| {
                 let records = part[named][direction].records();
@@ -216,7 +225,7 @@ pub(super) fn statistics(
         }
     }
     s.sets = merge_sets(sets, &frequency);
-    // Who has one store reads no list from elsewhere.
+    // A single store reads no list from elsewhere.
     if written.parts.len() > 1 {
         s.heavy = heavy_keys(written, terms.len() as u32);
     }
@@ -225,7 +234,7 @@ pub(super) fn statistics(
 }
 
 /// The keys with the most neighbours, if these are at least [`HeavyKey::LEAST`]. O(keys of the predicates that have one).
-fn heavy_keys(written: &Written, predicates: u32) -> Vec<HeavyKey> {
+fn heavy_keys(written: &SegmentFiles, predicates: u32) -> Vec<HeavyKey> {
     let mut all = Vec::new();
     for (shard, part) in written.parts.iter().enumerate() {
         for p in 0..predicates {
@@ -258,7 +267,7 @@ fn heavy_keys(written: &Written, predicates: u32) -> Vec<HeavyKey> {
 /// Clusters whose subjects share a list of out-predicates, as planner's sets without edges yet.
 struct Grouped {
     sets: Vec<PlannerSet>,
-    /// Set of each cluster; `NO_SET` where nothing leaves.
+    /// Set of each cluster; `NO_SET` if no edge leaves it.
     set_of: Vec<u32>,
     /// Bounds of each predicate in `by_predicate`, and one more.
     offsets: Vec<usize>,
@@ -269,7 +278,7 @@ struct Grouped {
 const NO_SET: u32 = u32::MAX;
 
 impl Grouped {
-    fn of(clusters: &Clusters, predicates: usize, class_ids: &[u32]) -> Self {
+    fn from_clusters(clusters: &Clusters, predicates: usize, class_ids: &[u32]) -> Self {
         let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
         let mut sets: Vec<PlannerSet> = Vec::new();
         let mut list = Vec::new();
@@ -334,7 +343,7 @@ impl Grouped {
 /// One set for each distinct non-empty list of out-predicates.
 fn exact_sets(
     clusters: &Clusters,
-    written: &Written,
+    written: &SegmentFiles,
     predicates: usize,
     class_ids: &[u32],
     threads: usize,
@@ -344,7 +353,7 @@ fn exact_sets(
         set_of,
         offsets,
         by_predicate,
-    } = Grouped::of(clusters, predicates, class_ids);
+    } = Grouped::from_clusters(clusters, predicates, class_ids);
     // Edges by (set, predicate): each predicate sums over its clusters.
     let sums: Vec<Mutex<Vec<(u32, u64)>>> = (0..predicates).map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
@@ -361,7 +370,7 @@ fn exact_sets(
                     for (shard, part) in written.parts.iter().enumerate() {
                         let default = part[0][0].segment(p as u32);
                         let named = part[1][0].named(p as u32);
-                        // Of a cluster, another shard may have some.
+                        // Another shard may have some edges of a cluster.
                         let alone =
                             written.blocks.is_none() && (default.is_empty() || named.is_empty());
                         let id = |key| written.id(shard, key);
@@ -396,10 +405,10 @@ fn exact_sets(
     sets
 }
 
-/// Calls `add` with the edges of each of the clusters `own` in a segment. `alone` says that no other
-/// segment has edges of the predicate: then every vertex of a cluster is a key. `id` makes ids of keys.
+/// Calls `add` with the number of edges of each of the clusters `own` in a segment. `alone` says that no other segment
+/// has edges of the predicate: then every vertex of a cluster is a key. `id` turns keys into ids.
 fn by_cluster(
-    segment: &impl Rows,
+    segment: &impl KeyRows,
     clusters: &Clusters,
     own: &[u32],
     alone: bool,
@@ -433,7 +442,7 @@ fn by_cluster(
     }
 }
 
-/// The number of `keys` below `id`, knowing that it is at least `from`: O(log of the distance).
+/// The number of `keys` below `id`, given that it is at least `from`: O(log of the distance).
 fn gallop(keys: &[u32], from: u32, id: u32) -> u32 {
     let rest = &keys[from as usize..];
     let mut step = 1;

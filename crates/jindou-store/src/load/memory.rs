@@ -1,7 +1,6 @@
 //! The system's memory and disks.
 
-/// Gives freed memory back to the system between phases, so that one phase's heap does not count in the
-/// next one's peak.
+/// Returns freed memory to the system between phases, so that one phase's heap does not count in the next one's peak.
 pub(super) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointers and may be called from any thread.
@@ -10,7 +9,7 @@ pub(super) fn trim() {
     }
 }
 
-/// A field of `/proc/<what>` in KiB, as bytes; 0 where there is none.
+/// A field of `/proc/<what>` in KiB, as bytes; 0 if it is missing.
 fn proc_bytes(file: &str, field: &str) -> u64 {
     std::fs::read_to_string(file)
         .unwrap_or_default()
@@ -27,12 +26,12 @@ fn proc_bytes(file: &str, field: &str) -> u64 {
         .map_or(0, |k| k << 10)
 }
 
-/// The most memory this process ever held, in bytes; 0 where the system does not say.
+/// Peak memory of this process, in bytes; 0 if the system does not report it.
 pub(super) fn peak_bytes() -> u64 {
     proc_bytes("/proc/self/status", "VmHWM")
 }
 
-/// Bytes free for this user on the file system of `path`; `u64::MAX` where the system does not say.
+/// Bytes free for this user on the file system of `path`; `u64::MAX` if the system does not report them.
 pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
     use std::os::unix::ffi::OsStrExt;
     let Ok(c) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
@@ -48,7 +47,7 @@ pub(super) fn room_on_disk(path: &std::path::Path) -> u64 {
     s.f_bavail.saturating_mul(s.f_frsize)
 }
 
-/// An error unless `bytes` fit on the file system of `path`.
+/// Returns an error unless `bytes` fit on the file system of `path`.
 pub(crate) fn need_room(
     path: &std::path::Path,
     bytes: u64,

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! read ──► merge terms ──► group by predicate ──► cluster ids ──► dictionary ──► segments ──► index ──► put in place
-//! runs     strings.jd      (s, o) pairs           id of a term    dictionary.jd  segments-*.jd  index.jd, statistics.jd
+//! runs     strings.jd      (s, o) pairs           id of a term    dictionary.jd  segments-*.jd  index.jd,
+//! statistics.jd
 //! ```
 //!
-//! Everything between is bounded by [`LoadOptions::memory`]: runs of terms and quads spill to unlinked
-//! files, and so do pairs. What is left in memory whatever the limit are a few arrays of 4 bytes a term.
-//! The result depends on the set of quads only, not on their order, the threads or the memory.
+//! All intermediate data is bounded by [`LoadOptions::memory`]: runs of terms and quads spill to unlinked files, and so
+//! do pairs. A few arrays of 4 bytes per term stay in memory whatever the limit. The result depends only on the set of
+//! quads, not on their order, the threads or the memory.
 
 mod clusters;
 mod index;
@@ -26,7 +27,7 @@ use crate::directory::{
 use crate::shard::Sharding;
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
-use jindou_dictionary::{Run, Strings, StringsWriter, merge_runs, write_dictionary};
+use jindou_dictionary::{Strings, StringsWriter, TermRun, merge_runs, write_dictionary};
 use jindou_model::{
     CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
     Result, private, setters, term,
@@ -59,17 +60,17 @@ pub const PHASES: [&str; 8] = [
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Bytes of memory to stay within, as far as the arrays of 4 bytes a term that must be there allow.
+    /// Memory limit in bytes, as far as the necessary arrays of 4 bytes per term allow.
     pub memory: u64,
-    /// Threads, at least 1.
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Load over a store that is there already.
+    /// True to replace an existing store.
     pub replace: bool,
     /// Queries see the union of all graphs as default graph.
     pub union_default: bool,
     /// Indexes to build. A database uses those that it is opened with.
     pub indexes: Indexes,
-    /// How to cut the store into shards; `None`, or one shard, makes a store that is not cut.
+    /// How to cut the store into shards; `None`, or one shard, creates a store that is not cut.
     pub sharding: Option<Sharding>,
 }
 
@@ -116,7 +117,7 @@ pub struct LoadReport {
     pub terms: u64,
     /// Seconds of each phase, in the order of [`PHASES`].
     pub seconds: Vec<(&'static str, f64)>,
-    /// The most memory the process ever held, in bytes.
+    /// Peak memory of the process, in bytes.
     pub peak_bytes: u64,
     /// Bytes of all files.
     pub store_bytes: u64,
@@ -124,12 +125,13 @@ pub struct LoadReport {
     pub files: Vec<(String, u64)>,
 }
 
-/// Loads a source into a store at `dir`. The store appears there at the end, whole and durable; a load
-/// that fails leaves what was there before.
+/// Loads a source into a store at `dir`. The store appears there at the end, complete and durable; a load that fails
+/// leaves the previous content.
 ///
 /// # Errors
-/// The source's and the sinks' errors; [`Error::StoreExists`], [`Error::NotAStore`] or [`Error::InUse`] when the place is taken, foreign or being
-/// written; [`Error::Limit`] when ids, disk room or edges of one predicate run out; [`Error::Io`].
+/// The source's and the sinks' errors; [`Error::StoreExists`], [`Error::NotAStore`] or [`Error::InUse`] when the place
+/// is taken, foreign or being written; [`Error::Limit`] when ids, disk room or edges of one predicate run out;
+/// [`Error::Io`].
 pub fn load(
     dir: &Path,
     source: &dyn QuadSource,
@@ -154,19 +156,19 @@ pub fn load(
     Ok(report)
 }
 
-/// Starting point of a base that takes another one's place.
+/// Starting point of a base that replaces another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Successor {
     /// Number of the snapshot whose quads the source delivers.
     pub snapshot: u32,
-    /// How often the store was reclustered. Ids of later terms differ from those of a base with the same quads, so each
-    /// base of a store has an epoch of its own.
+    /// Number of times that the store was reclustered. Ids of later terms differ from those of a base with the same
+    /// quads, so each base of a store has an epoch of its own.
     pub number: u64,
 }
 
-/// Loads a source into a folder that is not there yet, as the next base of a store. Durable when it returns; after an
-/// error the folder is gone again. [`LoadOptions::replace`] does not count. `cancel` is looked at while indexes are built; the
-/// source has its own ways to end.
+/// Loads a source into a new folder, as the next base of a store. Durable when it returns; after an error the folder is
+/// removed. [`LoadOptions::replace`] is ignored. `cancel` is checked while indexes are built; the source has its own
+/// ways to end.
 ///
 /// # Errors
 /// The source's; an index's; [`Error::Limit`] when terms run out or there is no room on the disk; [`Error::Io`].
@@ -206,7 +208,7 @@ pub fn load_successor(
     };
     let made = made();
     if made.is_err() {
-        // What stays is removed when the store is opened.
+        // The remains are removed when the store is opened.
         let _ = std::fs::remove_dir_all(folder);
     }
     made
@@ -237,7 +239,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ends a phase: notes its time and gives memory back.
+    /// Ends a phase: records its time and releases memory.
     fn ended(&mut self, phase: usize) {
         let now = Instant::now();
         let seconds = (now - self.clock).as_secs_f64();
@@ -253,8 +255,8 @@ impl<'a> Load<'a> {
     fn run(&mut self, source: &dyn QuadSource, options: &LoadOptions) -> Result<()> {
         let progress = self.progress;
         let tick = |permille: u64| progress.phase_permille.store(permille, Ordering::Relaxed);
-        // Terms while reading: half the memory at most for the workers' tables, which hold a run each; the
-        // rest for what they have closed.
+        // Terms while reading: at most half of the memory for the workers' tables, which hold one run each; the rest
+        // for closed runs.
         let interner = (self.memory / 4 / self.threads as u64).clamp(1 << 20, MAX_INTERNER);
         let spill_bytes = self
             .memory
@@ -268,7 +270,7 @@ impl<'a> Load<'a> {
         self.ended(0);
 
         let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
-        let run_bytes: u64 = read.terms.iter().map(Run::bytes).sum();
+        let run_bytes: u64 = read.terms.iter().map(TermRun::bytes).sum();
         memory::need_room(self.dir, run_bytes, "the store's strings")?;
         let merged = merge_runs(read.terms, StringsWriter::create(self.dir)?, self.threads)?;
         let terms = merged.terms;
@@ -283,8 +285,8 @@ impl<'a> Load<'a> {
         self.report.terms = terms.into();
         self.ended(1);
 
-        // Alongside the pairs: positions and maps of the runs (going), the spilled quads (going), and soon
-        // four arrays of 4 bytes a term.
+        // In addition to the pairs: positions and maps of the runs (temporary), the spilled quads (temporary), and soon
+        // four arrays of 4 bytes per term.
         let beside = (8 * run_terms).max(20 * u64::from(terms)) + budget.used() / 4;
         let place = partition::EdgeRoom {
             memory: self.memory.saturating_sub(beside) / 2,
@@ -326,7 +328,7 @@ impl<'a> Load<'a> {
         } else {
             0
         };
-        // At least as much as the arrays of ids take anyway.
+        // At least the size of the arrays of ids, which are needed anyway.
         let free = self.memory.saturating_sub(held + 12 * u64::from(terms));
         let indexes = if blocks.is_some() {
             Vec::new()
@@ -363,7 +365,7 @@ impl<'a> Load<'a> {
         let (n, ids) = (predicates.len(), &clusters.id_of_lex);
         match &blocks {
             None => {
-                let whole = &segments::Whole;
+                let whole = &segments::OneFile;
                 segments::write(&edges.default, n, ids, &default, whole, &resources)?;
                 segments::write(&edges.named, n, ids, &named, whole, &resources)?;
             }
@@ -383,7 +385,7 @@ impl<'a> Load<'a> {
                 [open(named_out)?, open(named_in)?],
             ]);
         }
-        let written = index::Written { parts, blocks };
+        let written = index::SegmentFiles { parts, blocks };
         written.check(n as u32)?;
         let rdf_type = rdf_type.map(|p| p as u32);
         let vertices: Vec<u32> = predicates.iter().map(|&lex| ids[lex as usize]).collect();
@@ -396,7 +398,7 @@ impl<'a> Load<'a> {
             create(folder, STATISTICS, |f| write_statistics(&statistics, f))?;
         }
         self.report.quads_stored = statistics.quads;
-        // Index and statistics were made of them.
+        // Index and statistics were made from them.
         for file in written.parts.iter().flat_map(|p| p.as_flattened()) {
             file.check_file()?;
         }
@@ -415,14 +417,14 @@ impl<'a> Load<'a> {
     fn seal(&mut self, union_default: bool, indexes: Vec<String>) -> Result<()> {
         let names = FILES.map(str::to_owned).into_iter().chain(indexes);
         let mut files = lengths(self.dir, names)?;
-        let mut sums = Checksums::of(self.dir, &files, self.threads)?;
+        let mut sums = Checksums::compute(self.dir, &files, self.threads)?;
         let bytes = sums.to_bytes();
         let checksums = xxh3_64(&bytes);
-        // Indexes number nothing.
+        // Indexes do not assign ids.
         sums.blocks.truncate(FILES.len());
         let numbered = xxh3_64(&sums.to_bytes());
         let manifest = Manifest {
-            // Equal data makes equal files, hence equal ids and epochs; any other data another epoch.
+            // Equal data makes equal files, hence equal ids and epochs; any other data gets another epoch.
             epoch: match self.of {
                 None => numbered,
                 Some(of) => xxh3_64_with_seed(&numbered.to_le_bytes(), of.number),
@@ -472,7 +474,7 @@ fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(St
         .collect()
 }
 
-/// Building an index may take this much whatever a load's memory is.
+/// Memory for building an index, whatever a load's memory is.
 const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
-/// A larger table of terms makes fewer runs to merge, but its random reads leave the caches.
+/// A larger table of terms gives fewer runs to merge, but its random reads miss the caches.
 const MAX_INTERNER: u64 = 256 << 20;

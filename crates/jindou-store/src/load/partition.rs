@@ -1,11 +1,11 @@
-//! Second phase: quads leave their runs and go to their predicates, as pairs of lexicographic indexes.
+//! Second phase: quads move from their runs to their predicates, as pairs of lexicographic indexes.
 //!
-//! How many quads of each predicate a run has is known from reading, so every (predicate, run) pair owns
-//! an exact range and threads never meet.
+//! The number of quads of each predicate in a run is known from reading, so every (predicate, run) pair owns an exact
+//! range and threads never conflict.
 
 use super::memory;
 use super::read::{RunQuads, for_each_record, on_threads};
-use super::sort::Words;
+use super::sort::SortWords;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync::lock;
 use jindou_model::{Error, Result};
@@ -23,12 +23,12 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Edges<T> {
     counts: Vec<u64>,
-    data: Data<T>,
+    data: EdgeData<T>,
 }
 
 #[derive(Debug)]
-enum Data<T> {
-    Memory(Vec<Mutex<Held<T>>>),
+enum EdgeData<T> {
+    Memory(Vec<Mutex<HeldEdges<T>>>),
     File {
         file: File,
         /// First record of each predicate.
@@ -39,12 +39,12 @@ enum Data<T> {
 
 /// The edges of a predicate, and how often they were taken.
 #[derive(Debug)]
-struct Held<T> {
+struct HeldEdges<T> {
     list: Arc<Vec<T>>,
     taken: usize,
 }
 
-impl<T> Held<T> {
+impl<T> HeldEdges<T> {
     fn all(lists: Vec<Vec<T>>) -> Vec<Mutex<Self>> {
         let held = |list| Self {
             list: Arc::new(list),
@@ -54,30 +54,30 @@ impl<T> Held<T> {
     }
 }
 
-impl<T: Words> Edges<T> {
-    /// Edges of a predicate, repetitions counted.
+impl<T: SortWords> Edges<T> {
+    /// Number of edges of a predicate, repetitions included.
     pub fn count(&self, p: usize) -> u64 {
         self.counts[p]
     }
 
-    /// Edges of all predicates.
+    /// Number of edges of all predicates.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// True when they lie in memory.
+    /// Returns true when they are in memory.
     pub fn in_memory(&self) -> bool {
-        matches!(self.data, Data::Memory(_))
+        matches!(self.data, EdgeData::Memory(_))
     }
 
     /// Calls `f` with the edges of a predicate, some at a time, always in the same order.
     pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         match &self.data {
-            Data::Memory(lists) => {
+            EdgeData::Memory(lists) => {
                 let list = Arc::clone(&lock(&lists[p]).list);
                 f(&list)
             }
-            Data::File { file, starts, path } => {
+            EdgeData::File { file, starts, path } => {
                 let size = size_of::<T>();
                 let mut buffer = vec![T::default(); (CHUNK / size).min(self.counts[p] as usize)];
                 let mut done = 0;
@@ -96,13 +96,14 @@ impl<T: Words> Edges<T> {
         }
     }
 
-    /// The edges of a predicate for keeping. They are asked for `times` times in all; the last one who asks, whoever that is,
-    /// leaves nothing.
+    /// The edges of a predicate for keeping. They are requested `times` times in all; the last caller, whichever it is,
+    /// takes them out.
     pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
-            Data::Memory(lists) => {
+            EdgeData::Memory(lists) => {
                 let mut held = lock(&lists[p]);
-                // Counted under the lock: a thread that was told before that it is not the last may come after the last.
+                // Counted under the lock: a thread that was told earlier that it is not the last may come after the
+                // last.
                 held.taken += 1;
                 let list = if held.taken >= times {
                     std::mem::take(&mut held.list)
@@ -112,7 +113,7 @@ impl<T: Words> Edges<T> {
                 drop(held);
                 Ok(Arc::try_unwrap(list).unwrap_or_else(|shared| shared.to_vec()))
             }
-            Data::File { .. } => {
+            EdgeData::File { .. } => {
                 let mut out = Vec::with_capacity(self.counts[p] as usize);
                 self.for_each(p, |part| {
                     out.extend_from_slice(part);
@@ -124,15 +125,15 @@ impl<T: Words> Edges<T> {
     }
 }
 
-/// Where the edges of one (run, predicate) go.
-trait Put<T> {
+/// Destination of the edges of one (run, predicate).
+trait EdgePut<T> {
     fn put(&mut self, value: T) -> Result<()>;
     fn finish(&mut self) -> Result<()>;
 }
 
 struct MemoryPut<'a, T>(std::slice::IterMut<'a, T>);
 
-impl<T> Put<T> for MemoryPut<'_, T> {
+impl<T> EdgePut<T> for MemoryPut<'_, T> {
     #[inline(always)]
     fn put(&mut self, value: T) -> Result<()> {
         match self.0.next() {
@@ -165,7 +166,7 @@ struct FilePut<'a, T> {
     room: usize,
 }
 
-impl<T: Words> FilePut<'_, T> {
+impl<T: SortWords> FilePut<'_, T> {
     fn flush(&mut self) -> Result<()> {
         let n = self.buffer.len() as u64;
         self.left = self.left.checked_sub(n).ok_or_else(miscounted)?;
@@ -181,7 +182,7 @@ impl<T: Words> FilePut<'_, T> {
     }
 }
 
-impl<T: Words> Put<T> for FilePut<'_, T> {
+impl<T: SortWords> EdgePut<T> for FilePut<'_, T> {
     #[inline]
     fn put(&mut self, value: T) -> Result<()> {
         self.buffer.push(value);
@@ -202,8 +203,8 @@ impl<T: Words> Put<T> for FilePut<'_, T> {
     }
 }
 
-/// A run on its way to the predicates.
-struct Job<D, N> {
+/// A run that is being moved to the predicates.
+struct PartitionJob<D, N> {
     quads: RunQuads,
     map: Vec<u32>,
     /// Entry of `default` and `named` by run-local predicate.
@@ -212,7 +213,7 @@ struct Job<D, N> {
     named: Vec<N>,
 }
 
-impl<D: Put<u64>, N: Put<[u32; 3]>> Job<D, N> {
+impl<D: EdgePut<u64>, N: EdgePut<[u32; 3]>> PartitionJob<D, N> {
     fn run(mut self) -> Result<()> {
         // From here on: run-local id → lexicographic index.
         for v in &mut self.quads.position {
@@ -228,12 +229,12 @@ impl<D: Put<u64>, N: Put<[u32; 3]>> Job<D, N> {
             let edge = [lex[s as usize], lex[o as usize], lex[g as usize]];
             self.named[self.slot[p as usize] as usize].put(edge)
         })?;
-        self.default.iter_mut().try_for_each(Put::finish)?;
-        self.named.iter_mut().try_for_each(Put::finish)
+        self.default.iter_mut().try_for_each(EdgePut::finish)?;
+        self.named.iter_mut().try_for_each(EdgePut::finish)
     }
 }
 
-/// The predicates of all runs as ascending lexicographic indexes; their places are the dense ids.
+/// The predicates of all runs as ascending lexicographic indexes; their positions are the dense ids.
 pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
     let mut out: Vec<u32> = runs
         .iter()
@@ -262,9 +263,9 @@ impl Partitioned {
     }
 }
 
-/// Where edges may lie.
+/// Where edges may be stored.
 pub(super) struct EdgeRoom<'a> {
-    /// Bytes of edges that memory has room for; more go to a file.
+    /// Bytes of edges that fit in memory; more go to a file.
     pub memory: u64,
     /// Folder for the file.
     pub folder: &'a Path,
@@ -317,7 +318,7 @@ pub(super) fn partition(
             let mut g_rest: Vec<&mut [[u32; 3]]> = g.iter_mut().map(Vec::as_mut_slice).collect();
             let mut jobs = Vec::with_capacity(runs.len());
             for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
-                jobs.push(Job {
+                jobs.push(PartitionJob {
                     quads,
                     map,
                     slot,
@@ -330,11 +331,11 @@ pub(super) fn partition(
         return Ok(Partitioned {
             default: Edges {
                 counts: default,
-                data: Data::Memory(Held::all(d)),
+                data: EdgeData::Memory(HeldEdges::all(d)),
             },
             named: Edges {
                 counts: named,
-                data: Data::Memory(Held::all(g)),
+                data: EdgeData::Memory(HeldEdges::all(g)),
             },
         });
     }
@@ -346,7 +347,7 @@ pub(super) fn partition(
     let mut jobs = Vec::with_capacity(runs.len());
     for (((quads, map), share), slot) in runs.into_iter().zip(maps).zip(shares).zip(slots) {
         let buffer = BUFFERS / share.len().max(1) / 24;
-        jobs.push(Job {
+        jobs.push(PartitionJob {
             quads,
             map,
             slot,
@@ -370,7 +371,7 @@ pub(super) fn partition(
     Ok(Partitioned {
         default: Edges {
             counts: default,
-            data: Data::File {
+            data: EdgeData::File {
                 file: d_file,
                 starts: d_starts,
                 path: place.folder.to_owned(),
@@ -378,7 +379,7 @@ pub(super) fn partition(
         },
         named: Edges {
             counts: named,
-            data: Data::File {
+            data: EdgeData::File {
                 file: g_file,
                 starts: g_starts,
                 path: place.folder.to_owned(),
@@ -408,7 +409,7 @@ fn cut<'a, T>(
         .collect()
 }
 
-fn file_cut<'a, T: Words>(
+fn file_cut<'a, T: SortWords>(
     file: &'a File,
     path: &'a Path,
     at: &mut [u64],
@@ -431,13 +432,17 @@ fn file_cut<'a, T: Words>(
         .collect()
 }
 
-fn run_all<D, N>(jobs: Vec<Job<D, N>>, threads: usize, tick: &(dyn Fn(u64) + Sync)) -> Result<()>
+fn run_all<D, N>(
+    jobs: Vec<PartitionJob<D, N>>,
+    threads: usize,
+    tick: &(dyn Fn(u64) + Sync),
+) -> Result<()>
 where
-    D: Put<u64> + Send,
-    N: Put<[u32; 3]> + Send,
+    D: EdgePut<u64> + Send,
+    N: EdgePut<[u32; 3]> + Send,
 {
     let all = jobs.len().max(1) as u64;
-    // The runs with most quads first; they were pushed in the order in which they closed.
+    // The runs with most quads first; they were pushed in the order in which they were closed.
     let mut jobs = jobs;
     jobs.sort_by_key(|j| j.quads.default.len() + j.quads.named.len());
     let queue = Mutex::new(jobs);
@@ -462,7 +467,7 @@ mod tests {
     fn whoever_comes_last_finds_the_edges() {
         let edges = || Edges {
             counts: vec![3],
-            data: Data::Memory(Held::all(vec![vec![1u64, 2, 3]])),
+            data: EdgeData::Memory(HeldEdges::all(vec![vec![1u64, 2, 3]])),
         };
         let once = edges();
         assert_eq!(once.take(0, 1).unwrap(), [1, 2, 3]);

@@ -1,7 +1,7 @@
-//! First phase: every worker interns the terms it is given and spills its quads as run-local numbers.
+//! First phase: every worker interns the terms it receives and spills its quads as run-local numbers.
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
-use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, Run};
+use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
 use jindou_model::sync::lock;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result};
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ pub(super) struct RunQuads {
 /// Result of reading: runs of terms, and at the same indexes the quads of each run.
 #[derive(Default)]
 pub(super) struct Read {
-    pub terms: Vec<Run>,
+    pub terms: Vec<TermRun>,
     pub quads: Vec<RunQuads>,
     pub total: u64,
 }
@@ -34,7 +34,7 @@ struct ReadContext<'a> {
     read: &'a Mutex<Read>,
 }
 
-struct Sink<'a> {
+struct QuadReceiver<'a> {
     shared: ReadContext<'a>,
     interner: Interner,
     local: Vec<[u32; 4]>,
@@ -45,7 +45,7 @@ struct Sink<'a> {
     counts: Vec<[u64; 2]>,
 }
 
-impl Sink<'_> {
+impl QuadReceiver<'_> {
     fn close(&mut self) -> Result<()> {
         if self.interner.is_empty() {
             return Ok(());
@@ -93,7 +93,7 @@ impl Sink<'_> {
     }
 }
 
-impl QuadSink for Sink<'_> {
+impl QuadSink for QuadReceiver<'_> {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         if self.shared.failed.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
@@ -113,7 +113,7 @@ impl QuadSink for Sink<'_> {
     }
 }
 
-/// The first real error, in place of the cancellations it caused in other workers.
+/// The first real error, rather than the cancellations that it caused in other workers.
 pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut cancelled = None;
     for r in results {
@@ -157,7 +157,7 @@ pub(super) fn read(
     let failed = AtomicBool::new(false);
     let out = Mutex::new(Read::default());
     on_threads(threads, |worker| {
-        let mut sink = Sink {
+        let mut sink = QuadReceiver {
             shared: ReadContext {
                 spill,
                 failed: &failed,
@@ -202,7 +202,7 @@ pub(super) fn for_each_record<const N: usize>(
         }
         let whole = here.len() / (4 * N) * (4 * N);
         if whole == 0 {
-            // The record lies across two chunks.
+            // The record spans two chunks.
             let mut bytes = [0u32; N];
             reader.read_exact(bytemuck::cast_slice_mut(&mut bytes))?;
             f(bytes)?;

@@ -2,7 +2,7 @@
 
 use super::partition::Edges;
 use super::read::on_threads;
-use super::sort::{self, Words};
+use super::sort::{self, SortWords};
 use crate::directory::SegmentFileWriter;
 use jindou_graph::segment::{Packing, SegmentArrays, SegmentBuilder};
 use jindou_graph::shard::Blocks;
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// Memory to sort one edge and build its segment: the edge, its place in the other buffer, and the
-/// segment's neighbour, key and offset.
+/// Memory for sorting one edge and building its segment: the edge, its place in the other buffer, and the segment's
+/// neighbour, key and offset.
 const BYTES_AN_EDGE: u64 = 32;
 
 /// Constants and operations that differ between edges of the default graph and those of named graphs.
-pub(super) trait Edge: Words {
+pub(super) trait StoredEdge: SortWords {
     const NAMED: bool;
     /// Words from the least significant one, for sorting by (key, neighbour, graph).
     fn words(direction: Direction) -> &'static [usize];
@@ -30,7 +30,7 @@ pub(super) trait Edge: Words {
     fn subject(self) -> u32;
     fn object(self) -> u32;
     fn graph(self) -> u32;
-    /// How segments of such edges are packed.
+    /// Packing of segments of such edges.
     fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>>;
 
     #[inline(always)]
@@ -42,7 +42,7 @@ pub(super) trait Edge: Words {
     }
 }
 
-impl Edge for u64 {
+impl StoredEdge for u64 {
     const NAMED: bool = false;
     const OUT_TO_IN: &'static [usize] = &[0];
 
@@ -78,7 +78,7 @@ impl Edge for u64 {
     }
 }
 
-impl Edge for [u32; 3] {
+impl StoredEdge for [u32; 3] {
     const NAMED: bool = true;
     // Graphs first: the list is sorted by (subject, object, graph), and that order must survive for
     // equal objects as (subject, graph).
@@ -131,22 +131,22 @@ impl Edge for [u32; 3] {
 }
 
 /// Distribution of keys over files: the file that gets a key's edges, and the key there.
-pub(super) trait Split: Sync {
+pub(super) trait KeySplit: Sync {
     /// The file's number and the key in it; both ascend with ids.
     fn place(&self, key: u32) -> (usize, u32);
 }
 
-/// One file that gets all.
-pub(super) struct Whole;
+/// A single file that gets everything.
+pub(super) struct OneFile;
 
-impl Split for Whole {
+impl KeySplit for OneFile {
     #[inline(always)]
     fn place(&self, key: u32) -> (usize, u32) {
         (0, key)
     }
 }
 
-impl Split for Blocks {
+impl KeySplit for Blocks {
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
         let place = Self::place(self, key).invariant("every id that a load gives out has a place");
@@ -154,10 +154,10 @@ impl Split for Blocks {
     }
 }
 
-fn push_all<T: Edge>(
+fn push_all<T: StoredEdge>(
     edges: &[T],
     direction: Direction,
-    split: &impl Split,
+    split: &impl KeySplit,
     to: &mut [SegmentBuilder],
 ) {
     for &e in edges {
@@ -172,7 +172,7 @@ fn push_all<T: Edge>(
     }
 }
 
-fn builders<T: Edge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
+fn builders<T: StoredEdge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
     let builder = || {
         let mut b = SegmentBuilder::new(T::NAMED);
         if files == 1 {
@@ -183,17 +183,17 @@ fn builders<T: Edge>(files: usize, edges: usize) -> Vec<SegmentBuilder> {
     (0..files).map(|_| builder()).collect()
 }
 
-/// A file of segments that takes them in a fixed order, whichever thread is done first: the file must
-/// not depend on timing.
+/// A file of segments that are written in a fixed order, whichever thread finishes first: the file must not depend on
+/// timing.
 struct Turnstile<'a> {
-    state: Mutex<Waiting>,
+    state: Mutex<QueuedSegment>,
     moved: Condvar,
     path: &'a Path,
     /// Bytes that may wait before threads stop working ahead.
     ahead: u64,
 }
 
-struct Waiting {
+struct QueuedSegment {
     writer: Option<SegmentFileWriter<BufWriter<File>>>,
     next: usize,
     waiting: BTreeMap<usize, (u32, SegmentArrays)>,
@@ -213,7 +213,7 @@ impl Turnstile<'_> {
         let writer =
             SegmentFileWriter::new(file, predicates, packing).map_err(|e| Error::io(path, e))?;
         Ok(Turnstile {
-            state: Mutex::new(Waiting {
+            state: Mutex::new(QueuedSegment {
                 writer: Some(writer),
                 next: 0,
                 waiting: BTreeMap::new(),
@@ -226,8 +226,8 @@ impl Turnstile<'_> {
         })
     }
 
-    /// Waits until few enough segments wait. The thread whose segment is next never comes here before
-    /// it has handed that in, so something always moves.
+    /// Waits until few enough segments are queued. The thread whose segment is next hands it in before it can get here,
+    /// so something always makes progress.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {
@@ -285,14 +285,14 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// Work on a predicate that a thread does at a time: both directions, or one.
+/// Work on a predicate that a thread does at once: both directions, or one.
 #[derive(Clone, Copy)]
 enum PredicateTask {
     Both,
     One(Direction),
 }
 
-/// How much memory and how many threads the phase may use, and what it reports to.
+/// Memory and threads of the phase, and its progress reports.
 pub(super) struct Resources<'a> {
     /// Bytes besides the edges themselves.
     pub memory: u64,
@@ -301,13 +301,13 @@ pub(super) struct Resources<'a> {
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Writes the files of one kind of edges: two for each part that `split` knows, whose segments hold the keys of the part.
-pub(super) fn write<T: Edge>(
+/// Writes the files of one kind of edges: two for each part of `split`, whose segments hold the keys of the part.
+pub(super) fn write<T: StoredEdge>(
     edges: &Edges<T>,
     predicates: usize,
     id_of_lex: &[u32],
     paths: &[[PathBuf; 2]],
-    split: &impl Split,
+    split: &impl KeySplit,
     resources: &Resources<'_>,
 ) -> Result<()> {
     let Resources {
@@ -412,7 +412,7 @@ pub(super) fn write<T: Edge>(
     Ok(())
 }
 
-/// Hands in a predicate's segment for every part, those without edges included.
+/// Hands in a predicate's segment for every part, empty ones included.
 fn hand_in(
     files: &[[Turnstile<'_>; 2]],
     direction: Direction,
@@ -427,15 +427,14 @@ fn hand_in(
     Ok(())
 }
 
-/// Sorts a predicate that does not fit the memory: ranges of keys one after the other, each read out of
-/// all its edges.
+/// Sorts a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
 #[allow(clippy::too_many_arguments)]
-fn in_ranges<T: Edge>(
+fn in_ranges<T: StoredEdge>(
     edges: &Edges<T>,
     p: usize,
     direction: Direction,
     id_of_lex: &[u32],
-    split: &impl Split,
+    split: &impl KeySplit,
     to_parts: &mut [SegmentBuilder],
     budget: u64,
     scratch: &mut Vec<T>,
@@ -470,7 +469,7 @@ fn in_ranges<T: Edge>(
             })?;
             sort::sort(&mut list, scratch, T::words(direction));
             push_all(&list, direction, split, to_parts);
-            // The largest predicates come first: a load that cannot end well ends here.
+            // The largest predicates come first: a load that cannot succeed ends here.
             to_parts.iter().try_for_each(SegmentBuilder::fits)?;
         }
         from = to;

@@ -1,9 +1,9 @@
-//! The part of a load that only several shards need: the table of blocks, each shard's terms, and the manifests.
+//! The part of a load that is only needed for several shards: the block table, each shard's terms, and the manifests.
 
 use super::clusters::Clusters;
 use super::partition::Partitioned;
 use super::read::on_threads;
-use super::segments::Edge;
+use super::segments::StoredEdge;
 use super::{Load, LoadOptions, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
 use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of a term in a shard's strings and dictionary, about.
+/// Approximate bytes of a term in a shard's strings and dictionary.
 const TERM: u64 = 16;
 /// Bytes of a neighbour in a segment.
 const EDGE: u64 = 4;
 
 /// # Errors
-/// [`Error::Limit`] for a number that no store can have, [`Error::Unsupported`] for what shards do not have.
+/// [`Error::Limit`] for an impossible number of shards, [`Error::Unsupported`] for options that shards do not support.
 pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
     sharding.check()?;
     if sharding.shards > 1
@@ -35,7 +35,7 @@ pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// Where the files of each shard go: the store's own folder where it is not cut.
+/// Folders for the files of each shard: the store's own folder where it is not cut.
 pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
     match blocks {
         None => vec![dir.to_owned()],
@@ -44,7 +44,7 @@ pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
 }
 
 impl Load<'_> {
-    /// Gives blocks to shards, and writes each shard's table, strings and dictionary.
+    /// Assigns blocks to shards, and writes each shard's table, strings and dictionary.
     pub(super) fn cut(
         &self,
         sharding: &Sharding,
@@ -73,7 +73,7 @@ impl Load<'_> {
         Ok(blocks)
     }
 
-    /// About the bytes that each block of ids takes in a shard: those of its terms, and of its neighbours in both directions.
+    /// Approximate bytes of each block of ids in a shard: those of its terms, and of its neighbours in both directions.
     fn weights(&self, shift: u32, ids: &[u32], edges: &Partitioned) -> Result<Vec<u64>> {
         let count = (ids.len() >> shift) + 1;
         let neighbours: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
@@ -110,10 +110,10 @@ impl Load<'_> {
         Ok(neighbours.into_iter().map(bytes).collect())
     }
 
-    /// Cuts `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their ids, those
-    /// that all have come after them.
+    /// Splits `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their
+    /// ids, followed by those that all shards have.
     fn write_terms(&self, blocks: &Blocks, ids: &[u32], folders: &[PathBuf]) -> Result<()> {
-        // Who has a term besides its owner, and as what number.
+        // Shards that have a term besides its owner, and its number there.
         let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
         for shard in 0..blocks.shards() {
             for (id, number) in blocks
@@ -159,7 +159,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Writes checksums and manifest of each shard, and the manifest of all.
+    /// Writes checksums and manifest of each shard, and the common manifest.
     pub(super) fn seal_shards(
         &mut self,
         union_default: bool,
@@ -172,11 +172,11 @@ impl Load<'_> {
         for folder in &folders {
             let names = FILES.into_iter().chain([BLOCKS]).map(str::to_owned);
             let files = lengths(folder, names)?;
-            let sums = Checksums::of(folder, &files, self.threads)?.to_bytes();
+            let sums = Checksums::compute(folder, &files, self.threads)?.to_bytes();
             all.extend_from_slice(&xxh3_64(&sums).to_le_bytes());
             sealed.push((files, sums));
         }
-        // Equal data cut the same way makes equal files.
+        // Equal data cut in the same way makes equal files.
         let epoch = xxh3_64(&all);
         let mut cluster = Cluster {
             epoch,

@@ -2,13 +2,13 @@
 //! words is the same for a whole segment: a counting sort on the bits that vary beats comparisons.
 
 /// A record of 32-bit words that [`sort`] can order by.
-pub(super) trait Words: Copy + Default + Send + Sync + bytemuck::Pod {
+pub(super) trait SortWords: Copy + Default + Send + Sync + bytemuck::Pod {
     /// Word `i`.
     fn word(&self, i: usize) -> u32;
 }
 
 /// An edge of the default graph, `key << 32 | neighbour`: word 0 the neighbour, word 1 the key.
-impl Words for u64 {
+impl SortWords for u64 {
     #[inline(always)]
     fn word(&self, i: usize) -> u32 {
         (self >> (32 * i)) as u32
@@ -16,7 +16,7 @@ impl Words for u64 {
 }
 
 /// An edge of a named graph: subject, object, graph.
-impl Words for [u32; 3] {
+impl SortWords for [u32; 3] {
     #[inline(always)]
     fn word(&self, i: usize) -> u32 {
         self[i]
@@ -26,12 +26,12 @@ impl Words for [u32; 3] {
 /// Bits of one counting pass: 2^9 write streams of a cache line each stay in the first-level cache.
 const DIGIT_BITS: u32 = 9;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Below this a comparison sort is faster than clearing histograms.
+/// Length below which a comparison sort is faster than clearing histograms.
 const SMALL: usize = 512;
 
-/// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be
-/// exchanged for `data`'s memory. O(n × varying bits / 9).
-pub(super) fn sort<T: Words>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
+/// Stably sorts `data` by `words`, the least significant first. `scratch` is overwritten and may be exchanged for
+/// `data`'s memory. O(n × varying bits / 9).
+pub(super) fn sort<T: SortWords>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[usize]) {
     let key = |e: &T| {
         words
             .iter()
@@ -67,7 +67,7 @@ pub(super) fn sort<T: Words>(data: &mut Vec<T>, scratch: &mut Vec<T>, words: &[u
     }
 }
 
-fn counting_pass<T: Words>(from: &[T], to: &mut [T], w: usize, shift: u32) {
+fn counting_pass<T: SortWords>(from: &[T], to: &mut [T], w: usize, shift: u32) {
     let digit = |e: &T| (e.word(w) >> shift) as usize & (DIGITS - 1);
     let mut at = [0usize; DIGITS];
     for e in from {
@@ -107,7 +107,7 @@ mod tests {
             let mut scratch = vec![];
             sort(&mut pairs, &mut scratch, &[0, 1]);
             prop_assert_eq!(&pairs, &want);
-            // By the low half alone, stable: the high halves stay ascending inside.
+            // By the low half alone, stable: the high halves stay ascending within equal ones.
             want.sort_by_key(|&e| (e as u32, e >> 32));
             sort(&mut pairs, &mut scratch, &[0]);
             prop_assert_eq!(pairs, want);

@@ -1,5 +1,5 @@
-//! Characteristic sets while they grow: a set of labels is a node of a trie, a vertex holds its node, and
-//! one more label moves it one level down. No edge is sorted for that.
+//! Construction of characteristic sets: a set of labels is a node of a trie, a vertex holds its node, and one more
+//! label moves it one level down. No edge is sorted for that.
 
 /// Sets of ascending labels. Node 0 is the empty set.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Trie {
     }
 }
 
-/// Gives labels to vertices; labels must come in ascending order.
+/// Assigns labels to vertices; labels must come in ascending order.
 #[derive(Debug)]
 pub(super) struct Labelling {
     trie: Trie,
@@ -38,14 +38,14 @@ pub(super) struct Labelling {
     /// Nodes whose `child` is set.
     touched: Vec<u32>,
     label: u32,
-    /// The first node made for the current label: a vertex in this or a later one has the label already.
+    /// The first node made for the current label: a vertex at this or a later node already has the label.
     first: u32,
     /// Vertices that have the current label.
     members: u64,
 }
 
 impl Labelling {
-    /// No vertex of `vertices` has a label.
+    /// Starts with no label at any of the `vertices`.
     pub fn new(vertices: usize) -> Self {
         Self {
             trie: Trie {
@@ -60,7 +60,7 @@ impl Labelling {
         }
     }
 
-    /// Goes on to the next label. Returns how many vertices have the one before.
+    /// Moves on to the next label. Returns the number of vertices with the previous one.
     pub fn begin(&mut self, label: u32) -> u64 {
         for node in self.touched.drain(..) {
             self.child[node as usize] = 0;
@@ -71,7 +71,7 @@ impl Labelling {
         std::mem::take(&mut self.members)
     }
 
-    /// The vertex has the current label. Again is not a change.
+    /// Gives the vertex the current label. Repeating this changes nothing.
     #[inline]
     pub fn add(&mut self, vertex: u32) {
         let state = &mut self.state[vertex as usize];
@@ -97,8 +97,8 @@ impl Labelling {
     }
 }
 
-/// The order of nodes: sets as lists of labels by `rank` (0 first), compared lexicographically, the empty
-/// set last. `used` says which nodes to order; others get no meaningful place. O(total size × log).
+/// The order of nodes: sets as lists of labels by `rank` (0 first), compared lexicographically, the empty set last.
+/// `used` selects the nodes to order; the positions of others are meaningless. O(total size × log).
 pub(super) fn order(trie: &Trie, used: &[bool], rank: &[u32]) -> Vec<u32> {
     let mut flat = Vec::new();
     let mut lists: Vec<(usize, usize, u32)> = Vec::new();

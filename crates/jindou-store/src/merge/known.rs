@@ -1,5 +1,5 @@
-//! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and the
-//! predicates of single vertices and the subjects of graphs that are not there any more.
+//! Facts about a merged base that its segments do not hold: counts, classes, characteristic sets for the planner, and
+//! the predicates of single vertices and the subjects of graphs that were removed.
 
 use crate::base::Base;
 use crate::directory::IndexBuilder;
@@ -20,20 +20,20 @@ impl Base {
         )
     }
 
-    /// True if the vertex has an edge of the predicate in a named graph, and a merge may have brought it.
+    /// Returns true if the vertex has an edge of the predicate in a named graph, and a merge may have added it.
     pub(crate) fn has_merged(&self, graph: u32, p: u32, subject: u32) -> bool {
         self.set_of(p).generation > 0 && self.named_segment(p, 0).has(subject, graph)
     }
 
-    /// True if the vertex has an edge of the predicate, in any graph.
+    /// Returns true if the vertex has an edge of the predicate, in any graph.
     pub(crate) fn is_key(&self, v: u32, p: u32, direction: Direction) -> bool {
         let view = self.view(p, direction);
         view.default.finder.find(v) != NO_KEY || view.named.finder.find(v) != NO_KEY
     }
 }
 
-/// Makes the statistics of `base`, whose segments are written, from those before and `snapshot`; `held` are the predicates that
-/// were written. Gives the classes' intervals if `rdf:type` is among them.
+/// Computes the statistics of `base`, whose segments are written, from the previous ones and `snapshot`; `held` are the
+/// predicates that were written. Returns the classes' intervals if `rdf:type` is among them.
 pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Option<IndexBuilder> {
     let mut s = std::mem::take(&mut base.statistics);
     for p in s.predicates.len() as u32..snapshot.predicate_count() {
@@ -101,8 +101,8 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
     classes
 }
 
-/// Vertices whose classes or predicates changed since the last merge go from the sets that they had to those that they have, so
-/// that "no set has both" stays a proof. O(such vertices × their predicates).
+/// Vertices whose classes or predicates changed since the last merge move from their previous sets to their current
+/// ones, so that "no set has both" stays a proof. O(such vertices × their predicates).
 fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
     let old = snapshot.base();
     let before = &old.merged.touched;
@@ -131,7 +131,7 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
             view.read(v, Scope::Union, &mut scratch).to_vec()
         })
     };
-    let mut fresh: FxHashMap<Vec<u32>, Gathered> = FxHashMap::default();
+    let mut fresh: FxHashMap<Vec<u32>, GatheredSubjects> = FxHashMap::default();
     let mut left: Vec<(usize, Vec<u32>)> = Vec::new();
     for &v in &moved {
         let was = before.predicates_of(sets, v, Direction::Out);
@@ -171,7 +171,8 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
     }
 }
 
-/// Sets count what was removed from vertices that kept their lists: no more than there is of each predicate and class stays.
+/// Sets also count edges removed from vertices that kept their lists: counts are limited to those of each predicate and
+/// class.
 fn within_counts(s: &mut Statistics) {
     let mut sums = vec![0u64; s.predicates.len()];
     for set in &s.sets {
@@ -201,7 +202,8 @@ fn within_counts(s: &mut Statistics) {
     }
 }
 
-/// One subject with these classes leaves a set. Its predicates and classes stay, so that the set is a superset still.
+/// Removes one subject with these classes from a set. The set's predicates and classes stay, so that it remains a
+/// superset.
 fn leave(set: &mut PlannerSet, classes: &[u32]) {
     let subjects = set.subjects.max(1);
     for p in &mut set.predicates {
@@ -217,16 +219,16 @@ fn leave(set: &mut PlannerSet, classes: &[u32]) {
     }
 }
 
-/// Subjects that come to a set.
+/// Subjects that are added to a set.
 #[derive(Default)]
-struct Gathered {
+struct GatheredSubjects {
     subjects: u64,
     classes: BTreeMap<u32, u64>,
-    /// By place in the list of predicates.
+    /// By position in the list of predicates.
     edges: Vec<u64>,
 }
 
-impl Gathered {
+impl GatheredSubjects {
     fn join(self, set: &mut PlannerSet) {
         set.subjects += self.subjects;
         for (p, edges) in set.predicates.iter_mut().zip(self.edges) {
@@ -242,17 +244,17 @@ impl Gathered {
     }
 }
 
-/// Entries that a snapshot's [`VertexDelta`] has and the merged segments have not.
+/// Entries that a snapshot's [`VertexDelta`] has and the merged segments lack.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct DroppedEntries {
     /// `vertex << 32 | predicate`, by direction.
     more: [Vec<u64>; 2],
     /// `[graph, predicate, subject]`
     graphs: Vec<[u32; 3]>,
 }
 
-impl Gone {
-    /// O(what is touched).
+impl DroppedEntries {
+    /// O(touched entries).
     pub fn at(snapshot: &Snapshot, base: &Base) -> Self {
         let touched = snapshot.touched();
         let more = [Direction::Out, Direction::In].map(|d| {
@@ -269,8 +271,8 @@ impl Gone {
         }
     }
 
-    /// Takes all of it off, but what came back: `has_edge` (vertex, predicate, direction) and `in_graph` (graph, predicate,
-    /// subject) say what edits brought since.
+    /// Removes all of these entries, except those that exist again: `has_edge` (vertex, predicate, direction) and
+    /// `in_graph` (graph, predicate, subject) tell what edits added since.
     pub fn prune(
         &self,
         touched: &mut VertexDelta,

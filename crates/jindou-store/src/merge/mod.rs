@@ -26,9 +26,9 @@ use jindou_model::sync;
 use jindou_model::{
     CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, Resource, Result, setters,
 };
-use known::Gone;
+use known::DroppedEntries;
 use output::Pace;
-use segments::Job;
+use segments::MergeJob;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
@@ -37,19 +37,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How to merge.
+/// Options for merging.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes a key, one predicate a thread.
+    /// Bytes of memory that keys of predicates may take while they are written: 16 bytes per key, one predicate per
+    /// thread.
     pub memory: u64,
-    /// Bytes a second that may be written; `None`: as fast as it goes.
+    /// Bytes per second that may be written; `None` for no limit.
     pub bytes_per_second: Option<u64>,
     /// Threads, at least 1; more than 4 are not used.
     pub threads: usize,
-    /// With this many generations of files all are merged into one.
+    /// Number of generations of files from which all are merged into one.
     pub generations: usize,
-    /// Ends the merge; the store stays as it was.
+    /// Token that ends the merge; the store then stays as it was.
     pub cancel: CancelToken,
 }
 
@@ -80,7 +81,7 @@ impl MergeOptions {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MergeReport {
-    /// The last snapshot that is in the segments now.
+    /// The last snapshot that is now in the segments.
     pub snapshot: u32,
     /// Edits that were merged.
     pub edits: u64,
@@ -90,11 +91,11 @@ pub struct MergeReport {
     pub edges: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Generations alongside the load's files now.
+    /// Number of generations besides the load's files.
     pub generations: usize,
-    /// How long it took until the manifest named the new files.
+    /// Time until the manifest named the new files.
     pub time: Duration,
-    /// How long updates that arrived meanwhile waited for the new base.
+    /// Time for which updates that arrived meanwhile waited for the new base.
     pub pause: Duration,
 }
 
@@ -120,11 +121,11 @@ impl fmt::Display for MergeReport {
     }
 }
 
-/// A merge whose files are in place: a base, and how later snapshots of the old one get over it.
+/// A merge whose files are in place: a base, and the way for later snapshots of the old one to move to it.
 pub struct Merging {
     then: Snapshot,
     base: Arc<Base>,
-    gone: Gone,
+    gone: DroppedEntries,
     replaced: Vec<String>,
     report: MergeReport,
 }
@@ -150,7 +151,7 @@ impl Merging {
         let begun = Instant::now();
         let pace = Pace::new(files, &options.cancel, options.bytes_per_second);
         let generation = begin(dir, files, snapshot.base())?;
-        let written = Written {
+        let written = MergeOutput {
             dir,
             snapshot,
             options,
@@ -160,7 +161,7 @@ impl Merging {
         let mut merging = match written.merge(progress) {
             Ok(merging) => merging,
             Err(e) => {
-                // Not if the manifest may name them.
+                // Unless the manifest may name them.
                 if names_generation(dir, generation) == Some(false) {
                     remove_generation(files, generation);
                 }
@@ -184,8 +185,8 @@ impl Merging {
         &self.report
     }
 
-    /// Removes the files that the new ones replaced. Readers have them mapped. What cannot be removed now is when the
-    /// store is opened.
+    /// Removes the files that the new ones replaced. Readers have them mapped. A file that cannot be removed now is
+    /// removed when the store is opened.
     pub fn remove_replaced(&self, files: &dyn Files) {
         for name in &self.replaced {
             let _ = files.remove(name);
@@ -193,7 +194,7 @@ impl Merging {
     }
 }
 
-/// Removes what earlier merges left, and finds a generation that no file has.
+/// Removes the remains of earlier merges, and finds a generation number that no file has.
 fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
     let named = Manifest::of_store(dir)?;
     if (named.epoch, named.checksums) != (base.epoch(), base.manifest.checksums) {
@@ -218,7 +219,7 @@ fn begin(dir: &Path, files: &dyn Files, base: &Base) -> Result<u32> {
     Ok(last + 1)
 }
 
-/// Whether the manifest on disk names files of a generation; `None` if it cannot be read.
+/// Returns whether the manifest on disk names files of a generation; `None` if it cannot be read.
 fn names_generation(dir: &Path, generation: u32) -> Option<bool> {
     let manifest = Manifest::of_store(dir).ok()?;
     let mut groups = manifest.merged.groups.iter();
@@ -233,8 +234,8 @@ fn remove_generation(files: &dyn Files, generation: u32) {
     }
 }
 
-/// A merge on its way.
-struct Written<'a> {
+/// A merge in progress.
+struct MergeOutput<'a> {
     dir: &'a Path,
     snapshot: &'a Snapshot,
     options: &'a MergeOptions,
@@ -242,7 +243,7 @@ struct Written<'a> {
     generation: u32,
 }
 
-impl Written<'_> {
+impl MergeOutput<'_> {
     fn merge(&self, progress: &Progress) -> Result<Merging> {
         let snapshot = self.snapshot;
         let old = snapshot.base();
@@ -289,7 +290,7 @@ impl Written<'_> {
                 *last = Arc::new(set);
             }
         }
-        let gone = Gone::at(snapshot, &base);
+        let gone = DroppedEntries::at(snapshot, &base);
         let mut touched = snapshot.touched().clone();
         gone.prune(
             &mut touched,
@@ -335,7 +336,7 @@ impl Written<'_> {
             .collect()
     }
 
-    /// Writes the four files of segments; gives their names and lengths, and how many edges they have.
+    /// Writes the four files of segments; returns their names and lengths, and the number of their edges.
     fn segments(&self, held: &[u32], progress: &Progress) -> Result<(Vec<(String, u64)>, u64)> {
         let snapshot = self.snapshot;
         let (mut keys, mut edges) = (0u64, 0u64);
@@ -397,7 +398,7 @@ impl Written<'_> {
                 else {
                     return;
                 };
-                let job = Job {
+                let job = MergeJob {
                     snapshot,
                     held,
                     direction,
@@ -432,7 +433,7 @@ impl Written<'_> {
         Ok((files, written.into_inner()))
     }
 
-    /// Writes what is known alongside segments.
+    /// Writes the state outside the segments.
     fn state(&self, base: &Base) -> Result<FileGroup> {
         let name = format!("s{}", self.generation);
         let statistics = file_of(&name, STATISTICS);
@@ -451,7 +452,7 @@ impl Written<'_> {
         })
     }
 
-    /// Writes the groups' hashes and the manifest. Gives names of files that are not needed any more.
+    /// Writes the groups' hashes and the manifest. Returns names of files that are no longer needed.
     fn put_in_place(
         &self,
         base: &mut Base,
@@ -481,7 +482,7 @@ impl Written<'_> {
             ..old.clone()
         };
         let files = self.pace.files;
-        // Names before the name that leads to them.
+        // Files first, then the manifest that names them.
         files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
         self.pace.cancel.check()?;
         // What the new files were made of, and those of them that are mapped already.

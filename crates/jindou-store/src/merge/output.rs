@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A file is synced each time this much was written: one large sync at the end would hold up the log's small ones.
+/// A file is synced each time this many bytes were written: one large sync at the end would delay the log's small ones.
 const SYNC_EVERY: u64 = 32 << 20;
-/// The longest nap before a look at whether the merge was cancelled.
+/// Longest sleep before a check whether the merge was cancelled.
 const NAP: Duration = Duration::from_millis(50);
 
 /// State that all files of a merge share: where they are written, how fast, and whether to stop.
@@ -53,14 +53,14 @@ impl<'a> Pace<'a> {
     }
 
     fn wrong(&self, name: &str, e: std::io::Error) -> Error {
-        // The cancellation came as the reason of a write.
+        // The cancellation is reported as a write error.
         match self.cancel.check() {
             Err(cancelled) => cancelled,
             Ok(()) => Error::io(self.files.path(name), e),
         }
     }
 
-    /// Writes a file and syncs it; gives its length.
+    /// Writes a file and syncs it; returns its length.
     pub fn create(
         &self,
         name: &str,
@@ -68,7 +68,7 @@ impl<'a> Pace<'a> {
     ) -> Result<u64> {
         let wrong = |e| self.wrong(name, e);
         let file = self.files.create(name).map_err(wrong)?;
-        let to = Sink {
+        let to = PacedFile {
             file,
             at: 0,
             unsynced: 0,
@@ -85,24 +85,24 @@ impl<'a> Pace<'a> {
         self.create(name, |mut out| out.write_all(bytes).map(|()| out))
     }
 
-    /// Where a file is.
+    /// Path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.files.path(name)
     }
 }
 
-/// A file on its way.
-pub(super) type Out<'p> = BufWriter<Sink<'p>>;
+/// A file that is being written.
+pub(super) type Out<'p> = BufWriter<PacedFile<'p>>;
 
 /// See [`Out`].
-pub(super) struct Sink<'p> {
+pub(super) struct PacedFile<'p> {
     file: Box<dyn File>,
     at: u64,
     unsynced: u64,
     pace: &'p Pace<'p>,
 }
 
-impl Write for Sink<'_> {
+impl Write for PacedFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write_at(self.at, bytes)?;
         let n = bytes.len() as u64;
@@ -121,7 +121,7 @@ impl Write for Sink<'_> {
     }
 }
 
-impl Seek for Sink<'_> {
+impl Seek for PacedFile<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         self.at = match to {
             SeekFrom::Start(at) => at,

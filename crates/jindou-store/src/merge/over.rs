@@ -1,4 +1,5 @@
-//! Snapshots that were made while a merge ran, laid over its base: their patches become what they have beyond it.
+//! Moving snapshots that were made while a merge ran to its base: their patches keep only the edits that the merge does
+//! not contain.
 
 use super::Merging;
 use crate::snapshot::{Delta, Snapshot};
@@ -8,11 +9,11 @@ use jindou_model::{Direction, Error, Result};
 use std::sync::Arc;
 
 impl Merging {
-    /// The same content over the new base; `now` must be the merged snapshot or one that transactions made of it. Its number
-    /// stays, its version and shape are new ones. O(edits since, and what the patches' trees have in nodes).
+    /// The same content over the new base; `now` must be the merged snapshot or one that transactions made from it. Its
+    /// number stays; its version and shape are new. O(edits since, plus the nodes of the patches' trees).
     ///
     /// # Errors
-    /// [`Error::Internal`] for a snapshot of another base, or one from before.
+    /// [`Error::Internal`] for a snapshot of another base, or one from before the merge.
     pub fn lay_over(&self, now: &Snapshot) -> Result<Snapshot> {
         let then = &self.then;
         if !Arc::ptr_eq(now.base(), then.base()) || now.number() < then.number() {
@@ -59,7 +60,7 @@ impl Merging {
         let mut out = CowVec::default();
         for p in 0..now.predicate_count() {
             let Some(patch) = now.patch(p, direction).filter(|p| !p.is_empty()) else {
-                // What was merged and went since is an edit, too.
+                // Edges that were merged and removed since are an edit, too.
                 if let Some(then) = self.then.patch(p, direction).filter(|p| !p.is_empty()) {
                     self.set(&mut out, p, direction, Patch::default().since(then));
                 }

@@ -1,8 +1,8 @@
-//! Merged segments: base and patch of each predicate read in order and written as they come. What is in memory are a
-//! predicate's keys, not its edges.
+//! Merged segments: base and patch of each predicate are read in order, and the result is written at once. Only a
+//! predicate's keys are held in memory, not its edges.
 
 use super::output::{Out, Pace};
-use crate::directory::{Lists, MergedFile, SegmentFileWriter};
+use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::{
     BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
@@ -14,16 +14,16 @@ use std::io::{Error, ErrorKind, Result};
 const PART: u32 = 1 << 16;
 /// Neighbours collected before they are written.
 const ROW_BUFFER: usize = 1 << 14;
-/// Bytes in memory for each key of the predicate that is written: the key, its list's end, its part of the finder.
+/// Bytes in memory for each key of the predicate being written: the key, its list's end, its part of the finder.
 pub(super) const BYTES_A_KEY: u64 = 16;
 
 /// Inputs of a file of merged segments.
-pub(super) struct Job<'a> {
+pub(super) struct MergeJob<'a> {
     pub snapshot: &'a Snapshot,
     /// Predicates to write, ascending.
     pub held: &'a [u32],
     pub direction: Direction,
-    /// Named graphs' edges.
+    /// True for edges of named graphs.
     pub packing: Option<&'a Packing>,
     pub fold: u32,
 }
@@ -35,7 +35,7 @@ fn damaged() -> Error {
     )
 }
 
-impl Job<'_> {
+impl MergeJob<'_> {
     /// Writes the file.
     pub fn write<'p>(
         &self,
@@ -52,7 +52,7 @@ impl Job<'_> {
         for &p in self.held {
             pace.cancel.check().map_err(Error::other)?;
             let view = self.snapshot.edges_here(PredicateId(p), self.direction);
-            let rows = Rows::begin(&mut file, self.fold)?;
+            let rows = SegmentOutput::begin(&mut file, self.fold)?;
             let edges = match self.packing {
                 None => rows.default(&view, p)?,
                 Some(packing) => rows.named(&view, p, packing)?,
@@ -64,18 +64,18 @@ impl Job<'_> {
 }
 
 /// A segment that is being written.
-struct Rows<'f, 'p> {
+struct SegmentOutput<'f, 'p> {
     file: &'f mut SegmentFileWriter<Out<'p>>,
     at: u64,
     fold: u32,
     keys: Vec<u32>,
-    /// Where each key's list ends.
+    /// End of each key's list.
     ends: Vec<u32>,
     edges: u64,
     max_degree: u32,
 }
 
-impl<'f, 'p> Rows<'f, 'p> {
+impl<'f, 'p> SegmentOutput<'f, 'p> {
     fn begin(file: &'f mut SegmentFileWriter<Out<'p>>, fold: u32) -> Result<Self> {
         let at = file.begin_array()?;
         Ok(Self {
@@ -89,7 +89,7 @@ impl<'f, 'p> Rows<'f, 'p> {
         })
     }
 
-    /// Counts a list that was handed on.
+    /// Counts a list that was written.
     fn key(&mut self, key: u32, degree: usize) -> Result<()> {
         let known = (key < self.fold || key >= FIRST_TAIL_ID) && key < FIRST_QUERY_ID;
         if !known || key == NO_VERTEX || self.keys.last().is_some_and(|&last| last >= key) {
@@ -187,7 +187,7 @@ impl<'f, 'p> Rows<'f, 'p> {
         }
         let count = keys.len() as u32;
         let finder = self.file.finder(&build_folded(keys, Some(self.fold)))?;
-        let lists = Lists {
+        let lists = ListArrays {
             edges: self.edges,
             max_degree: self.max_degree,
             offsets_at,
@@ -245,7 +245,7 @@ fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
 
 type OnNamed<'f> = &'f mut dyn FnMut(u32, &[(u32, u32)]) -> Result<()>;
 
-/// The same of named graphs: (neighbour, graph).
+/// As above, for named graphs: (neighbour, graph).
 fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
     let segment: NamedSegment<'_> = view.named;
     let patch = view.patch.filter(|p| p.has_named());

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// A base's knowledge of being one of several shards.
 #[derive(Debug)]
-pub(crate) struct Shard {
+pub(crate) struct ShardInfo {
     pub blocks: Arc<Blocks>,
     /// Its own number.
     pub number: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Shard {
     own_terms: u32,
 }
 
-impl Shard {
+impl ShardInfo {
     pub fn new(blocks: Blocks, number: u32) -> Self {
         Self {
             number,

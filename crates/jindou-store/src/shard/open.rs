@@ -1,8 +1,8 @@
 //! Opening shards, and asking those that are open in the same process.
 
-use super::{BLOCKS, CLUSTER, Cluster, Shard, blocks_file, shard_folder};
+use super::{BLOCKS, CLUSTER, Cluster, ShardInfo, blocks_file, shard_folder};
 use crate::base::Base;
-use crate::directory::{Bytes, Kind, MANIFEST, Manifest, open_folder};
+use crate::directory::{Bytes, MANIFEST, Manifest, ManifestState, open_folder};
 use jindou_dictionary::index::Indexes;
 use jindou_model::{Error, Result};
 use std::path::Path;
@@ -17,8 +17,8 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
     let folder = dir.join(shard_folder(number));
     let wrong = |what: String| Err(Error::damaged(&folder, what));
     let manifest = match Manifest::read(&folder)? {
-        Kind::Store(m) => m,
-        Kind::None => {
+        ManifestState::Store(m) => m,
+        ManifestState::None => {
             return wrong(format!(
                 "the shard is missing; {CLUSTER} lists {} shards",
                 cluster.shards.len()
@@ -43,7 +43,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
             "its {BLOCKS} is of another shard; load the data again"
         ));
     }
-    let shard = Shard::new(blocks, number);
+    let shard = ShardInfo::new(blocks, number);
     if base.dictionary.len() != shard.terms() {
         return wrong(
             "its dictionary does not match its table of blocks; load the data again".into(),

@@ -1,6 +1,6 @@
 //! One shard's own data, read by ids of the whole store.
 
-use super::Shard;
+use super::ShardInfo;
 use crate::base::Base;
 use jindou_graph::segment::Scope;
 use jindou_graph::sets::CharacteristicSets;
@@ -15,7 +15,7 @@ pub const PAGE: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData<'a> {
     base: &'a Base,
-    shard: &'a Shard,
+    shard: &'a ShardInfo,
 }
 
 impl Base {

@@ -143,7 +143,7 @@ mod tests {
     use super::super::blocks_file;
     use super::*;
     use crate::directory::Bytes;
-    use jindou_graph::shard::{LocalKey, Place};
+    use jindou_graph::shard::{IdPlace, LocalKey};
     use proptest::prelude::*;
     use std::io::Cursor;
 
@@ -164,7 +164,7 @@ mod tests {
             let mut last = vec![LocalKey(0); shards as usize];
             let mut owned = vec![0; shards as usize];
             for v in 1..=vertices {
-                let Place { shard, local } = b.place(v).unwrap();
+                let IdPlace { shard, local } = b.place(v).unwrap();
                 prop_assert!(local > last[shard as usize]);
                 prop_assert_eq!(b.global(shard, local), v);
                 // Terms are numbered without a gap.

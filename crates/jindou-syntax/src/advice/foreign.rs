@@ -1,10 +1,10 @@
 //! Words of other languages that people write in queries.
 
-use super::Place;
+use super::FaultPlace;
 
 /// Message and remedy for a word of SQL or another language, by the place where it stands.
-pub(crate) fn foreign(word: &str, place: Place) -> Option<(&'static str, &'static str)> {
-    use Place as P;
+pub(crate) fn foreign(word: &str, place: FaultPlace) -> Option<(&'static str, &'static str)> {
+    use FaultPlace as P;
     let upper = word.to_ascii_uppercase();
     let behind = matches!(
         place,

@@ -6,4 +6,4 @@ mod place;
 
 pub(crate) use foreign::foreign;
 pub(crate) use nearest::nearest;
-pub(crate) use place::Place;
+pub(crate) use place::FaultPlace;

@@ -3,7 +3,7 @@
 use crate::keyword::Keyword as K;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FaultPlace {
     Query,
     Operation,
     AfterOperation,
@@ -80,7 +80,7 @@ pub(crate) enum Place {
     To,
 }
 
-impl Place {
+impl FaultPlace {
     /// Description of what can stand there.
     pub(crate) fn expected(self) -> String {
         let text = match self {

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Parts of dropped trees that nothing else holds.
 #[derive(Default)]
-struct Open {
+struct DropQueue {
     patterns: Vec<GraphPattern>,
     expressions: Vec<Expression>,
 }
 
-impl Open {
+impl DropQueue {
     fn pattern(&mut self, p: &mut Arc<GraphPattern>) {
         if let Some(p) = Arc::get_mut(p)
             && !p.is_leaf()
@@ -51,7 +51,7 @@ impl Open {
 
 impl Expression {
     /// Takes out what is inside and is used by nothing else.
-    fn hollow(&mut self, open: &mut Open) {
+    fn hollow(&mut self, open: &mut DropQueue) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
             Self::Or(a, b)
@@ -83,7 +83,7 @@ impl Expression {
     }
 
     /// The expressions directly inside.
-    fn inside<'a>(&'a self, out: &mut Vec<Part<'a>>) {
+    fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
             Self::Or(a, b)
@@ -97,19 +97,19 @@ impl Expression {
             | Self::Add(a, b)
             | Self::Subtract(a, b)
             | Self::Multiply(a, b)
-            | Self::Divide(a, b) => out.extend([Part::Expression(a), Part::Expression(b)]),
+            | Self::Divide(a, b) => out.extend([NodePart::Expression(a), NodePart::Expression(b)]),
             Self::UnaryPlus(a) | Self::UnaryMinus(a) | Self::Not(a) => {
-                out.push(Part::Expression(a));
+                out.push(NodePart::Expression(a));
             }
-            Self::If(a, b, c) => out.extend([a, b, c].map(|e| Part::Expression(e))),
+            Self::If(a, b, c) => out.extend([a, b, c].map(|e| NodePart::Expression(e))),
             Self::In(a, list) => {
-                out.push(Part::Expression(a));
-                out.extend(list.iter().map(Part::Expression));
+                out.push(NodePart::Expression(a));
+                out.extend(list.iter().map(NodePart::Expression));
             }
             Self::Coalesce(list) | Self::FunctionCall(_, list) => {
-                out.extend(list.iter().map(Part::Expression));
+                out.extend(list.iter().map(NodePart::Expression));
             }
-            Self::Exists(p) => out.push(Part::Pattern(p)),
+            Self::Exists(p) => out.push(NodePart::Pattern(p)),
         }
     }
 
@@ -144,7 +144,7 @@ impl Expression {
 }
 
 impl GraphPattern {
-    fn hollow(&mut self, open: &mut Open) {
+    fn hollow(&mut self, open: &mut DropQueue) {
         match self {
             Self::Bgp { .. } | Self::Path { .. } | Self::Values { .. } => {}
             Self::Join { left, right }
@@ -201,46 +201,50 @@ impl GraphPattern {
         }
     }
 
-    fn inside<'a>(&'a self, out: &mut Vec<Part<'a>>) {
+    fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
         match self {
             Self::Bgp { .. } | Self::Path { .. } | Self::Values { .. } => {}
             Self::Join { left, right }
             | Self::Lateral { left, right }
             | Self::Union { left, right }
             | Self::Minus { left, right } => {
-                out.extend([Part::Pattern(left), Part::Pattern(right)]);
+                out.extend([NodePart::Pattern(left), NodePart::Pattern(right)]);
             }
             Self::LeftJoin {
                 left,
                 right,
                 expression,
             } => {
-                out.extend([Part::Pattern(left), Part::Pattern(right)]);
-                out.extend(expression.iter().map(|e| Part::Expression(e)));
+                out.extend([NodePart::Pattern(left), NodePart::Pattern(right)]);
+                out.extend(expression.iter().map(|e| NodePart::Expression(e)));
             }
             Self::Filter { expr, inner } => {
-                out.extend([Part::Pattern(inner), Part::Expression(expr)]);
+                out.extend([NodePart::Pattern(inner), NodePart::Expression(expr)]);
             }
             Self::Extend {
                 inner, expression, ..
-            } => out.extend([Part::Pattern(inner), Part::Expression(expression)]),
+            } => out.extend([NodePart::Pattern(inner), NodePart::Expression(expression)]),
             Self::OrderBy { inner, expression } => {
-                out.push(Part::Pattern(inner));
-                out.extend(expression.iter().map(|e| Part::Expression(e.expression())));
+                out.push(NodePart::Pattern(inner));
+                out.extend(
+                    expression
+                        .iter()
+                        .map(|e| NodePart::Expression(e.expression())),
+                );
             }
             Self::Group {
                 inner, aggregates, ..
             } => {
-                out.push(Part::Pattern(inner));
+                out.push(NodePart::Pattern(inner));
                 let arguments = aggregates.iter().filter_map(|a| a.1.argument());
-                out.extend(arguments.map(|e| Part::Expression(e)));
+                out.extend(arguments.map(|e| NodePart::Expression(e)));
             }
             Self::Graph { inner, .. }
             | Self::Project { inner, .. }
             | Self::Distinct { inner }
             | Self::Reduced { inner }
             | Self::Slice { inner, .. }
-            | Self::Service { inner, .. } => out.push(Part::Pattern(inner)),
+            | Self::Service { inner, .. } => out.push(NodePart::Pattern(inner)),
         }
     }
 
@@ -365,7 +369,7 @@ impl GraphPattern {
 impl Drop for Expression {
     fn drop(&mut self) {
         if !self.is_leaf() {
-            let mut open = Open::default();
+            let mut open = DropQueue::default();
             self.hollow(&mut open);
             open.all();
         }
@@ -375,7 +379,7 @@ impl Drop for Expression {
 impl Drop for GraphPattern {
     fn drop(&mut self) {
         if !self.is_leaf() {
-            let mut open = Open::default();
+            let mut open = DropQueue::default();
             self.hollow(&mut open);
             open.all();
         }
@@ -383,12 +387,12 @@ impl Drop for GraphPattern {
 }
 
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum NodePart<'a> {
     Pattern(&'a GraphPattern),
     Expression(&'a Expression),
 }
 
-impl<'a> Part<'a> {
+impl<'a> NodePart<'a> {
     fn inside(self, out: &mut Vec<Self>) {
         match self {
             Self::Pattern(p) => p.inside(out),
@@ -400,8 +404,10 @@ impl<'a> Part<'a> {
         let (mut left, mut right) = (vec![self], vec![other]);
         while let (Some(a), Some(b)) = (left.pop(), right.pop()) {
             let (same, alike) = match (a, b) {
-                (Part::Pattern(a), Part::Pattern(b)) => (std::ptr::eq(a, b), a.is_like(b)),
-                (Part::Expression(a), Part::Expression(b)) => (std::ptr::eq(a, b), a.is_like(b)),
+                (NodePart::Pattern(a), NodePart::Pattern(b)) => (std::ptr::eq(a, b), a.is_like(b)),
+                (NodePart::Expression(a), NodePart::Expression(b)) => {
+                    (std::ptr::eq(a, b), a.is_like(b))
+                }
                 _ => (false, false),
             };
             if same {
@@ -423,8 +429,8 @@ impl<'a> Part<'a> {
         let mut open = vec![self];
         while let Some(part) = open.pop() {
             match part {
-                Part::Pattern(p) => p.hash_itself(state),
-                Part::Expression(e) => e.hash_itself(state),
+                NodePart::Pattern(p) => p.hash_itself(state),
+                NodePart::Expression(e) => e.hash_itself(state),
             }
             part.inside(&mut open);
         }
@@ -435,12 +441,12 @@ impl GraphPattern {
     /// True if a variable stands somewhere inside, in scope or not. O(pattern).
     #[must_use]
     pub fn mentions(&self, v: &Variable) -> bool {
-        let mut open = vec![Part::Pattern(self)];
+        let mut open = vec![NodePart::Pattern(self)];
         while let Some(part) = open.pop() {
             let names = match part {
-                Part::Expression(Expression::Variable(x) | Expression::Bound(x)) => x == v,
-                Part::Expression(_) => false,
-                Part::Pattern(p) => p.names(v),
+                NodePart::Expression(Expression::Variable(x) | Expression::Bound(x)) => x == v,
+                NodePart::Expression(_) => false,
+                NodePart::Pattern(p) => p.names(v),
             };
             if names {
                 return true;
@@ -498,7 +504,7 @@ impl PartialEq for Expression {
         if self.is_leaf() {
             return self.is_like(other);
         }
-        Part::Expression(self).is(Part::Expression(other))
+        NodePart::Expression(self).is(NodePart::Expression(other))
     }
 }
 
@@ -506,13 +512,13 @@ impl Eq for Expression {}
 
 impl Hash for Expression {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Part::Expression(self).hash_all(state);
+        NodePart::Expression(self).hash_all(state);
     }
 }
 
 impl PartialEq for GraphPattern {
     fn eq(&self, other: &Self) -> bool {
-        Part::Pattern(self).is(Part::Pattern(other))
+        NodePart::Pattern(self).is(NodePart::Pattern(other))
     }
 }
 
@@ -520,6 +526,6 @@ impl Eq for GraphPattern {}
 
 impl Hash for GraphPattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Part::Pattern(self).hash_all(state);
+        NodePart::Pattern(self).hash_all(state);
     }
 }

@@ -50,7 +50,7 @@ impl NamedNode {
 
     /// The IRI of canonical bytes, `None` for another term's.
     #[must_use]
-    pub fn of(bytes: &Canonical) -> Option<Self> {
+    pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         if bytes.first() != Some(&term::IRI) {
             return None;
         }
@@ -188,7 +188,7 @@ impl Literal {
 
     /// The literal of canonical bytes, `None` for another term's.
     #[must_use]
-    pub fn of(bytes: &Canonical) -> Option<Self> {
+    pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         let is_other = matches!(
             bytes.first(),
             None | Some(&(term::IRI | term::BLANK | term::TRIPLE))

@@ -1,17 +1,17 @@
 //! Aggregates of the query under way: each is computed once, whatever the number of its mentions.
 
 use super::{Deep, Halt, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::Variable;
 use crate::algebra::{AggregateExpression, AggregateFunction, Expression};
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Aggregates of one SELECT, CONSTRUCT, … and the deepest of them.
 #[derive(Default)]
-pub(crate) struct Frame {
+pub(crate) struct AggregateFrame {
     pub list: Vec<(Variable, AggregateExpression)>,
     pub depth: u32,
     /// Place of each in the list, once there are many.
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
 
 const MANY: usize = 16;
 
-impl Frame {
+impl AggregateFrame {
     fn find(&mut self, aggregate: &AggregateExpression) -> Option<&Variable> {
         if self.list.len() < MANY {
             return self.list.iter().find(|a| a.1 == *aggregate).map(|a| &a.0);
@@ -75,22 +75,22 @@ impl Parser<'_, '_> {
 
     fn aggregate_arguments(&mut self, word: K) -> Parse<(AggregateExpression, u32)> {
         self.enter()?;
-        self.expect(Kind::OpenParen, Place::CallOpen(word))?;
+        self.expect(TokenKind::OpenParen, FaultPlace::CallOpen(word))?;
         let distinct = self.eat_word(K::Distinct)?;
-        if word == K::Count && self.is(Kind::Star) {
+        if word == K::Count && self.is(TokenKind::Star) {
             self.bump()?;
-            self.close(Kind::CloseParen, Place::AfterArgument)?;
+            self.close(TokenKind::CloseParen, FaultPlace::AfterArgument)?;
             self.leave();
             return Ok((AggregateExpression::CountSolutions { distinct }, 1));
         }
         let expr = self.expression()?;
         let mut separator = None;
-        if word == K::GroupConcat && self.eat(Kind::Semicolon)? {
-            self.expect_word(K::Separator, Place::Separator)?;
-            self.expect(Kind::Equal, Place::Separator)?;
-            separator = Some(self.string(Place::Separator)?.into());
+        if word == K::GroupConcat && self.eat(TokenKind::Semicolon)? {
+            self.expect_word(K::Separator, FaultPlace::Separator)?;
+            self.expect(TokenKind::Equal, FaultPlace::Separator)?;
+            separator = Some(self.string(FaultPlace::Separator)?.into());
         }
-        self.close(Kind::CloseParen, Place::AfterArgument)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterArgument)?;
         self.leave();
         let name = match word {
             K::Sum => AggregateFunction::Sum,

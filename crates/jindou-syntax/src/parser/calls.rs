@@ -2,10 +2,10 @@
 
 use super::expression::Expr;
 use super::{Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::{Expression, Function};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use std::sync::Arc;
 
 const STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
@@ -55,16 +55,16 @@ impl Parser<'_, '_> {
             }
             K::Not => {
                 self.bump()?;
-                self.expect_word(K::Exists, Place::NotExists)?;
+                self.expect_word(K::Exists, FaultPlace::NotExists)?;
                 let p = self.exists()?;
                 let e = self.deep(Expression::Exists(Arc::new(p.it)), p.depth + 1)?;
                 self.not(e)
             }
             K::Bound => {
                 self.bump()?;
-                self.expect(Kind::OpenParen, Place::CallOpen(word))?;
-                let (id, _) = self.variable(Place::BoundVariable)?;
-                self.close(Kind::CloseParen, Place::AfterArgument)?;
+                self.expect(TokenKind::OpenParen, FaultPlace::CallOpen(word))?;
+                let (id, _) = self.variable(FaultPlace::BoundVariable)?;
+                self.close(TokenKind::CloseParen, FaultPlace::AfterArgument)?;
                 let v = self.variable_of(id);
                 self.deep(Expression::Bound(v), 1)
             }
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
                 };
                 self.deep(Expression::SameTerm(Arc::new(a), Arc::new(b)), depth + 1)
             }
-            _ => Err(self.unexpected(Place::Operand)),
+            _ => Err(self.unexpected(FaultPlace::Operand)),
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::intern::{Suffix, Word};
 use super::{Deep, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::{Expression, Function};
 use crate::algebra::{Literal, NamedNode};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use jindou_model::term;
 use oxrdf::vocab::xsd;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ enum Level {
     Product,
 }
 
-fn level(kind: Kind) -> Option<Level> {
+fn level(kind: TokenKind) -> Option<Level> {
     Some(match kind {
-        Kind::Or => Level::Or,
-        Kind::And => Level::And,
-        Kind::Equal
-        | Kind::NotEqual
-        | Kind::Less
-        | Kind::LessOrEqual
-        | Kind::Greater
-        | Kind::GreaterOrEqual
-        | Kind::Word(K::In | K::Not) => Level::Comparison,
-        Kind::Plus | Kind::Minus => Level::Sum,
-        Kind::Star | Kind::Slash => Level::Product,
+        TokenKind::Or => Level::Or,
+        TokenKind::And => Level::And,
+        TokenKind::Equal
+        | TokenKind::NotEqual
+        | TokenKind::Less
+        | TokenKind::LessOrEqual
+        | TokenKind::Greater
+        | TokenKind::GreaterOrEqual
+        | TokenKind::Word(K::In | K::Not) => Level::Comparison,
+        TokenKind::Plus | TokenKind::Minus => Level::Sum,
+        TokenKind::Star | TokenKind::Slash => Level::Product,
         _ => return None,
     })
 }
@@ -53,11 +53,13 @@ impl Parser<'_, '_> {
                 break;
             }
             left = match level {
-                Level::Or => self.chain(left, Kind::Or, Level::And, Expression::Or)?,
-                Level::And => self.chain(left, Kind::And, Level::Comparison, Expression::And)?,
+                Level::Or => self.chain(left, TokenKind::Or, Level::And, Expression::Or)?,
+                Level::And => {
+                    self.chain(left, TokenKind::And, Level::Comparison, Expression::And)?
+                }
                 Level::Comparison => self.comparison(left)?,
                 Level::Sum => {
-                    let plus = self.bump()?.kind == Kind::Plus;
+                    let plus = self.bump()?.kind == TokenKind::Plus;
                     let right = self.binary(Level::Product)?;
                     let to = if plus {
                         Expression::Add
@@ -67,7 +69,7 @@ impl Parser<'_, '_> {
                     self.both(left, right, to)?
                 }
                 Level::Product => {
-                    let times = self.bump()?.kind == Kind::Star;
+                    let times = self.bump()?.kind == TokenKind::Star;
                     let right = self.unary()?;
                     let to = if times {
                         Expression::Multiply
@@ -95,7 +97,7 @@ impl Parser<'_, '_> {
     fn chain(
         &mut self,
         first: Expr,
-        operator: Kind,
+        operator: TokenKind,
         next: Level,
         to: fn(Arc<Expression>, Arc<Expression>) -> Expression,
     ) -> Parse<Expr> {
@@ -125,9 +127,9 @@ impl Parser<'_, '_> {
     fn comparison(&mut self, left: Expr) -> Parse<Expr> {
         let operator = self.bump()?.kind;
         let compared = match operator {
-            Kind::Word(word) => {
+            TokenKind::Word(word) => {
                 if word == K::Not {
-                    self.expect_word(K::In, Place::NotIn)?;
+                    self.expect_word(K::In, FaultPlace::NotIn)?;
                 }
                 let (list, depth) = self.expression_list(K::In)?;
                 let depth = depth.max(left.depth) + 1;
@@ -141,14 +143,14 @@ impl Parser<'_, '_> {
             _ => {
                 let right = self.binary(Level::Sum)?;
                 let to = match operator {
-                    Kind::Less => Expression::Less,
-                    Kind::LessOrEqual => Expression::LessOrEqual,
-                    Kind::Greater => Expression::Greater,
-                    Kind::GreaterOrEqual => Expression::GreaterOrEqual,
+                    TokenKind::Less => Expression::Less,
+                    TokenKind::LessOrEqual => Expression::LessOrEqual,
+                    TokenKind::Greater => Expression::Greater,
+                    TokenKind::GreaterOrEqual => Expression::GreaterOrEqual,
                     _ => Expression::Equal,
                 };
                 let compared = self.both(left, right, to)?;
-                if operator == Kind::NotEqual {
+                if operator == TokenKind::NotEqual {
                     self.not(compared)?
                 } else {
                     compared
@@ -156,7 +158,7 @@ impl Parser<'_, '_> {
             }
         };
         if level(self.kind()) == Some(Level::Comparison) {
-            return Err(self.unexpected(Place::AfterComparison));
+            return Err(self.unexpected(FaultPlace::AfterComparison));
         }
         Ok(compared)
     }
@@ -167,15 +169,15 @@ impl Parser<'_, '_> {
 
     fn unary(&mut self) -> Parse<Expr> {
         let mut nots = 0;
-        while self.eat(Kind::Bang)? {
+        while self.eat(TokenKind::Bang)? {
             nots += 1;
         }
         let mut e = match self.kind() {
             // A sign that touches its number is part of the literal, whose form is kept.
-            sign @ (Kind::Plus | Kind::Minus) if !self.is_signed_number() => {
+            sign @ (TokenKind::Plus | TokenKind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
-                let to = if sign == Kind::Plus {
+                let to = if sign == TokenKind::Plus {
                     Expression::UnaryPlus
                 } else {
                     Expression::UnaryMinus
@@ -192,49 +194,49 @@ impl Parser<'_, '_> {
 
     fn primary(&mut self) -> Parse<Expr> {
         match self.kind() {
-            Kind::OpenParen => self.bracketed(),
-            Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+            TokenKind::OpenParen => self.bracketed(),
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
                 let name = self.token;
                 let iri = self.iri()?;
-                if self.is(Kind::OpenParen) {
+                if self.is(TokenKind::OpenParen) {
                     return self.custom_call(name, iri);
                 }
                 self.deep(iri.into(), 1)
             }
-            Kind::Variable => {
-                let (id, token) = self.variable(Place::Operand)?;
+            TokenKind::Variable => {
+                let (id, token) = self.variable(FaultPlace::Operand)?;
                 if self.noting {
                     self.noted.push((id, token));
                 }
                 let v = self.variable_of(id);
                 self.deep(v.into(), 1)
             }
-            Kind::String => {
+            TokenKind::String => {
                 let literal = self.literal()?;
                 self.deep(literal.into(), 1)
             }
-            Kind::Integer | Kind::Decimal | Kind::Double => {
+            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
                 let literal = self.number(None)?;
                 self.deep(literal.into(), 1)
             }
-            Kind::Plus | Kind::Minus if self.is_signed_number() => {
+            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
                 let literal = self.signed_number()?;
                 self.deep(literal.into(), 1)
             }
-            Kind::OpenTriple => self.triple_expression(),
-            Kind::Word(word) => match word {
+            TokenKind::OpenTriple => self.triple_expression(),
+            TokenKind::Word(word) => match word {
                 K::True | K::False => {
                     let literal = self.boolean()?;
                     self.deep(literal.into(), 1)
                 }
                 _ => self.built_in(word),
             },
-            _ => Err(self.unexpected(Place::Operand)),
+            _ => Err(self.unexpected(FaultPlace::Operand)),
         }
     }
 
     pub(super) fn boolean(&mut self) -> Parse<Literal> {
-        let value = if self.bump()?.kind == Kind::Word(K::True) {
+        let value = if self.bump()?.kind == TokenKind::Word(K::True) {
             "true"
         } else {
             "false"
@@ -251,9 +253,9 @@ impl Parser<'_, '_> {
     /// `( expression )`
     pub(super) fn bracketed(&mut self) -> Parse<Expr> {
         self.enter()?;
-        self.expect(Kind::OpenParen, Place::Bracketed)?;
+        self.expect(TokenKind::OpenParen, FaultPlace::Bracketed)?;
         let e = self.expression()?;
-        self.close(Kind::CloseParen, Place::AfterOperand)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterOperand)?;
         self.leave();
         Ok(e)
     }
@@ -271,20 +273,20 @@ impl Parser<'_, '_> {
     /// `()` or `(a, b, …)`, and the depth of the deepest.
     pub(super) fn expression_list(&mut self, of: K) -> Parse<(Vec<Expression>, u32)> {
         self.enter()?;
-        self.expect(Kind::OpenParen, Place::CallOpen(of))?;
+        self.expect(TokenKind::OpenParen, FaultPlace::CallOpen(of))?;
         let mut list = vec![];
         let mut depth = 0;
-        if !self.is(Kind::CloseParen) {
+        if !self.is(TokenKind::CloseParen) {
             loop {
                 let e = self.expression()?;
                 depth = depth.max(e.depth);
                 list.push(e.it);
-                if !self.eat(Kind::Comma)? {
+                if !self.eat(TokenKind::Comma)? {
                     break;
                 }
             }
         }
-        self.close(Kind::CloseParen, Place::AfterArgument)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterArgument)?;
         self.leave();
         Ok((list, depth))
     }
@@ -294,18 +296,20 @@ impl Parser<'_, '_> {
         self.enter()?;
         self.bump()?;
         let subject = match self.kind() {
-            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => self.triple_value()?,
-            _ => return Err(self.unexpected(Place::TripleSubject)),
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace | TokenKind::Variable => {
+                self.triple_value()?
+            }
+            _ => return Err(self.unexpected(FaultPlace::TripleSubject)),
         };
         let predicate = match self.kind() {
-            Kind::A => {
+            TokenKind::A => {
                 self.bump()?;
                 Expression::from(self.word(Word::Type))
             }
-            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable => {
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace | TokenKind::Variable => {
                 self.triple_value()?.it
             }
-            _ => return Err(self.unexpected(Place::VerbOfTemplate)),
+            _ => return Err(self.unexpected(FaultPlace::VerbOfTemplate)),
         };
         let object = self.triple_value()?;
         self.close_triple()?;
@@ -317,20 +321,23 @@ impl Parser<'_, '_> {
 
     fn triple_value(&mut self) -> Parse<Expr> {
         match self.kind() {
-            Kind::OpenTriple
-            | Kind::Iri
-            | Kind::Prefixed
-            | Kind::Namespace
-            | Kind::Variable
-            | Kind::String
-            | Kind::Integer
-            | Kind::Decimal
-            | Kind::Double
-            | Kind::Word(K::True | K::False) => {}
-            Kind::Plus | Kind::Minus if self.is_signed_number() => {}
-            _ => return Err(self.unexpected(Place::TripleObject)),
+            TokenKind::OpenTriple
+            | TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace
+            | TokenKind::Variable
+            | TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Word(K::True | K::False) => {}
+            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {}
+            _ => return Err(self.unexpected(FaultPlace::TripleObject)),
         }
-        if matches!(self.kind(), Kind::Iri | Kind::Prefixed | Kind::Namespace) {
+        if matches!(
+            self.kind(),
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
+        ) {
             let iri = self.iri()?;
             return self.deep(iri.into(), 1);
         }

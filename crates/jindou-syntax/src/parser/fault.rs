@@ -2,7 +2,7 @@
 
 use super::{Halt, Parser};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Bad, Kind, Token};
+use crate::lexer::{Bad, Token, TokenKind};
 use crate::options::MOST_FAULTS;
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;
@@ -77,19 +77,21 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn said(&self, token: Token) -> String {
         let text = shortened(self.slice(token));
         match token.kind {
-            Kind::End => "the end of the text".into(),
-            Kind::Iri => format!("the IRI {text}"),
-            Kind::Prefixed => format!("the name {text}"),
-            Kind::Namespace => format!("the prefix {text}"),
-            Kind::Blank => format!("the blank node {text}"),
-            Kind::Variable => format!("the variable {text}"),
-            Kind::String => format!("the string {text}"),
-            Kind::Language => format!("the language tag {text}"),
-            Kind::Integer | Kind::Decimal | Kind::Double => format!("the number {text}"),
-            Kind::Word(K::Unknown) => format!("the word {text}"),
-            Kind::A => "the word a".into(),
-            Kind::Word(_) => text,
-            Kind::Bad(Bad::Character) => format!("the character {text}"),
+            TokenKind::End => "the end of the text".into(),
+            TokenKind::Iri => format!("the IRI {text}"),
+            TokenKind::Prefixed => format!("the name {text}"),
+            TokenKind::Namespace => format!("the prefix {text}"),
+            TokenKind::Blank => format!("the blank node {text}"),
+            TokenKind::Variable => format!("the variable {text}"),
+            TokenKind::String => format!("the string {text}"),
+            TokenKind::Language => format!("the language tag {text}"),
+            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
+                format!("the number {text}")
+            }
+            TokenKind::Word(K::Unknown) => format!("the word {text}"),
+            TokenKind::A => "the word a".into(),
+            TokenKind::Word(_) => text,
+            TokenKind::Bad(Bad::Character) => format!("the character {text}"),
             _ => format!("'{text}'"),
         }
     }
@@ -99,16 +101,16 @@ impl<'t> Parser<'t, '_> {
     }
 }
 
-pub(super) fn comparison(kind: Kind) -> bool {
+pub(super) fn comparison(kind: TokenKind) -> bool {
     matches!(
         kind,
-        Kind::Equal
-            | Kind::NotEqual
-            | Kind::Less
-            | Kind::LessOrEqual
-            | Kind::Greater
-            | Kind::GreaterOrEqual
-            | Kind::Word(K::In | K::Not)
+        TokenKind::Equal
+            | TokenKind::NotEqual
+            | TokenKind::Less
+            | TokenKind::LessOrEqual
+            | TokenKind::Greater
+            | TokenKind::GreaterOrEqual
+            | TokenKind::Word(K::In | K::Not)
     )
 }
 

@@ -1,14 +1,14 @@
 //! Groups of patterns: `{ … }`.
 
 use super::expression::Expr;
-use super::triples::{Mode, Part, joined};
+use super::triples::{Mode, TriplePart, joined};
 use super::{Deep, Halt, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::NamedNodePattern;
 use crate::algebra::{Expression, GraphPattern};
 use crate::balance::balance;
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
@@ -26,11 +26,11 @@ fn is_unit(p: &GraphPattern) -> bool {
 }
 
 /// Patterns to be joined. Only at the beginning are basic graph patterns next to each other made one.
-struct Run {
+struct PatternRun {
     parts: Vec<Pattern>,
 }
 
-impl Run {
+impl PatternRun {
     fn push(&mut self, p: Pattern) {
         if is_unit(&p.it) {
             return;
@@ -52,7 +52,7 @@ impl Run {
 
 /// The join of two patterns; that of basic graph patterns is one.
 pub(super) fn join(a: Pattern, b: Pattern) -> Pattern {
-    let mut run = Run { parts: vec![a] };
+    let mut run = PatternRun { parts: vec![a] };
     run.push(b);
     join_all(run.parts)
 }
@@ -70,7 +70,7 @@ fn join_all(parts: Vec<Pattern>) -> Pattern {
 
 impl Parser<'_, '_> {
     /// Reads a group; its filters stand around it.
-    pub(super) fn group(&mut self, place: Place) -> Parse<Pattern> {
+    pub(super) fn group(&mut self, place: FaultPlace) -> Parse<Pattern> {
         let (p, filter) = self.group_with_filter(place)?;
         match filter {
             None => Ok(p),
@@ -93,15 +93,15 @@ impl Parser<'_, '_> {
     /// A group in a scope of its own, for EXISTS.
     pub(super) fn exists(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
-        let p = self.group(Place::Group)?;
+        let p = self.group(FaultPlace::Group)?;
         self.scopes.forget_all(outer);
         Ok(p)
     }
 
     /// Reads a group, whose filters OPTIONAL takes for itself.
-    fn group_with_filter(&mut self, place: Place) -> Parse<(Pattern, Option<Expr>)> {
+    fn group_with_filter(&mut self, place: FaultPlace) -> Parse<(Pattern, Option<Expr>)> {
         self.enter()?;
-        self.expect(Kind::OpenBrace, place)?;
+        self.expect(TokenKind::OpenBrace, place)?;
         self.block += 1;
         let before = (
             self.no_aggregate.replace("in a pattern"),
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
             self.body()?
         };
         (self.no_aggregate, self.noting) = before;
-        self.close(Kind::CloseBrace, Place::GroupBody)?;
+        self.close(TokenKind::CloseBrace, FaultPlace::GroupBody)?;
         self.block += 1;
         self.leave();
         Ok(out)
@@ -121,17 +121,17 @@ impl Parser<'_, '_> {
 
     fn body(&mut self) -> Parse<(Pattern, Option<Expr>)> {
         let before = self.state();
-        let mut run = Run {
+        let mut run = PatternRun {
             parts: vec![unit()],
         };
         let mut filters = vec![];
         // Whether triples may follow, and whether a dot may.
         let (mut triples_may, mut dot_may) = (true, false);
-        let mut block: Vec<Part> = vec![];
+        let mut block: Vec<TriplePart> = vec![];
         loop {
             let read = match self.kind() {
-                Kind::CloseBrace | Kind::End => break,
-                Kind::Dot if dot_may => {
+                TokenKind::CloseBrace | TokenKind::End => break,
+                TokenKind::Dot if dot_may => {
                     (triples_may, dot_may) = (true, false);
                     self.bump().map(|_| ())
                 }
@@ -143,15 +143,15 @@ impl Parser<'_, '_> {
                         Err(self.missing_dot())
                     }
                 }
-                Kind::OpenBrace | Kind::Word(_) => {
+                TokenKind::OpenBrace | TokenKind::Word(_) => {
                     (triples_may, dot_may) = (true, true);
                     self.flush(&mut block, &mut run)
                         .and_then(|()| self.clause(&mut run, &mut filters))
                 }
                 _ => Err(self.unexpected(if triples_may {
-                    Place::GroupBody
+                    FaultPlace::GroupBody
                 } else {
-                    Place::AfterTriples
+                    FaultPlace::AfterTriples
                 })),
             };
             match read {
@@ -172,12 +172,12 @@ impl Parser<'_, '_> {
         Ok((p, filter))
     }
 
-    fn joined_run(&mut self, run: Run) -> Parse<Pattern> {
+    fn joined_run(&mut self, run: PatternRun) -> Parse<Pattern> {
         let p = join_all(run.parts);
         self.deep(p.it, p.depth)
     }
 
-    fn flush(&mut self, block: &mut Vec<Part>, run: &mut Run) -> Parse<()> {
+    fn flush(&mut self, block: &mut Vec<TriplePart>, run: &mut PatternRun) -> Parse<()> {
         if !block.is_empty() {
             let p = self.block_of(std::mem::take(block))?;
             run.push(p);
@@ -185,21 +185,21 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn block_of(&mut self, parts: Vec<Part>) -> Parse<Pattern> {
+    fn block_of(&mut self, parts: Vec<TriplePart>) -> Parse<Pattern> {
         let parts = joined(parts);
         let p = join_all(parts.into_iter().map(|it| Deep { it, depth: 2 }).collect());
         self.deep(p.it, p.depth)
     }
 
     /// The run so far as one pattern, to go on from.
-    fn so_far(&mut self, run: &mut Run) -> Parse<Pattern> {
+    fn so_far(&mut self, run: &mut PatternRun) -> Parse<Pattern> {
         let parts = std::mem::take(&mut run.parts);
-        self.joined_run(Run { parts })
+        self.joined_run(PatternRun { parts })
     }
 
     /// Reads what stands in a group and is not a triple.
-    fn clause(&mut self, run: &mut Run, filters: &mut Vec<Expr>) -> Parse<()> {
-        let Kind::Word(word) = self.kind() else {
+    fn clause(&mut self, run: &mut PatternRun, filters: &mut Vec<Expr>) -> Parse<()> {
+        let TokenKind::Word(word) = self.kind() else {
             let p = self.union()?;
             run.push(p);
             return Ok(());
@@ -207,13 +207,13 @@ impl Parser<'_, '_> {
         match word {
             K::Filter => {
                 self.bump()?;
-                let e = self.constraint(Place::Filter)?;
+                let e = self.constraint(FaultPlace::Filter)?;
                 filters.push(e);
             }
             K::Optional => {
                 self.bump()?;
                 let outer = self.scopes.enter();
-                let (right, filter) = self.group_with_filter(Place::Group)?;
+                let (right, filter) = self.group_with_filter(FaultPlace::Group)?;
                 self.scopes.merge(outer);
                 let left = self.so_far(run)?;
                 let depth = left
@@ -230,7 +230,7 @@ impl Parser<'_, '_> {
             K::Minus => {
                 self.bump()?;
                 let outer = self.scopes.enter();
-                let right = self.group(Place::Group)?;
+                let right = self.group(FaultPlace::Group)?;
                 self.scopes.forget(outer);
                 let left = self.so_far(run)?;
                 let depth = left.depth.max(right.depth) + 1;
@@ -240,7 +240,7 @@ impl Parser<'_, '_> {
             K::Lateral => {
                 let at = self.bump()?;
                 let outer = self.scopes.enter();
-                let right = self.group(Place::Group)?;
+                let right = self.group(FaultPlace::Group)?;
                 if let Some(v) = self.scopes.clash(outer) {
                     self.redefined_in_lateral(at, v);
                 }
@@ -252,7 +252,7 @@ impl Parser<'_, '_> {
             }
             K::Graph => {
                 self.bump()?;
-                let name = self.graph_name(Place::GraphName)?;
+                let name = self.graph_name(FaultPlace::GraphName)?;
                 if let NamedNodePattern::Variable(v) = &name
                     && let Some(id) = self.names.get(v.as_str())
                 {
@@ -266,7 +266,7 @@ impl Parser<'_, '_> {
             K::Service => {
                 self.bump()?;
                 let silent = self.eat_word(K::Silent)?;
-                let name = self.graph_name(Place::ServiceName)?;
+                let name = self.graph_name(FaultPlace::ServiceName)?;
                 let p = self.inner_group()?;
                 let it = GraphPattern::Service {
                     name,
@@ -282,7 +282,7 @@ impl Parser<'_, '_> {
                 let p = self.data_block()?;
                 run.push(p);
             }
-            _ => return Err(self.unexpected(Place::GroupBody)),
+            _ => return Err(self.unexpected(FaultPlace::GroupBody)),
         }
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Parser<'_, '_> {
     /// A group whose variables are in scope around it as well.
     fn inner_group(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
-        let p = self.group(Place::Group)?;
+        let p = self.group(FaultPlace::Group)?;
         self.scopes.merge(outer);
         Ok(p)
     }
@@ -315,14 +315,14 @@ impl Parser<'_, '_> {
         self.deep(p.it, p.depth)
     }
 
-    fn bind(&mut self, run: &mut Run) -> Parse<()> {
+    fn bind(&mut self, run: &mut PatternRun) -> Parse<()> {
         self.bump()?;
         self.enter()?;
-        self.expect(Kind::OpenParen, Place::BindOpen)?;
+        self.expect(TokenKind::OpenParen, FaultPlace::BindOpen)?;
         let e = self.expression()?;
-        self.expect_word(K::As, Place::As)?;
-        let (id, token) = self.variable(Place::AsVariable)?;
-        self.close(Kind::CloseParen, Place::AfterAs)?;
+        self.expect_word(K::As, FaultPlace::As)?;
+        let (id, token) = self.variable(FaultPlace::AsVariable)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
         self.leave();
         if self.scopes.contains(id) {
             self.redefined(token, "BIND");
@@ -352,8 +352,8 @@ impl Parser<'_, '_> {
     }
 
     /// A variable or an IRI, without putting it into scope.
-    pub(super) fn graph_name(&mut self, place: Place) -> Parse<NamedNodePattern> {
-        if self.is(Kind::Variable) {
+    pub(super) fn graph_name(&mut self, place: FaultPlace) -> Parse<NamedNodePattern> {
+        if self.is(TokenKind::Variable) {
             let (id, _) = self.variable(place)?;
             return Ok(self.variable_of(id).into());
         }
@@ -361,18 +361,18 @@ impl Parser<'_, '_> {
     }
 
     /// A condition: an expression in brackets, or a call.
-    pub(super) fn constraint(&mut self, place: Place) -> Parse<Expr> {
+    pub(super) fn constraint(&mut self, place: FaultPlace) -> Parse<Expr> {
         match self.kind() {
-            Kind::OpenParen => self.bracketed(),
-            Kind::Iri | Kind::Prefixed | Kind::Namespace => {
+            TokenKind::OpenParen => self.bracketed(),
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
                 let name = self.token;
                 let iri = self.iri()?;
-                if !self.is(Kind::OpenParen) {
-                    return Err(self.unexpected(Place::CallOpen(K::Unknown)));
+                if !self.is(TokenKind::OpenParen) {
+                    return Err(self.unexpected(FaultPlace::CallOpen(K::Unknown)));
                 }
                 self.custom_call(name, iri)
             }
-            Kind::Word(word) if super::calls::is_call(word) => self.built_in(word),
+            TokenKind::Word(word) if super::calls::is_call(word) => self.built_in(word),
             _ => Err(self.unexpected(place)),
         }
     }
@@ -380,7 +380,7 @@ impl Parser<'_, '_> {
 
 /// The join of patterns one after the other; those that are basic at the beginning are made one.
 pub(super) fn join_in_order(parts: Vec<Pattern>) -> Pattern {
-    let mut run = Run {
+    let mut run = PatternRun {
         parts: vec![unit()],
     };
     for p in parts {

@@ -1,9 +1,9 @@
 //! IRIs and prefixed names.
 
 use super::{Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::{BaseIri, NamedNode};
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use crate::prefixes::common;
 use oxiri::Iri;
 use rustc_hash::FxHashMap;
@@ -85,16 +85,19 @@ impl<'t> Parser<'t, '_> {
             return Ok(known);
         }
         match token.kind {
-            Kind::Iri => self.written(token),
+            TokenKind::Iri => self.written(token),
             _ => self.prefixed(token),
         }
     }
 
     pub(super) fn is_iri(&self) -> bool {
-        matches!(self.kind(), Kind::Iri | Kind::Prefixed | Kind::Namespace)
+        matches!(
+            self.kind(),
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
+        )
     }
 
-    pub(super) fn expect_iri(&mut self, place: Place) -> Parse<NamedNode> {
+    pub(super) fn expect_iri(&mut self, place: FaultPlace) -> Parse<NamedNode> {
         if self.is_iri() {
             self.iri()
         } else {

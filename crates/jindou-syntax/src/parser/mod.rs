@@ -21,13 +21,13 @@ mod update;
 mod values;
 mod words;
 
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::{BaseIri, BlankNode, Variable};
 use crate::keyword::Keyword;
-use crate::lexer::{Kind, Lexer, Token};
+use crate::lexer::{Lexer, Token, TokenKind};
 use crate::options::{MOST_DEPTH, MOST_FAULTS, MOST_NESTING, Options};
 use crate::source::Source;
-use aggregates::Frame;
+use aggregates::AggregateFrame;
 use intern::Interned;
 use iri::Prefixes;
 use jindou_model::{Diagnostic, Error, Resource, scope as limits};
@@ -85,7 +85,7 @@ pub(crate) struct Parser<'t, 'o> {
     blank: Option<u128>,
     stem: Option<String>,
     generated: u32,
-    frames: Vec<Frame>,
+    frames: Vec<AggregateFrame>,
     /// Why no aggregate can stand here.
     no_aggregate: Option<&'static str>,
     /// The graph that the ADD, COPY or MOVE at hand reads.
@@ -113,7 +113,7 @@ pub(crate) struct Open {
 
 impl Open {
     fn push(&mut self, token: Token) {
-        if token.kind == Kind::OpenBrace {
+        if token.kind == TokenKind::OpenBrace {
             self.braces.push(self.list.len());
         }
         self.list.push(token);
@@ -189,16 +189,16 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     // --- tokens ---
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TokenKind {
         self.token.kind
     }
 
-    fn is(&self, kind: Kind) -> bool {
+    fn is(&self, kind: TokenKind) -> bool {
         self.token.kind == kind
     }
 
     fn at_word(&self, word: Keyword) -> bool {
-        self.token.kind == Kind::Word(word)
+        self.token.kind == TokenKind::Word(word)
     }
 
     fn slice(&self, token: Token) -> &'t str {
@@ -219,17 +219,17 @@ impl<'t, 'o> Parser<'t, 'o> {
     fn bump(&mut self) -> Parse<Token> {
         let token = self.token;
         match token.kind {
-            Kind::OpenBrace
-            | Kind::OpenParen
-            | Kind::OpenBracket
-            | Kind::OpenAnnotation
-            | Kind::OpenReified
-            | Kind::OpenTriple => self.open.push(token),
-            Kind::CloseBrace
-            | Kind::CloseParen
-            | Kind::CloseBracket
-            | Kind::CloseAnnotation
-            | Kind::CloseReified => self.open.pop(),
+            TokenKind::OpenBrace
+            | TokenKind::OpenParen
+            | TokenKind::OpenBracket
+            | TokenKind::OpenAnnotation
+            | TokenKind::OpenReified
+            | TokenKind::OpenTriple => self.open.push(token),
+            TokenKind::CloseBrace
+            | TokenKind::CloseParen
+            | TokenKind::CloseBracket
+            | TokenKind::CloseAnnotation
+            | TokenKind::CloseReified => self.open.pop(),
             _ => {}
         }
         self.behind = token.end;
@@ -275,7 +275,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Halt::Stop
     }
 
-    fn eat(&mut self, kind: Kind) -> Parse<bool> {
+    fn eat(&mut self, kind: TokenKind) -> Parse<bool> {
         let there = self.is(kind);
         if there {
             self.bump()?;
@@ -284,10 +284,10 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 
     fn eat_word(&mut self, word: Keyword) -> Parse<bool> {
-        self.eat(Kind::Word(word))
+        self.eat(TokenKind::Word(word))
     }
 
-    fn expect(&mut self, kind: Kind, place: Place) -> Parse<Token> {
+    fn expect(&mut self, kind: TokenKind, place: FaultPlace) -> Parse<Token> {
         if self.is(kind) {
             self.bump()
         } else {
@@ -295,12 +295,12 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
-    fn expect_word(&mut self, word: Keyword, place: Place) -> Parse<Token> {
-        self.expect(Kind::Word(word), place)
+    fn expect_word(&mut self, word: Keyword, place: FaultPlace) -> Parse<Token> {
+        self.expect(TokenKind::Word(word), place)
     }
 
     /// Reads a closing bracket.
-    fn close(&mut self, kind: Kind, place: Place) -> Parse<Token> {
+    fn close(&mut self, kind: TokenKind, place: FaultPlace) -> Parse<Token> {
         if self.is(kind) {
             return self.bump();
         }
@@ -362,8 +362,8 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 
     /// Reads a variable.
-    fn variable(&mut self, place: Place) -> Parse<(u32, Token)> {
-        let token = self.expect(Kind::Variable, place)?;
+    fn variable(&mut self, place: FaultPlace) -> Parse<(u32, Token)> {
+        let token = self.expect(TokenKind::Variable, place)?;
         Ok((self.variable_id(token), token))
     }
 

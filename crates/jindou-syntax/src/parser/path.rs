@@ -2,21 +2,21 @@
 
 use super::intern::Word;
 use super::{Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::NamedNode;
 use crate::algebra::PropertyPathExpression as Path;
 use crate::balance::balance;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 use std::sync::Arc;
 
 impl Parser<'_, '_> {
     pub(super) fn path(&mut self) -> Parse<Path> {
         let first = self.path_sequence()?;
-        if !self.is(Kind::Pipe) {
+        if !self.is(TokenKind::Pipe) {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.eat(Kind::Pipe)? {
+        while self.eat(TokenKind::Pipe)? {
             parts.push(self.path_sequence()?);
         }
         Ok(joined(parts, Path::Alternative))
@@ -24,29 +24,29 @@ impl Parser<'_, '_> {
 
     fn path_sequence(&mut self) -> Parse<Path> {
         let first = self.path_step()?;
-        if !self.is(Kind::Slash) {
+        if !self.is(TokenKind::Slash) {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.eat(Kind::Slash)? {
+        while self.eat(TokenKind::Slash)? {
             parts.push(self.path_step()?);
         }
         Ok(joined(parts, Path::Sequence))
     }
 
     fn path_step(&mut self) -> Parse<Path> {
-        let inverse = self.eat(Kind::Caret)?;
+        let inverse = self.eat(TokenKind::Caret)?;
         let step = self.path_primary()?;
         let step = match self.kind() {
-            Kind::Question => {
+            TokenKind::Question => {
                 self.bump()?;
                 Path::ZeroOrOne(Arc::new(step))
             }
-            Kind::Star => {
+            TokenKind::Star => {
                 self.bump()?;
                 Path::ZeroOrMore(Arc::new(step))
             }
-            Kind::Plus => {
+            TokenKind::Plus => {
                 self.bump()?;
                 Path::OneOrMore(Arc::new(step))
             }
@@ -61,31 +61,31 @@ impl Parser<'_, '_> {
 
     fn path_primary(&mut self) -> Parse<Path> {
         match self.kind() {
-            Kind::Iri | Kind::Prefixed | Kind::Namespace => Ok(self.iri()?.into()),
-            Kind::A => {
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => Ok(self.iri()?.into()),
+            TokenKind::A => {
                 self.bump()?;
                 Ok(self.word(Word::Type).into())
             }
-            Kind::OpenParen => {
+            TokenKind::OpenParen => {
                 self.enter()?;
                 self.bump()?;
                 let path = self.path()?;
-                self.close(Kind::CloseParen, Place::PathClose)?;
+                self.close(TokenKind::CloseParen, FaultPlace::PathClose)?;
                 self.leave();
                 Ok(path)
             }
-            Kind::Bang => {
+            TokenKind::Bang => {
                 self.bump()?;
                 self.negated()
             }
-            _ => Err(self.unexpected(Place::PathStep)),
+            _ => Err(self.unexpected(FaultPlace::PathStep)),
         }
     }
 
     /// Reads the set of properties that follows `!`.
     fn negated(&mut self) -> Parse<Path> {
         let (mut direct, mut inverse) = (vec![], vec![]);
-        if self.eat(Kind::OpenParen)? {
+        if self.eat(TokenKind::OpenParen)? {
             loop {
                 let (is_inverse, iri) = self.negated_one()?;
                 if is_inverse {
@@ -94,11 +94,11 @@ impl Parser<'_, '_> {
                     &mut direct
                 }
                 .push(iri);
-                if !self.eat(Kind::Pipe)? {
+                if !self.eat(TokenKind::Pipe)? {
                     break;
                 }
             }
-            self.close(Kind::CloseParen, Place::NegatedClose)?;
+            self.close(TokenKind::CloseParen, FaultPlace::NegatedClose)?;
         } else {
             let (is_inverse, iri) = self.negated_one()?;
             if is_inverse {
@@ -120,13 +120,13 @@ impl Parser<'_, '_> {
     }
 
     fn negated_one(&mut self) -> Parse<(bool, NamedNode)> {
-        let inverse = self.eat(Kind::Caret)?;
+        let inverse = self.eat(TokenKind::Caret)?;
         let iri = match self.kind() {
-            Kind::A => {
+            TokenKind::A => {
                 self.bump()?;
                 self.word(Word::Type)
             }
-            _ => self.expect_iri(Place::NegatedStep)?,
+            _ => self.expect_iri(FaultPlace::NegatedStep)?,
         };
         Ok((inverse, iri))
     }

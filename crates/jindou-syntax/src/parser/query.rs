@@ -1,15 +1,15 @@
 //! Queries: the prologue and the four forms.
 
 use super::group::{self, Pattern};
-use super::select::{Duplicates, Item, Items, Selection};
-use super::triples::{Mode, Part};
+use super::select::{Duplicates, Items, SelectItem, Selection};
+use super::triples::{Mode, TriplePart};
 use super::{Deep, Halt, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::Query;
 use crate::algebra::{GraphPattern, QueryDataset};
 use crate::algebra::{GroundTerm, NamedNode, TriplePattern, Variable};
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 use std::sync::Arc;
 
 /// Things to describe up to which each gets an operator of its own.
@@ -31,14 +31,14 @@ impl Parser<'_, '_> {
         self.frames.push(Default::default());
         self.no_aggregate = Some("here");
         let query = match self.kind() {
-            Kind::Word(K::Select) => self.select()?,
-            Kind::Word(K::Construct) => self.construct()?,
-            Kind::Word(K::Describe) => self.describe()?,
-            Kind::Word(K::Ask) => self.ask()?,
-            _ => return Err(self.unexpected(Place::Query)),
+            TokenKind::Word(K::Select) => self.select()?,
+            TokenKind::Word(K::Construct) => self.construct()?,
+            TokenKind::Word(K::Describe) => self.describe()?,
+            TokenKind::Word(K::Ask) => self.ask()?,
+            _ => return Err(self.unexpected(FaultPlace::Query)),
         };
-        if !self.is(Kind::End) {
-            return Err(self.unexpected(Place::AfterQuery));
+        if !self.is(TokenKind::End) {
+            return Err(self.unexpected(FaultPlace::AfterQuery));
         }
         Ok(query)
     }
@@ -47,9 +47,9 @@ impl Parser<'_, '_> {
     pub(super) fn prologue(&mut self) -> Parse<()> {
         loop {
             let read = match self.kind() {
-                Kind::Word(K::Base) => self.base_declaration(),
-                Kind::Word(K::Prefix) => self.prefix_declaration(),
-                Kind::Word(K::Version) => self.version_declaration(),
+                TokenKind::Word(K::Base) => self.base_declaration(),
+                TokenKind::Word(K::Prefix) => self.prefix_declaration(),
+                TokenKind::Word(K::Version) => self.version_declaration(),
                 _ => return Ok(()),
             };
             match read {
@@ -61,7 +61,7 @@ impl Parser<'_, '_> {
 
     fn base_declaration(&mut self) -> Parse<()> {
         self.bump()?;
-        let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
+        let token = self.expect(TokenKind::Iri, FaultPlace::DeclaredIri)?;
         let faults = self.faults.len();
         let base = self.new_base(token)?;
         if faults == self.faults.len() {
@@ -74,17 +74,17 @@ impl Parser<'_, '_> {
     fn prefix_declaration(&mut self) -> Parse<()> {
         self.bump()?;
         let name = match self.kind() {
-            Kind::Word(_) | Kind::A => {
+            TokenKind::Word(_) | TokenKind::A => {
                 let word = self.bump()?;
                 self.prefix_without_colon(word);
                 self.slice(word)
             }
             _ => {
-                let name = self.expect(Kind::Namespace, Place::DeclaredPrefix)?;
+                let name = self.expect(TokenKind::Namespace, FaultPlace::DeclaredPrefix)?;
                 &self.text[name.start..name.end - 1]
             }
         };
-        let token = self.expect(Kind::Iri, Place::DeclaredIri)?;
+        let token = self.expect(TokenKind::Iri, FaultPlace::DeclaredIri)?;
         let iri = self.written(token)?;
         self.room(name.len() + 200)?;
         self.prefixes.declare(name, iri);
@@ -96,9 +96,9 @@ impl Parser<'_, '_> {
         self.bump()?;
         let text = self.slice(self.token);
         if text.starts_with("\"\"\"") || text.starts_with("'''") {
-            return Err(self.unexpected(Place::Version));
+            return Err(self.unexpected(FaultPlace::Version));
         }
-        self.string(Place::Version)?;
+        self.string(FaultPlace::Version)?;
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Parser<'_, '_> {
         };
         let dataset = self.dataset()?;
         self.eat_word(K::Where)?;
-        let p = self.group(Place::Where)?;
+        let p = self.group(FaultPlace::Where)?;
         let (p, _) = self.solution(selection, p)?;
         Ok(Query::Select {
             dataset,
@@ -140,7 +140,7 @@ impl Parser<'_, '_> {
         self.bump()?;
         let dataset = self.dataset()?;
         self.eat_word(K::Where)?;
-        let p = self.group(Place::Where)?;
+        let p = self.group(FaultPlace::Where)?;
         Ok(Query::Ask {
             dataset,
             pattern: self.everything(p)?,
@@ -150,12 +150,12 @@ impl Parser<'_, '_> {
 
     fn construct(&mut self) -> Parse<Query> {
         self.bump()?;
-        if self.is(Kind::OpenBrace) {
-            let template = self.in_own_scope(|p| p.template(Kind::CloseBrace))?;
+        if self.is(TokenKind::OpenBrace) {
+            let template = self.in_own_scope(|p| p.template(TokenKind::CloseBrace))?;
             self.labels.clear();
             let dataset = self.dataset()?;
             self.eat_word(K::Where)?;
-            let p = self.group(Place::Where)?;
+            let p = self.group(FaultPlace::Where)?;
             return Ok(Query::Construct {
                 template: template.into(),
                 dataset,
@@ -164,11 +164,11 @@ impl Parser<'_, '_> {
             });
         }
         let dataset = self.dataset()?;
-        self.expect_word(K::Where, Place::ConstructWhere)?;
-        if !self.is(Kind::OpenBrace) {
-            return Err(self.unexpected(Place::ConstructWhere));
+        self.expect_word(K::Where, FaultPlace::ConstructWhere)?;
+        if !self.is(TokenKind::OpenBrace) {
+            return Err(self.unexpected(FaultPlace::ConstructWhere));
         }
-        let template = self.template(Kind::CloseBrace)?;
+        let template = self.template(TokenKind::CloseBrace)?;
         let patterns = template.clone();
         let p = Deep {
             it: GraphPattern::Bgp { patterns },
@@ -191,18 +191,18 @@ impl Parser<'_, '_> {
     }
 
     /// Reads `{ triples }`.
-    fn template(&mut self, close: Kind) -> Parse<Vec<TriplePattern>> {
+    fn template(&mut self, close: TokenKind) -> Parse<Vec<TriplePattern>> {
         self.enter()?;
         self.bump()?;
         let mut parts = vec![];
         self.template_triples(&mut parts)?;
-        self.close(close, Place::Template)?;
+        self.close(close, FaultPlace::Template)?;
         self.leave();
         Ok(only_triples(parts))
     }
 
     /// Reads triples with dots between them, and maybe after them, up to what is none.
-    pub(super) fn template_triples(&mut self, parts: &mut Vec<Part>) -> Parse<()> {
+    pub(super) fn template_triples(&mut self, parts: &mut Vec<TriplePart>) -> Parse<()> {
         let before = self.state();
         while self.starts_subject() {
             let read = self.same_subject(Mode::Template, parts);
@@ -212,7 +212,7 @@ impl Parser<'_, '_> {
             };
             match read {
                 Ok(()) => {
-                    if !self.eat(Kind::Dot)? {
+                    if !self.eat(TokenKind::Dot)? {
                         return Ok(());
                     }
                 }
@@ -227,25 +227,25 @@ impl Parser<'_, '_> {
         self.bump()?;
         let mut iris = vec![];
         let mut items = vec![];
-        let star = self.eat(Kind::Star)?;
+        let star = self.eat(TokenKind::Star)?;
         loop {
             match self.kind() {
                 _ if star => break,
-                Kind::Variable => {
-                    let (id, at) = self.variable(Place::Described)?;
-                    items.push(Item::variable(id, at));
+                TokenKind::Variable => {
+                    let (id, at) = self.variable(FaultPlace::Described)?;
+                    items.push(SelectItem::variable(id, at));
                 }
                 _ if self.is_iri() => iris.push((items.len(), self.iri()?)),
                 _ if iris.is_empty() && items.is_empty() => {
-                    return Err(self.unexpected(Place::Described));
+                    return Err(self.unexpected(FaultPlace::Described));
                 }
                 _ => break,
             }
         }
         let dataset = self.dataset()?;
-        let there = self.eat_word(K::Where)? || self.is(Kind::OpenBrace);
+        let there = self.eat_word(K::Where)? || self.is(TokenKind::OpenBrace);
         let p = if there {
-            self.group(Place::Where)?
+            self.group(FaultPlace::Where)?
         } else {
             group::unit()
         };
@@ -363,9 +363,9 @@ impl Parser<'_, '_> {
             };
             if !matches!(
                 self.token.kind,
-                Kind::Iri | Kind::Prefixed | Kind::Namespace
+                TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
             ) {
-                return Err(self.unexpected(Place::DatasetGraph));
+                return Err(self.unexpected(FaultPlace::DatasetGraph));
             }
             let iri = self.iri()?;
             to.push(iri);
@@ -379,12 +379,12 @@ impl Parser<'_, '_> {
     }
 }
 
-pub(super) fn only_triples(parts: Vec<Part>) -> Vec<TriplePattern> {
+pub(super) fn only_triples(parts: Vec<TriplePart>) -> Vec<TriplePattern> {
     parts
         .into_iter()
         .filter_map(|p| match p {
-            Part::Triple(t) => Some(t),
-            Part::Path(..) => None,
+            TriplePart::Triple(t) => Some(t),
+            TriplePart::Path(..) => None,
         })
         .collect()
 }

@@ -2,10 +2,10 @@
 
 use super::{Halt, Parse, Parser};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 
 /// Where a rule stands that can go on after a fault.
-pub(super) struct State {
+pub(super) struct RecoveryPoint {
     open: usize,
     nesting: u32,
     frames: usize,
@@ -30,8 +30,8 @@ fn begins_clause(word: K) -> bool {
 }
 
 impl Parser<'_, '_> {
-    pub(super) fn state(&mut self) -> State {
-        State {
+    pub(super) fn state(&mut self) -> RecoveryPoint {
+        RecoveryPoint {
             open: self.open.len(),
             nesting: self.nesting,
             frames: self.frames.len(),
@@ -41,7 +41,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn restore(&mut self, state: &State) {
+    fn restore(&mut self, state: &RecoveryPoint) {
         self.nesting = state.nesting;
         self.frames.truncate(state.frames);
         self.scopes.merge(state.outer);
@@ -60,11 +60,11 @@ impl Parser<'_, '_> {
     /// Skips a token, and closes what it closes, down to a level.
     fn skip(&mut self, level: usize) -> Parse<()> {
         let opener = match self.kind() {
-            Kind::CloseBrace => Kind::OpenBrace,
-            Kind::CloseParen => Kind::OpenParen,
-            Kind::CloseBracket => Kind::OpenBracket,
-            Kind::CloseAnnotation => Kind::OpenAnnotation,
-            Kind::CloseReified => Kind::OpenReified,
+            TokenKind::CloseBrace => TokenKind::OpenBrace,
+            TokenKind::CloseParen => TokenKind::OpenParen,
+            TokenKind::CloseBracket => TokenKind::OpenBracket,
+            TokenKind::CloseAnnotation => TokenKind::OpenAnnotation,
+            TokenKind::CloseReified => TokenKind::OpenReified,
             _ => {
                 self.bump()?;
                 return Ok(());
@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
         };
         let matching = match opener {
             // A brace closes what is open inside of it.
-            Kind::OpenBrace => self.open.brace(level),
+            TokenKind::OpenBrace => self.open.brace(level),
             _ => {
                 let innermost = self.open.last().is_some_and(|t| t.kind == opener);
                 (innermost && self.open.len() > level).then(|| self.open.len() - 1)
@@ -86,23 +86,23 @@ impl Parser<'_, '_> {
     }
 
     /// Skips to where the next triple or clause of the group begins, or to its end.
-    pub(super) fn recover(&mut self, state: &State) -> Parse<()> {
+    pub(super) fn recover(&mut self, state: &RecoveryPoint) -> Parse<()> {
         self.restore(state);
         let level = state.open;
-        if self.recovered == Some(self.token.start) && !self.is(Kind::CloseBrace) {
+        if self.recovered == Some(self.token.start) && !self.is(TokenKind::CloseBrace) {
             self.skip(level)?;
         }
         loop {
             let inside = self.open.len() > level;
             let braces = self.open.brace(level).is_some();
             match self.kind() {
-                Kind::End => break,
-                Kind::Dot if !inside => {
+                TokenKind::End => break,
+                TokenKind::Dot if !inside => {
                     self.bump()?;
                     break;
                 }
-                Kind::CloseBrace if !braces => break,
-                Kind::Word(word) if begins_clause(word) && !braces => break,
+                TokenKind::CloseBrace if !braces => break,
+                TokenKind::Word(word) if begins_clause(word) && !braces => break,
                 _ => self.skip(level)?,
             }
         }
@@ -114,7 +114,7 @@ impl Parser<'_, '_> {
     pub(super) fn recover_in_prologue(&mut self) -> Parse<()> {
         loop {
             match self.kind() {
-                Kind::Word(
+                TokenKind::Word(
                     K::Base
                     | K::Prefix
                     | K::Version
@@ -133,7 +133,7 @@ impl Parser<'_, '_> {
                     | K::Add
                     | K::With,
                 ) => return Ok(()),
-                Kind::End | Kind::OpenBrace => return Err(Halt::Stop),
+                TokenKind::End | TokenKind::OpenBrace => return Err(Halt::Stop),
                 _ => self.bump()?,
             };
         }
@@ -143,8 +143,8 @@ impl Parser<'_, '_> {
     pub(super) fn recover_to_where(&mut self) -> Parse<()> {
         loop {
             match self.kind() {
-                Kind::Word(K::Where | K::From) | Kind::OpenBrace => break,
-                Kind::End => return Err(Halt::Stop),
+                TokenKind::Word(K::Where | K::From) | TokenKind::OpenBrace => break,
+                TokenKind::End => return Err(Halt::Stop),
                 _ => self.skip(0)?,
             }
         }
@@ -153,9 +153,9 @@ impl Parser<'_, '_> {
     }
 
     /// Skips to the semicolon after an update, or to the end.
-    pub(super) fn recover_to_operation(&mut self, state: &State) -> Parse<()> {
+    pub(super) fn recover_to_operation(&mut self, state: &RecoveryPoint) -> Parse<()> {
         self.restore(state);
-        while !(self.is(Kind::End) || self.is(Kind::Semicolon) && self.open.len() == 0) {
+        while !(self.is(TokenKind::End) || self.is(TokenKind::Semicolon) && self.open.len() == 0) {
             self.skip(0)?;
         }
         self.open = Default::default();

@@ -3,13 +3,13 @@
 use super::expression::Expr;
 use super::group::{Pattern, join};
 use super::{Halt, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::Variable;
 use crate::algebra::{
     AggregateExpression, AggregateFunction, Expression, GraphPattern, OrderExpression,
 };
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ pub(super) enum Items {
     Star(Token),
     /// Everything, for the other forms.
     Everything,
-    List(Vec<Item>),
+    List(Vec<SelectItem>),
 }
 
-pub(super) struct Item {
+pub(super) struct SelectItem {
     id: u32,
     at: Token,
     expression: Option<Expr>,
@@ -43,7 +43,7 @@ pub(super) struct Item {
     noted: Range<usize>,
 }
 
-impl Item {
+impl SelectItem {
     pub(super) fn variable(id: u32, at: Token) -> Self {
         Self {
             id,
@@ -56,7 +56,7 @@ impl Item {
 
 #[derive(Default)]
 pub(super) struct Modifiers {
-    group: Option<Group>,
+    group: Option<SelectGroup>,
     having: Option<Expr>,
     order: Option<(Vec<OrderExpression>, u32)>,
     limit: Option<usize>,
@@ -65,7 +65,7 @@ pub(super) struct Modifiers {
 }
 
 #[derive(Default)]
-struct Group {
+struct SelectGroup {
     variables: Vec<Variable>,
     ids: Vec<u32>,
     binds: Vec<(Expr, Variable)>,
@@ -75,7 +75,7 @@ struct Group {
 
 /// Variables that a grouped query's HAVING and ORDER BY use outside of aggregates.
 struct Samples<'f> {
-    frame: &'f mut super::aggregates::Frame,
+    frame: &'f mut super::aggregates::AggregateFrame,
     grouped: FxHashSet<u32>,
     before: FxHashSet<u32>,
     chosen: FxHashSet<u32>,
@@ -159,14 +159,14 @@ impl Parser<'_, '_> {
     pub(super) fn select_clause(&mut self) -> Parse<Selection> {
         self.bump()?;
         let duplicates = match self.kind() {
-            Kind::Word(K::Distinct) => Duplicates::Distinct,
-            Kind::Word(K::Reduced) => Duplicates::Reduced,
+            TokenKind::Word(K::Distinct) => Duplicates::Distinct,
+            TokenKind::Word(K::Reduced) => Duplicates::Reduced,
             _ => Duplicates::Keep,
         };
         if duplicates != Duplicates::Keep {
             self.bump()?;
         }
-        if self.is(Kind::Star) {
+        if self.is(TokenKind::Star) {
             let star = self.bump()?;
             return Ok(Selection {
                 duplicates,
@@ -176,17 +176,17 @@ impl Parser<'_, '_> {
         let mut items = vec![];
         loop {
             match self.kind() {
-                Kind::Variable => {
-                    let (id, at) = self.variable(Place::Projection)?;
-                    items.push(Item::variable(id, at));
+                TokenKind::Variable => {
+                    let (id, at) = self.variable(FaultPlace::Projection)?;
+                    items.push(SelectItem::variable(id, at));
                 }
-                Kind::OpenParen => items.push(self.select_expression()?),
-                Kind::Comma if !items.is_empty() => {
+                TokenKind::OpenParen => items.push(self.select_expression()?),
+                TokenKind::Comma if !items.is_empty() => {
                     self.comma_in_select();
                     self.bump()?;
                     continue;
                 }
-                _ if items.is_empty() => return Err(self.unexpected(Place::Projection)),
+                _ if items.is_empty() => return Err(self.unexpected(FaultPlace::Projection)),
                 _ => break,
             }
         }
@@ -196,7 +196,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn select_expression(&mut self) -> Parse<Item> {
+    fn select_expression(&mut self) -> Parse<SelectItem> {
         self.enter()?;
         self.bump()?;
         let from = self.noted.len();
@@ -207,11 +207,11 @@ impl Parser<'_, '_> {
         let read = self.expression();
         (self.no_aggregate, self.noting) = before;
         let e = read?;
-        self.expect_word(K::As, Place::As)?;
-        let (id, at) = self.variable(Place::AsVariable)?;
-        self.close(Kind::CloseParen, Place::AfterAs)?;
+        self.expect_word(K::As, FaultPlace::As)?;
+        let (id, at) = self.variable(FaultPlace::AsVariable)?;
+        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
         self.leave();
-        Ok(Item {
+        Ok(SelectItem {
             id,
             at,
             expression: Some(e),
@@ -226,10 +226,10 @@ impl Parser<'_, '_> {
         self.frames.push(Default::default());
         let selection = self.select_clause()?;
         if self.at_word(K::From) {
-            return Err(self.unexpected(Place::SubWhere));
+            return Err(self.unexpected(FaultPlace::SubWhere));
         }
         self.eat_word(K::Where)?;
-        let p = self.group(Place::Where)?;
+        let p = self.group(FaultPlace::Where)?;
         let (p, projected) = self.solution(selection, p)?;
         self.noted.truncate(noted);
         let kept: FxHashSet<u32> = projected.iter().copied().collect();
@@ -255,7 +255,7 @@ impl Parser<'_, '_> {
         let mut all = Modifiers::default();
         // The last clause's rank: GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET, VALUES.
         let mut last = (0, K::Where);
-        while let Kind::Word(word) = self.kind() {
+        while let TokenKind::Word(word) = self.kind() {
             let rank = match word {
                 K::Group => 1,
                 K::Having => 2,
@@ -276,13 +276,13 @@ impl Parser<'_, '_> {
                 _ => all.values.is_some(),
             };
             if again {
-                return Err(self.unexpected(Place::AfterQuery));
+                return Err(self.unexpected(FaultPlace::AfterQuery));
             }
             last = (rank.max(last.0), word);
             self.bump()?;
             match word {
                 K::Group => {
-                    self.expect_word(K::By, Place::By(K::Group))?;
+                    self.expect_word(K::By, FaultPlace::By(K::Group))?;
                     all.group = Some(self.group_by()?);
                 }
                 K::Having => {
@@ -292,7 +292,7 @@ impl Parser<'_, '_> {
                     all.having = Some(having?);
                 }
                 K::Order => {
-                    self.expect_word(K::By, Place::By(K::Order))?;
+                    self.expect_word(K::By, FaultPlace::By(K::Order))?;
                     let before = self.no_aggregate.take();
                     let order = self.order_by();
                     self.no_aggregate = before;
@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
     fn group_scope(&mut self, all: &mut Modifiers) {
         let aggregates = self.frames.last().is_some_and(|f| !f.list.is_empty());
         if all.group.is_none() && aggregates {
-            all.group = Some(Group::default());
+            all.group = Some(SelectGroup::default());
         }
         if let Some(group) = &mut all.group {
             group.before = self.scopes.all();
@@ -327,30 +327,30 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn group_by(&mut self) -> Parse<Group> {
+    fn group_by(&mut self) -> Parse<SelectGroup> {
         let before = self.no_aggregate.replace("in GROUP BY");
         let read = self.group_conditions();
         self.no_aggregate = before;
         read
     }
 
-    fn group_conditions(&mut self) -> Parse<Group> {
-        let mut group = Group::default();
+    fn group_conditions(&mut self) -> Parse<SelectGroup> {
+        let mut group = SelectGroup::default();
         loop {
             let e = match self.kind() {
-                Kind::Variable => {
-                    let (id, _) = self.variable(Place::GroupCondition)?;
+                TokenKind::Variable => {
+                    let (id, _) = self.variable(FaultPlace::GroupCondition)?;
                     group.variables.push(self.variable_of(id));
                     group.ids.push(id);
                     continue;
                 }
-                Kind::OpenParen => {
+                TokenKind::OpenParen => {
                     self.enter()?;
                     self.bump()?;
                     let e = self.expression()?;
                     if self.eat_word(K::As)? {
-                        let (id, at) = self.variable(Place::AsVariable)?;
-                        self.close(Kind::CloseParen, Place::AfterAs)?;
+                        let (id, at) = self.variable(FaultPlace::AsVariable)?;
+                        self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
                         self.leave();
                         if self.scopes.contains(id) || group.ids.contains(&id) {
                             self.redefined(at, "GROUP BY");
@@ -363,18 +363,18 @@ impl Parser<'_, '_> {
                         group.binds.push((e, v));
                         continue;
                     }
-                    self.close(Kind::CloseParen, Place::AfterOperand)?;
+                    self.close(TokenKind::CloseParen, FaultPlace::AfterOperand)?;
                     self.leave();
                     e
                 }
-                Kind::Iri | Kind::Prefixed | Kind::Namespace => {
-                    self.constraint(Place::GroupCondition)?
+                TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
+                    self.constraint(FaultPlace::GroupCondition)?
                 }
-                Kind::Word(word) if super::calls::is_call(word) => {
-                    self.constraint(Place::GroupCondition)?
+                TokenKind::Word(word) if super::calls::is_call(word) => {
+                    self.constraint(FaultPlace::GroupCondition)?
                 }
                 _ if group.variables.is_empty() => {
-                    return Err(self.unexpected(Place::GroupCondition));
+                    return Err(self.unexpected(FaultPlace::GroupCondition));
                 }
                 _ => return Ok(group),
             };
@@ -395,17 +395,19 @@ impl Parser<'_, '_> {
     }
 
     fn having(&mut self) -> Parse<Expr> {
-        let mut all = vec![self.constraint(Place::Having)?];
+        let mut all = vec![self.constraint(FaultPlace::Having)?];
         while self.starts_constraint() {
-            all.push(self.constraint(Place::Having)?);
+            all.push(self.constraint(FaultPlace::Having)?);
         }
         self.joined(all, Expression::And)
     }
 
     fn starts_constraint(&self) -> bool {
         match self.kind() {
-            Kind::OpenParen | Kind::Iri | Kind::Prefixed | Kind::Namespace => true,
-            Kind::Word(word) => super::calls::is_call(word),
+            TokenKind::OpenParen | TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
+                true
+            }
+            TokenKind::Word(word) => super::calls::is_call(word),
             _ => false,
         }
     }
@@ -415,10 +417,10 @@ impl Parser<'_, '_> {
         let mut depth = 0;
         loop {
             let e = match self.kind() {
-                Kind::Word(word @ (K::Asc | K::Desc)) => {
+                TokenKind::Word(word @ (K::Asc | K::Desc)) => {
                     self.bump()?;
-                    if !self.is(Kind::OpenParen) {
-                        return Err(self.unexpected(Place::Direction(word)));
+                    if !self.is(TokenKind::OpenParen) {
+                        return Err(self.unexpected(FaultPlace::Direction(word)));
                     }
                     let e = self.bracketed()?;
                     depth = depth.max(e.depth);
@@ -428,13 +430,13 @@ impl Parser<'_, '_> {
                     });
                     continue;
                 }
-                Kind::Variable => {
-                    let (id, _) = self.variable(Place::OrderCondition)?;
+                TokenKind::Variable => {
+                    let (id, _) = self.variable(FaultPlace::OrderCondition)?;
                     let v = self.variable_of(id);
                     self.deep(Expression::from(v), 1)?
                 }
-                _ if self.starts_constraint() => self.constraint(Place::OrderCondition)?,
-                _ if list.is_empty() => return Err(self.unexpected(Place::OrderCondition)),
+                _ if self.starts_constraint() => self.constraint(FaultPlace::OrderCondition)?,
+                _ if list.is_empty() => return Err(self.unexpected(FaultPlace::OrderCondition)),
                 _ => return Ok((list, depth)),
             };
             depth = depth.max(e.depth);
@@ -443,7 +445,7 @@ impl Parser<'_, '_> {
     }
 
     fn whole_number(&mut self, word: K) -> Parse<usize> {
-        let token = self.expect(Kind::Integer, Place::Number(word))?;
+        let token = self.expect(TokenKind::Integer, FaultPlace::Number(word))?;
         match self.slice(token).parse() {
             Ok(n) => Ok(n),
             Err(_) => {
@@ -578,7 +580,7 @@ impl Parser<'_, '_> {
     }
 
     /// Of a grouped query: what an item needs must be grouped, aggregated or chosen before it.
-    fn check_grouped(&mut self, item: &Item) {
+    fn check_grouped(&mut self, item: &SelectItem) {
         if item.expression.is_none() {
             if !self.scopes.contains(item.id) {
                 self.not_grouped(item.at);

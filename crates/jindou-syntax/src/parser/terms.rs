@@ -2,9 +2,9 @@
 
 use super::intern::Suffix;
 use super::{Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::Literal;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use jindou_model::{DiagnosticKind as D, term};
 use oxilangtag::LanguageTag;
 use oxrdf::vocab::xsd;
@@ -13,17 +13,19 @@ use std::borrow::Cow;
 impl<'t> Parser<'t, '_> {
     /// Reads a string with its language or datatype.
     pub(super) fn literal(&mut self) -> Parse<Literal> {
-        let token = self.expect(Kind::String, Place::Operand)?;
+        let token = self.expect(TokenKind::String, FaultPlace::Operand)?;
         let mut language = None;
         let suffix = match self.kind() {
-            Kind::DoubleCaret => {
+            TokenKind::DoubleCaret => {
                 self.bump()?;
                 match self.kind() {
-                    Kind::Iri | Kind::Prefixed | Kind::Namespace => Suffix::Datatype(self.iri()?),
-                    _ => return Err(self.unexpected(Place::Datatype)),
+                    TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => {
+                        Suffix::Datatype(self.iri()?)
+                    }
+                    _ => return Err(self.unexpected(FaultPlace::Datatype)),
                 }
             }
-            Kind::Language => {
+            TokenKind::Language => {
                 let token = self.bump()?;
                 language = Some(token);
                 Suffix::Language(self.slice(token))
@@ -106,8 +108,8 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Reads a string; without its quotes, and escapes replaced.
-    pub(super) fn string(&mut self, place: Place) -> Parse<String> {
-        let token = self.expect(Kind::String, place)?;
+    pub(super) fn string(&mut self, place: FaultPlace) -> Parse<String> {
+        let token = self.expect(TokenKind::String, place)?;
         self.room(token.end - token.start)?;
         Ok(self.string_of(token)?.into_owned())
     }
@@ -171,7 +173,11 @@ impl<'t> Parser<'t, '_> {
     pub(super) fn is_signed_number(&mut self) -> bool {
         let sign = self.token;
         let next = self.ahead();
-        next.start == sign.end && matches!(next.kind, Kind::Integer | Kind::Decimal | Kind::Double)
+        next.start == sign.end
+            && matches!(
+                next.kind,
+                TokenKind::Integer | TokenKind::Decimal | TokenKind::Double
+            )
     }
 
     pub(super) fn signed_number(&mut self) -> Parse<Literal> {
@@ -184,8 +190,8 @@ impl<'t> Parser<'t, '_> {
         let token = self.bump()?;
         let from = sign.map_or(token.start, |s| s.start);
         let datatype = match token.kind {
-            Kind::Integer => xsd::INTEGER,
-            Kind::Decimal => xsd::DECIMAL,
+            TokenKind::Integer => xsd::INTEGER,
+            TokenKind::Decimal => xsd::DECIMAL,
             _ => xsd::DOUBLE,
         };
         let text = &self.text[from..token.end];

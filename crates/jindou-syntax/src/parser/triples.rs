@@ -2,17 +2,17 @@
 
 use super::intern::Word;
 use super::{Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::{GraphPattern, PropertyPathExpression};
 use crate::algebra::{NamedNodePattern, TermPattern, TriplePattern};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 
 use std::sync::Arc;
 
 /// One pattern.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum TriplePart {
     Triple(TriplePattern),
     Path(TermPattern, PropertyPathExpression, TermPattern),
 }
@@ -40,58 +40,62 @@ struct Object {
 impl Parser<'_, '_> {
     pub(super) fn starts_subject(&self) -> bool {
         match self.kind() {
-            Kind::Iri
-            | Kind::Prefixed
-            | Kind::Namespace
-            | Kind::Variable
-            | Kind::Blank
-            | Kind::String
-            | Kind::Integer
-            | Kind::Decimal
-            | Kind::Double
-            | Kind::Plus
-            | Kind::Minus
-            | Kind::OpenParen
-            | Kind::OpenBracket
-            | Kind::OpenReified
-            | Kind::OpenTriple => true,
-            Kind::Word(word) => matches!(word, K::True | K::False),
+            TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace
+            | TokenKind::Variable
+            | TokenKind::Blank
+            | TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Plus
+            | TokenKind::Minus
+            | TokenKind::OpenParen
+            | TokenKind::OpenBracket
+            | TokenKind::OpenReified
+            | TokenKind::OpenTriple => true,
+            TokenKind::Word(word) => matches!(word, K::True | K::False),
             _ => false,
         }
     }
 
     fn starts_verb(&self, mode: Mode) -> bool {
         match self.kind() {
-            Kind::Iri | Kind::Prefixed | Kind::Namespace | Kind::Variable | Kind::A => true,
-            Kind::Caret | Kind::Bang | Kind::OpenParen => mode == Mode::Pattern,
+            TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace
+            | TokenKind::Variable
+            | TokenKind::A => true,
+            TokenKind::Caret | TokenKind::Bang | TokenKind::OpenParen => mode == Mode::Pattern,
             _ => false,
         }
     }
 
     /// Reads all triples of one subject.
-    pub(super) fn same_subject(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<()> {
+    pub(super) fn same_subject(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<()> {
         match self.kind() {
-            Kind::OpenReified => {
+            TokenKind::OpenReified => {
                 let (mut own, mut triples) = (vec![], vec![]);
                 let subject = self.reified(&mut own)?;
                 if self.starts_verb(mode) {
-                    self.properties(&subject, mode, Place::Verb, out, &mut triples)?;
+                    self.properties(&subject, mode, FaultPlace::Verb, out, &mut triples)?;
                 }
                 out.append(&mut own);
                 out.append(&mut triples);
                 Ok(())
             }
-            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
+            TokenKind::OpenBracket if self.ahead().kind != TokenKind::CloseBracket => {
                 let subject = self.blank_list(mode, out)?;
                 self.optional_properties(subject, mode, out)
             }
-            Kind::OpenParen if self.ahead().kind != Kind::CloseParen => {
+            TokenKind::OpenParen if self.ahead().kind != TokenKind::CloseParen => {
                 let subject = self.collection(mode, out)?;
                 self.optional_properties(subject, mode, out)
             }
             _ => {
-                let subject = self.term(Place::Subject)?;
-                self.properties_behind(subject, mode, Place::Verb, out)
+                let subject = self.term(FaultPlace::Subject)?;
+                self.properties_behind(subject, mode, FaultPlace::Verb, out)
             }
         }
     }
@@ -100,10 +104,10 @@ impl Parser<'_, '_> {
         &mut self,
         subject: TermPattern,
         mode: Mode,
-        out: &mut Vec<Part>,
+        out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         if self.starts_verb(mode) {
-            self.properties_behind(subject, mode, Place::Verb, out)?;
+            self.properties_behind(subject, mode, FaultPlace::Verb, out)?;
         }
         Ok(())
     }
@@ -114,15 +118,15 @@ impl Parser<'_, '_> {
         &mut self,
         subject: &TermPattern,
         mode: Mode,
-        place: Place,
-        nested: &mut Vec<Part>,
-        triples: &mut Vec<Part>,
+        place: FaultPlace,
+        nested: &mut Vec<TriplePart>,
+        triples: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         loop {
             let verb = self.verb(mode, place)?;
             loop {
                 let object = self.object(mode, nested)?;
-                if !self.is(Kind::Comma) {
+                if !self.is(TokenKind::Comma) {
                     self.add(subject.clone(), verb, object, triples)?;
                     break;
                 }
@@ -137,10 +141,10 @@ impl Parser<'_, '_> {
 
     /// True if another predicate follows.
     fn next_property(&mut self, mode: Mode) -> Parse<bool> {
-        if !self.is(Kind::Semicolon) {
+        if !self.is(TokenKind::Semicolon) {
             return Ok(false);
         }
-        while self.eat(Kind::Semicolon)? {}
+        while self.eat(TokenKind::Semicolon)? {}
         Ok(self.starts_verb(mode))
     }
 
@@ -150,8 +154,8 @@ impl Parser<'_, '_> {
         &mut self,
         subject: TermPattern,
         mode: Mode,
-        place: Place,
-        out: &mut Vec<Part>,
+        place: FaultPlace,
+        out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         let from = out.len();
         let mut triples = vec![];
@@ -165,7 +169,7 @@ impl Parser<'_, '_> {
                     late = true;
                     triples = out.drain(from..before).collect();
                 }
-                if self.eat(Kind::Comma)? {
+                if self.eat(TokenKind::Comma)? {
                     let to = if late { &mut triples } else { &mut *out };
                     self.add(subject.clone(), verb.clone(), object, to)?;
                     continue;
@@ -183,9 +187,9 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn verb(&mut self, mode: Mode, place: Place) -> Parse<Verb> {
+    fn verb(&mut self, mode: Mode, place: FaultPlace) -> Parse<Verb> {
         match self.kind() {
-            Kind::Variable => {
+            TokenKind::Variable => {
                 let (id, _) = self.variable(place)?;
                 self.scopes.see(id);
                 Ok(Verb::Simple(self.variable_of(id).into()))
@@ -202,22 +206,22 @@ impl Parser<'_, '_> {
     /// A variable, an IRI or `a`.
     pub(super) fn verb_of_template(&mut self) -> Parse<NamedNodePattern> {
         match self.kind() {
-            Kind::Variable => {
-                let (id, _) = self.variable(Place::VerbOfTemplate)?;
+            TokenKind::Variable => {
+                let (id, _) = self.variable(FaultPlace::VerbOfTemplate)?;
                 self.scopes.see(id);
                 Ok(self.variable_of(id).into())
             }
-            Kind::A => {
+            TokenKind::A => {
                 self.bump()?;
                 Ok(self.word(Word::Type).into())
             }
-            _ => Ok(self.expect_iri(Place::VerbOfTemplate)?.into()),
+            _ => Ok(self.expect_iri(FaultPlace::VerbOfTemplate)?.into()),
         }
     }
 
-    fn object(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<Object> {
+    fn object(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<Object> {
         let at = self.token;
-        let term = self.node(mode, out, Place::Object)?;
+        let term = self.node(mode, out, FaultPlace::Object)?;
         let mut object = Object {
             term,
             reifiers: vec![],
@@ -225,14 +229,14 @@ impl Parser<'_, '_> {
         };
         loop {
             match self.kind() {
-                Kind::Tilde => {
+                TokenKind::Tilde => {
                     let reifier = self.reifier()?;
-                    if self.is(Kind::OpenAnnotation) {
+                    if self.is(TokenKind::OpenAnnotation) {
                         self.annotation(mode, &reifier, out)?;
                     }
                     object.reifiers.push(reifier);
                 }
-                Kind::OpenAnnotation => {
+                TokenKind::OpenAnnotation => {
                     let reifier = self.fresh_blank().into();
                     self.annotation(mode, &reifier, out)?;
                     object.reifiers.push(reifier);
@@ -243,12 +247,12 @@ impl Parser<'_, '_> {
     }
 
     /// `{| … |}`
-    fn annotation(&mut self, mode: Mode, of: &TermPattern, out: &mut Vec<Part>) -> Parse<()> {
+    fn annotation(&mut self, mode: Mode, of: &TermPattern, out: &mut Vec<TriplePart>) -> Parse<()> {
         self.enter()?;
         self.bump()?;
         let mut inner = vec![];
-        self.properties(of, mode, Place::Verb, &mut inner, out)?;
-        self.close(Kind::CloseAnnotation, Place::AnnotationClose)?;
+        self.properties(of, mode, FaultPlace::Verb, &mut inner, out)?;
+        self.close(TokenKind::CloseAnnotation, FaultPlace::AnnotationClose)?;
         self.leave();
         out.append(&mut inner);
         Ok(())
@@ -258,57 +262,66 @@ impl Parser<'_, '_> {
     fn reifier(&mut self) -> Parse<TermPattern> {
         self.bump()?;
         Ok(match self.kind() {
-            Kind::Variable | Kind::Blank | Kind::Iri | Kind::Prefixed | Kind::Namespace => {
-                self.term(Place::Object)?
-            }
-            Kind::OpenBracket if self.ahead().kind == Kind::CloseBracket => {
-                self.term(Place::Object)?
+            TokenKind::Variable
+            | TokenKind::Blank
+            | TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace => self.term(FaultPlace::Object)?,
+            TokenKind::OpenBracket if self.ahead().kind == TokenKind::CloseBracket => {
+                self.term(FaultPlace::Object)?
             }
             _ => self.fresh_blank().into(),
         })
     }
 
     /// A term, a collection, a reified triple, or a blank node with its properties.
-    fn node(&mut self, mode: Mode, out: &mut Vec<Part>, place: Place) -> Parse<TermPattern> {
+    fn node(
+        &mut self,
+        mode: Mode,
+        out: &mut Vec<TriplePart>,
+        place: FaultPlace,
+    ) -> Parse<TermPattern> {
         match self.kind() {
-            Kind::OpenReified => self.reified(out),
-            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
+            TokenKind::OpenReified => self.reified(out),
+            TokenKind::OpenBracket if self.ahead().kind != TokenKind::CloseBracket => {
                 self.blank_list(mode, out)
             }
-            Kind::OpenParen if self.ahead().kind != Kind::CloseParen => self.collection(mode, out),
+            TokenKind::OpenParen if self.ahead().kind != TokenKind::CloseParen => {
+                self.collection(mode, out)
+            }
             _ => self.term(place),
         }
     }
 
     /// `[ p o ]`
-    fn blank_list(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<TermPattern> {
+    fn blank_list(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
         let node = TermPattern::from(self.fresh_blank());
-        self.properties_behind(node.clone(), mode, Place::VerbOfBlank, out)?;
-        self.close(Kind::CloseBracket, Place::BlankClose)?;
+        self.properties_behind(node.clone(), mode, FaultPlace::VerbOfBlank, out)?;
+        self.close(TokenKind::CloseBracket, FaultPlace::BlankClose)?;
         self.leave();
         Ok(node)
     }
 
     /// `( a b … )`. The patterns of the last member come first.
-    fn collection(&mut self, mode: Mode, out: &mut Vec<Part>) -> Parse<TermPattern> {
+    fn collection(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
         let mut members = vec![];
-        while !self.is(Kind::CloseParen) {
+        while !self.is(TokenKind::CloseParen) {
             let mut inner = vec![];
-            let member = self.node(mode, &mut inner, Place::Member)?;
+            let member = self.node(mode, &mut inner, FaultPlace::Member)?;
             members.push((member, inner));
         }
-        self.close(Kind::CloseParen, Place::Member)?;
+        self.close(TokenKind::CloseParen, FaultPlace::Member)?;
         self.leave();
         let mut rest = TermPattern::from(self.word(Word::Nil));
         for (member, mut inner) in members.into_iter().rev() {
             let node = TermPattern::from(self.fresh_blank());
             self.look()?;
             for (word, object) in [(Word::First, member), (Word::Rest, rest)] {
-                out.push(Part::Triple(TriplePattern {
+                out.push(TriplePart::Triple(TriplePattern {
                     subject: node.clone(),
                     predicate: self.word(word).into(),
                     object,
@@ -321,19 +334,19 @@ impl Parser<'_, '_> {
     }
 
     /// `<< s p o ~ r >>`: the reifier.
-    fn reified(&mut self, out: &mut Vec<Part>) -> Parse<TermPattern> {
+    fn reified(&mut self, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
         let mut inner = vec![];
         let subject = self.part_of_reified(&mut inner)?;
         let predicate = self.verb_of_template()?;
         let object = self.part_of_reified(&mut inner)?;
-        let reifier = if self.is(Kind::Tilde) {
+        let reifier = if self.is(TokenKind::Tilde) {
             self.reifier()?
         } else {
             self.fresh_blank().into()
         };
-        self.close(Kind::CloseReified, Place::ReifiedClose)?;
+        self.close(TokenKind::CloseReified, FaultPlace::ReifiedClose)?;
         self.leave();
         let triple = TriplePattern {
             subject,
@@ -346,19 +359,19 @@ impl Parser<'_, '_> {
         Ok(reifier)
     }
 
-    fn part_of_reified(&mut self, out: &mut Vec<Part>) -> Parse<TermPattern> {
+    fn part_of_reified(&mut self, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         match self.kind() {
-            Kind::OpenReified => self.reified(out),
-            Kind::OpenParen => Err(self.unexpected(Place::PartOfTriple)),
-            Kind::OpenBracket if self.ahead().kind != Kind::CloseBracket => {
-                Err(self.unexpected(Place::PartOfTriple))
+            TokenKind::OpenReified => self.reified(out),
+            TokenKind::OpenParen => Err(self.unexpected(FaultPlace::PartOfTriple)),
+            TokenKind::OpenBracket if self.ahead().kind != TokenKind::CloseBracket => {
+                Err(self.unexpected(FaultPlace::PartOfTriple))
             }
-            _ => self.term(Place::PartOfTriple),
+            _ => self.term(FaultPlace::PartOfTriple),
         }
     }
 
-    fn reifies(&mut self, reifier: TermPattern, triple: &Arc<TriplePattern>) -> Part {
-        Part::Triple(TriplePattern {
+    fn reifies(&mut self, reifier: TermPattern, triple: &Arc<TriplePattern>) -> TriplePart {
+        TriplePart::Triple(TriplePattern {
             subject: reifier,
             predicate: self.word(Word::Reifies).into(),
             object: TermPattern::Triple(Arc::clone(triple)),
@@ -370,8 +383,8 @@ impl Parser<'_, '_> {
         self.enter()?;
         self.bump()?;
         let part = |p: &mut Self| match p.kind() {
-            Kind::OpenParen => Err(p.unexpected(Place::PartOfTriple)),
-            _ => p.term(Place::PartOfTriple),
+            TokenKind::OpenParen => Err(p.unexpected(FaultPlace::PartOfTriple)),
+            _ => p.term(FaultPlace::PartOfTriple),
         };
         let subject = part(self)?;
         let predicate = self.verb_of_template()?;
@@ -389,11 +402,11 @@ impl Parser<'_, '_> {
     /// `)>>`
     pub(super) fn close_triple(&mut self) -> Parse<()> {
         let end = self.token.end;
-        if !self.is(Kind::CloseParen) || self.ahead().kind != Kind::CloseReified {
-            return Err(self.unclosed(Kind::CloseParen, Place::TripleClose));
+        if !self.is(TokenKind::CloseParen) || self.ahead().kind != TokenKind::CloseReified {
+            return Err(self.unclosed(TokenKind::CloseParen, FaultPlace::TripleClose));
         }
         if self.ahead().start != end {
-            return Err(self.unexpected(Place::TripleClose));
+            return Err(self.unexpected(FaultPlace::TripleClose));
         }
         // The opening bracket `<<(` is one token.
         self.lone_bump()?;
@@ -402,26 +415,30 @@ impl Parser<'_, '_> {
     }
 
     /// A term that is not a node with properties.
-    pub(super) fn term(&mut self, place: Place) -> Parse<TermPattern> {
+    pub(super) fn term(&mut self, place: FaultPlace) -> Parse<TermPattern> {
         Ok(match self.kind() {
-            Kind::Variable => {
+            TokenKind::Variable => {
                 let (id, _) = self.variable(place)?;
                 self.scopes.see(id);
                 self.variable_of(id).into()
             }
-            Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
-            Kind::Blank => self.labelled()?.into(),
-            Kind::String => self.literal()?.into(),
-            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
-            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
-            Kind::Word(K::True | K::False) => self.boolean()?.into(),
-            Kind::OpenTriple => self.triple_term()?,
-            Kind::OpenBracket if self.ahead().kind == Kind::CloseBracket => {
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
+            TokenKind::Blank => self.labelled()?.into(),
+            TokenKind::String => self.literal()?.into(),
+            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
+                self.number(None)?.into()
+            }
+            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
+                self.signed_number()?.into()
+            }
+            TokenKind::Word(K::True | K::False) => self.boolean()?.into(),
+            TokenKind::OpenTriple => self.triple_term()?,
+            TokenKind::OpenBracket if self.ahead().kind == TokenKind::CloseBracket => {
                 self.bump()?;
                 self.bump()?;
                 self.fresh_blank().into()
             }
-            Kind::OpenParen if self.ahead().kind == Kind::CloseParen => {
+            TokenKind::OpenParen if self.ahead().kind == TokenKind::CloseParen => {
                 self.bump()?;
                 self.bump()?;
                 self.word(Word::Nil).into()
@@ -435,7 +452,7 @@ impl Parser<'_, '_> {
         subject: TermPattern,
         verb: Verb,
         object: Object,
-        out: &mut Vec<Part>,
+        out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         match verb {
             Verb::Simple(predicate) => {
@@ -455,7 +472,7 @@ impl Parser<'_, '_> {
         &mut self,
         triple: TriplePattern,
         reifiers: Vec<TermPattern>,
-        out: &mut Vec<Part>,
+        out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         if !reifiers.is_empty() {
             let shared = Arc::new(triple.clone());
@@ -465,7 +482,7 @@ impl Parser<'_, '_> {
                 self.look()?;
             }
         }
-        out.push(Part::Triple(triple));
+        out.push(TriplePart::Triple(triple));
         Ok(())
     }
 
@@ -475,7 +492,7 @@ impl Parser<'_, '_> {
         subject: TermPattern,
         path: &PropertyPathExpression,
         object: Object,
-        out: &mut Vec<Part>,
+        out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         use PropertyPathExpression as P;
         match path {
@@ -510,7 +527,7 @@ impl Parser<'_, '_> {
                 self.add_path(middle, b, to(object.term, object.at), out)?;
             }
             path => {
-                out.push(Part::Path(subject, path.clone(), object.term));
+                out.push(TriplePart::Path(subject, path.clone(), object.term));
             }
         }
         Ok(())
@@ -518,13 +535,13 @@ impl Parser<'_, '_> {
 }
 
 /// Joins of basic graph patterns and paths, in their order.
-pub(super) fn joined(parts: Vec<Part>) -> Vec<GraphPattern> {
+pub(super) fn joined(parts: Vec<TriplePart>) -> Vec<GraphPattern> {
     let mut triples = Vec::with_capacity(parts.len());
     let mut out = vec![];
     for part in parts {
         match part {
-            Part::Triple(t) => triples.push(t),
-            Part::Path(subject, path, object) => {
+            TriplePart::Triple(t) => triples.push(t),
+            TriplePart::Path(subject, path, object) => {
                 if !triples.is_empty() {
                     out.push(GraphPattern::Bgp {
                         patterns: std::mem::take(&mut triples),

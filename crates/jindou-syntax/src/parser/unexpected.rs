@@ -2,14 +2,14 @@
 
 use super::fault::{begins_update, comparison};
 use super::{Halt, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 
 impl Parser<'_, '_> {
     /// The next token cannot stand here.
-    pub(super) fn unexpected(&mut self, place: Place) -> Halt {
+    pub(super) fn unexpected(&mut self, place: FaultPlace) -> Halt {
         let token = self.token;
         let expected = place.expected();
         let found = self.said(token);
@@ -22,13 +22,17 @@ impl Parser<'_, '_> {
     }
 
     /// The closing bracket is missing.
-    pub(super) fn unclosed(&mut self, kind: Kind, place: Place) -> Halt {
+    pub(super) fn unclosed(&mut self, kind: TokenKind, place: FaultPlace) -> Halt {
         let token = self.token;
         let other = matches!(
             token.kind,
-            Kind::End | Kind::CloseBrace | Kind::CloseParen | Kind::CloseBracket
-        ) || matches!(token.kind, Kind::Word(_)) && self.begins_other(token);
-        let cascade = token.kind == Kind::End && self.faults.iter().any(|f| f.kind != D::Bracket);
+            TokenKind::End
+                | TokenKind::CloseBrace
+                | TokenKind::CloseParen
+                | TokenKind::CloseBracket
+        ) || matches!(token.kind, TokenKind::Word(_)) && self.begins_other(token);
+        let cascade =
+            token.kind == TokenKind::End && self.faults.iter().any(|f| f.kind != D::Bracket);
         if cascade {
             return Halt::Fault;
         }
@@ -38,15 +42,15 @@ impl Parser<'_, '_> {
         {
             let bracket = self.slice(open);
             let close = match kind {
-                Kind::CloseBrace => "}",
-                Kind::CloseParen => ")",
-                Kind::CloseBracket => "]",
-                Kind::CloseAnnotation => "|}",
+                TokenKind::CloseBrace => "}",
+                TokenKind::CloseParen => ")",
+                TokenKind::CloseBracket => "]",
+                TokenKind::CloseAnnotation => "|}",
                 _ => ">>",
             };
             let (line, column) = self.place_of(token);
             let before = match token.kind {
-                Kind::End => "the text ends".to_owned(),
+                TokenKind::End => "the text ends".to_owned(),
                 _ => format!("{} is at line {line}, column {column}", self.said(token)),
             };
             let d = self.diagnostic(
@@ -64,7 +68,7 @@ impl Parser<'_, '_> {
     fn begins_other(&self, token: Token) -> bool {
         matches!(
             token.kind,
-            Kind::Word(
+            TokenKind::Word(
                 K::Filter
                     | K::Optional
                     | K::Bind
@@ -84,7 +88,7 @@ impl Parser<'_, '_> {
 
     /// The plain message with what is known of the token at the place.
     #[allow(clippy::too_many_lines)]
-    fn advised(&mut self, d: Diagnostic, token: Token, place: Place) -> Diagnostic {
+    fn advised(&mut self, d: Diagnostic, token: Token, place: FaultPlace) -> Diagnostic {
         let text = self.slice(token);
         let new =
             |p: &Self, kind, message: &str| p.diagnostic(token.range(), kind, message.to_owned());
@@ -108,8 +112,8 @@ impl Parser<'_, '_> {
             );
         }
         match (token.kind, place) {
-            (Kind::Bad(bad), _) => return self.bad_token(token, bad),
-            (Kind::Less, _) if self.looks_like_iri(token).is_some() => {
+            (TokenKind::Bad(bad), _) => return self.bad_token(token, bad),
+            (TokenKind::Less, _) if self.looks_like_iri(token).is_some() => {
                 let (range, with) = self.looks_like_iri(token).unwrap_or_default();
                 let d = self.diagnostic(
                     range.clone(),
@@ -118,7 +122,7 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, "write %20 for a space", range, with);
             }
-            (Kind::Word(word), Place::Query) if begins_update(word) => {
+            (TokenKind::Word(word), FaultPlace::Query) if begins_update(word) => {
                 return new(
                     self,
                     D::UpdateNotQuery,
@@ -126,8 +130,8 @@ impl Parser<'_, '_> {
                 );
             }
             (
-                Kind::Word(word @ (K::Select | K::Ask | K::Construct | K::Describe)),
-                Place::Operation,
+                TokenKind::Word(word @ (K::Select | K::Ask | K::Construct | K::Describe)),
+                FaultPlace::Operation,
             ) => {
                 let _ = word;
                 return new(
@@ -136,11 +140,11 @@ impl Parser<'_, '_> {
                     "this is a query, but an update is expected here",
                 );
             }
-            (Kind::End, Place::Query) => {
+            (TokenKind::End, FaultPlace::Query) => {
                 return new(self, D::Empty, "the text has no query")
                     .suggest("a query looks like SELECT * WHERE { ?s ?p ?o } LIMIT 10");
             }
-            (Kind::Language, Place::Query | Place::Operation)
+            (TokenKind::Language, FaultPlace::Query | FaultPlace::Operation)
                 if matches!(text, "@prefix" | "@base") =>
             {
                 let word = text[1..].to_ascii_uppercase();
@@ -151,7 +155,9 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, format!("write {word}"), token.range(), word);
             }
-            (Kind::Dot | Kind::Semicolon, Place::Query | Place::Operation) if self.behind > 0 => {
+            (TokenKind::Dot | TokenKind::Semicolon, FaultPlace::Query | FaultPlace::Operation)
+                if self.behind > 0 =>
+            {
                 let d = new(
                     self,
                     D::Unexpected,
@@ -159,11 +165,11 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, "remove it", token.range(), "");
             }
-            (Kind::Semicolon, Place::AfterQuery) => {
+            (TokenKind::Semicolon, FaultPlace::AfterQuery) => {
                 let d = new(self, D::Unexpected, "a query ends without a semicolon");
                 return self.with(d, "remove the semicolon", token.range(), "");
             }
-            (Kind::CloseBrace, Place::AfterQuery | Place::AfterOperation) => {
+            (TokenKind::CloseBrace, FaultPlace::AfterQuery | FaultPlace::AfterOperation) => {
                 let d = new(self, D::Bracket, "this } has no {");
                 return self.with(
                     d,
@@ -172,11 +178,17 @@ impl Parser<'_, '_> {
                     "",
                 );
             }
-            (Kind::CloseParen, Place::GroupBody | Place::AfterTriples | Place::Where) => {
+            (
+                TokenKind::CloseParen,
+                FaultPlace::GroupBody | FaultPlace::AfterTriples | FaultPlace::Where,
+            ) => {
                 let d = new(self, D::Bracket, "this ) has no (");
                 return self.with(d, "remove it, or open what it closes", token.range(), "");
             }
-            (Kind::Word(K::Select | K::Ask | K::Construct | K::Describe), Place::AfterQuery) => {
+            (
+                TokenKind::Word(K::Select | K::Ask | K::Construct | K::Describe),
+                FaultPlace::AfterQuery,
+            ) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -184,24 +196,26 @@ impl Parser<'_, '_> {
                 )
                 .suggest("send them one after the other");
             }
-            (Kind::Word(word), Place::AfterQuery) if begins_update(word) => {
+            (TokenKind::Word(word), FaultPlace::AfterQuery) if begins_update(word) => {
                 return new(self, D::Unexpected, "an update begins after the query")
                     .suggest("send them one after the other");
             }
-            (Kind::OpenBrace, Place::Projection) => {
+            (TokenKind::OpenBrace, FaultPlace::Projection) => {
                 let d = new(self, D::Unexpected, "SELECT needs a list of variables");
                 let at = token.start;
                 return self.with(d, "write * for all variables", at..at, "* ");
             }
-            (Kind::Word(K::Where | K::From), Place::Projection) => {
+            (TokenKind::Word(K::Where | K::From), FaultPlace::Projection) => {
                 let d = new(self, D::Unexpected, "SELECT needs a list of variables");
                 let at = token.start;
                 return self.with(d, "write * for all variables", at..at, "* ");
             }
-            (Kind::Word(word), Place::Projection | Place::Where) if super::calls::is_call(word) => {
+            (TokenKind::Word(word), FaultPlace::Projection | FaultPlace::Where)
+                if super::calls::is_call(word) =>
+            {
                 return self.bare_call(token);
             }
-            (Kind::Word(K::As), Place::Where) => {
+            (TokenKind::Word(K::As), FaultPlace::Where) => {
                 let d = new(
                     self,
                     D::Unexpected,
@@ -209,7 +223,7 @@ impl Parser<'_, '_> {
                 );
                 return d.suggest("write SELECT (?x AS ?name)");
             }
-            (Kind::Comma, Place::Where | Place::Projection) => {
+            (TokenKind::Comma, FaultPlace::Where | FaultPlace::Projection) => {
                 let d = new(
                     self,
                     D::Unexpected,
@@ -217,11 +231,11 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, "remove the comma", token.range(), "");
             }
-            (Kind::Semicolon | Kind::Dot, Place::Where) => {
+            (TokenKind::Semicolon | TokenKind::Dot, FaultPlace::Where) => {
                 return new(self, D::Unexpected, "a pattern in braces is missing")
                     .suggest("write WHERE { ?s ?p ?o }");
             }
-            (Kind::End, Place::Where | Place::SubWhere) => {
+            (TokenKind::End, FaultPlace::Where | FaultPlace::SubWhere) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -229,14 +243,14 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write WHERE { ?s ?p ?o }");
             }
-            (_, Place::Where) if self.starts_subject() => {
+            (_, FaultPlace::Where) if self.starts_subject() => {
                 let d = new(self, D::Bracket, "the pattern must be in braces");
                 let at = token.start;
                 return self.with(d, "write { before it and } after it", at..at, "{ ");
             }
             (
-                Kind::Word(K::Limit | K::Offset | K::Order | K::Group | K::Having),
-                Place::GroupBody,
+                TokenKind::Word(K::Limit | K::Offset | K::Order | K::Group | K::Having),
+                FaultPlace::GroupBody,
             ) => {
                 return new(
                     self,
@@ -248,12 +262,12 @@ impl Parser<'_, '_> {
                 )
                 .suggest("move it after the }, or put its part into braces with its own SELECT");
             }
-            (Kind::Word(K::Not | K::Exists), Place::GroupBody) => {
+            (TokenKind::Word(K::Not | K::Exists), FaultPlace::GroupBody) => {
                 let d = new(self, D::Unexpected, "a condition needs FILTER before it");
                 let at = token.start;
                 return self.with(d, "write FILTER before it", at..at, "FILTER ");
             }
-            (Kind::Word(K::Union), Place::GroupBody) => {
+            (TokenKind::Word(K::Union), FaultPlace::GroupBody) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -261,7 +275,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write { … } UNION { … }");
             }
-            (Kind::Word(K::Select), Place::GroupBody) => {
+            (TokenKind::Word(K::Select), FaultPlace::GroupBody) => {
                 let d = new(
                     self,
                     D::Unexpected,
@@ -270,7 +284,7 @@ impl Parser<'_, '_> {
                 let at = token.start;
                 return self.with(d, "write { SELECT … }", at..at, "{ ");
             }
-            (Kind::Word(word), Place::GroupBody) if super::calls::is_call(word) => {
+            (TokenKind::Word(word), FaultPlace::GroupBody) if super::calls::is_call(word) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -278,7 +292,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write FILTER(…) for a condition, or BIND(… AS ?x) for a value");
             }
-            (Kind::Semicolon, Place::GroupBody | Place::Template) => {
+            (TokenKind::Semicolon, FaultPlace::GroupBody | FaultPlace::Template) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -286,25 +300,29 @@ impl Parser<'_, '_> {
                 )
                 .suggest("end triples with a dot");
             }
-            (Kind::Dot, Place::GroupBody) => {
+            (TokenKind::Dot, FaultPlace::GroupBody) => {
                 let d = new(self, D::Unexpected, "this dot does not follow a triple");
                 return self.with(d, "remove it", token.range(), "");
             }
             (
-                Kind::Equal
-                | Kind::NotEqual
-                | Kind::Greater
-                | Kind::GreaterOrEqual
-                | Kind::Less
-                | Kind::LessOrEqual,
-                Place::Verb | Place::GroupBody | Place::AfterTriples,
+                TokenKind::Equal
+                | TokenKind::NotEqual
+                | TokenKind::Greater
+                | TokenKind::GreaterOrEqual
+                | TokenKind::Less
+                | TokenKind::LessOrEqual,
+                FaultPlace::Verb | FaultPlace::GroupBody | FaultPlace::AfterTriples,
             ) => {
                 return new(self, D::Unexpected, "a comparison must be in FILTER")
                     .suggest("write FILTER(?x = 1) for a condition, or BIND(1 AS ?x) for a value");
             }
-            (Kind::Minus, Place::Verb | Place::AfterTriples | Place::Object | Place::Where)
-                if self.behind == token.start =>
-            {
+            (
+                TokenKind::Minus,
+                FaultPlace::Verb
+                | FaultPlace::AfterTriples
+                | FaultPlace::Object
+                | FaultPlace::Where,
+            ) if self.behind == token.start => {
                 return new(
                     self,
                     D::Character,
@@ -312,7 +330,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write _ for -");
             }
-            (Kind::Question, _) => {
+            (TokenKind::Question, _) => {
                 return new(
                     self,
                     D::Character,
@@ -320,7 +338,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write ?name");
             }
-            (Kind::Dot | Kind::CloseBrace, Place::Verb) => {
+            (TokenKind::Dot | TokenKind::CloseBrace, FaultPlace::Verb) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -328,22 +346,28 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write the predicate and the object after it");
             }
-            (Kind::Dot | Kind::CloseBrace | Kind::Semicolon | Kind::Comma, Place::Object) => {
+            (
+                TokenKind::Dot | TokenKind::CloseBrace | TokenKind::Semicolon | TokenKind::Comma,
+                FaultPlace::Object,
+            ) => {
                 return new(self, D::Unexpected, "the triple has no object")
                     .suggest("write a variable, an IRI or a literal after the predicate");
             }
             (
-                Kind::String | Kind::Integer | Kind::Decimal | Kind::Double,
-                Place::Verb | Place::VerbOfTemplate,
+                TokenKind::String | TokenKind::Integer | TokenKind::Decimal | TokenKind::Double,
+                FaultPlace::Verb | FaultPlace::VerbOfTemplate,
             ) => {
                 return new(self, D::Unexpected, "a literal cannot be a predicate")
                     .suggest("a predicate is an IRI, a prefixed name, a variable, or a");
             }
-            (Kind::Blank | Kind::OpenBracket, Place::Verb | Place::VerbOfTemplate) => {
+            (
+                TokenKind::Blank | TokenKind::OpenBracket,
+                FaultPlace::Verb | FaultPlace::VerbOfTemplate,
+            ) => {
                 return new(self, D::BlankNode, "a blank node cannot be a predicate")
                     .suggest("write a variable");
             }
-            (Kind::Equal, Place::Operand) if self.double(token, b'=') => {
+            (TokenKind::Equal, FaultPlace::Operand) if self.double(token, b'=') => {
                 let d = self.diagnostic(
                     token.start - 1..token.end,
                     D::Unexpected,
@@ -351,7 +375,7 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, "write =", token.start - 1..token.end, "=");
             }
-            (Kind::Greater, Place::Operand) if self.double(token, b'<') => {
+            (TokenKind::Greater, FaultPlace::Operand) if self.double(token, b'<') => {
                 let d = self.diagnostic(
                     token.start - 1..token.end,
                     D::Unexpected,
@@ -359,8 +383,14 @@ impl Parser<'_, '_> {
                 );
                 return self.with(d, "write !=", token.start - 1..token.end, "!=");
             }
-            (Kind::Greater | Kind::Less, Place::Operand) if self.double(token, b'=') => {
-                let right = if token.kind == Kind::Less { "<=" } else { ">=" };
+            (TokenKind::Greater | TokenKind::Less, FaultPlace::Operand)
+                if self.double(token, b'=') =>
+            {
+                let right = if token.kind == TokenKind::Less {
+                    "<="
+                } else {
+                    ">="
+                };
                 let d = self.diagnostic(
                     token.start - 1..token.end,
                     D::Unexpected,
@@ -373,16 +403,18 @@ impl Parser<'_, '_> {
                     right,
                 );
             }
-            (Kind::Iri, Place::AfterOperand | Place::AfterArgument) if text == "<>" => {
+            (TokenKind::Iri, FaultPlace::AfterOperand | FaultPlace::AfterArgument)
+                if text == "<>" =>
+            {
                 let d = new(self, D::Unexpected, "SPARQL writes 'not equal' as !=");
                 return self.with(d, "write !=", token.range(), "!=");
             }
-            (Kind::CloseParen, Place::As) => {
+            (TokenKind::CloseParen, FaultPlace::As) => {
                 let d = new(self, D::Unexpected, "the value has no name");
                 let at = token.start;
                 return self.with(d, "write (… AS ?name)", at..at, " AS ?name");
             }
-            (_, Place::Direction(word)) if token.kind != Kind::Variable => {
+            (_, FaultPlace::Direction(word)) if token.kind != TokenKind::Variable => {
                 let word = word.text();
                 return new(
                     self,
@@ -391,16 +423,19 @@ impl Parser<'_, '_> {
                 )
                 .suggest(format!("write ORDER BY {word}(?x)"));
             }
-            (Kind::Word(word), Place::AfterOperation) if begins_update(word) => {
+            (TokenKind::Word(word), FaultPlace::AfterOperation) if begins_update(word) => {
                 let d = new(self, D::Unexpected, "updates are separated by semicolons");
                 let at = self.behind;
                 return self.with(d, "write one after the first", at..at, " ;");
             }
-            (Kind::Pipe, Place::AfterOperand | Place::AfterArgument | Place::AfterComparison) => {
+            (
+                TokenKind::Pipe,
+                FaultPlace::AfterOperand | FaultPlace::AfterArgument | FaultPlace::AfterComparison,
+            ) => {
                 let d = new(self, D::Unexpected, "SPARQL writes 'or' as ||");
                 return self.with(d, "write ||", token.range(), "||");
             }
-            (Kind::Comma, Place::AfterOperand) => {
+            (TokenKind::Comma, FaultPlace::AfterOperand) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -408,11 +443,11 @@ impl Parser<'_, '_> {
                 )
                 .suggest("join conditions with && or ||");
             }
-            (_, Place::AfterComparison) if comparison(token.kind) => {
+            (_, FaultPlace::AfterComparison) if comparison(token.kind) => {
                 return new(self, D::Unexpected, "comparisons cannot be chained")
                     .suggest("write ?a < ?b && ?b < ?c");
             }
-            (Kind::OpenBrace, Place::Operand | Place::Filter) => {
+            (TokenKind::OpenBrace, FaultPlace::Operand | FaultPlace::Filter) => {
                 let d = new(
                     self,
                     D::Unexpected,
@@ -421,15 +456,15 @@ impl Parser<'_, '_> {
                 let at = token.start;
                 return self.with(d, "write EXISTS before it", at..at, "EXISTS ");
             }
-            (Kind::Word(K::Select), Place::Operand) => {
+            (TokenKind::Word(K::Select), FaultPlace::Operand) => {
                 return new(self, D::NotSparql, "a SELECT cannot be a value in SPARQL")
                     .suggest("put { SELECT … } into the pattern and use its variable here");
             }
-            (Kind::CloseParen, Place::Operand) => {
+            (TokenKind::CloseParen, FaultPlace::Operand) => {
                 return new(self, D::Unexpected, "a value is missing before this )")
                     .suggest("write a variable, a literal or a call");
             }
-            (Kind::Star, Place::Operand) => {
+            (TokenKind::Star, FaultPlace::Operand) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -437,7 +472,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("name the variable");
             }
-            (Kind::Variable | Kind::Bang | Kind::String, Place::Filter) => {
+            (TokenKind::Variable | TokenKind::Bang | TokenKind::String, FaultPlace::Filter) => {
                 let d = new(
                     self,
                     D::Bracket,
@@ -446,7 +481,7 @@ impl Parser<'_, '_> {
                 let at = token.start;
                 return self.with(d, "write FILTER( before it and ) after it", at..at, "(");
             }
-            (Kind::Variable, Place::Direction(word)) => {
+            (TokenKind::Variable, FaultPlace::Direction(word)) => {
                 let name = text;
                 let word = word.text();
                 let d = new(
@@ -461,10 +496,10 @@ impl Parser<'_, '_> {
                     format!("({name})"),
                 );
             }
-            (Kind::Comma, Place::AfterQuery) => {
+            (TokenKind::Comma, FaultPlace::AfterQuery) => {
                 return new(self, D::Unexpected, "no commas are allowed here").suggest("write LIMIT 10 OFFSET 20, and separate grouping or ordering expressions with spaces");
             }
-            (Kind::Word(K::Asc | K::Desc), Place::AfterQuery) => {
+            (TokenKind::Word(K::Asc | K::Desc), FaultPlace::AfterQuery) => {
                 let word = text.to_ascii_uppercase();
                 return new(
                     self,
@@ -473,15 +508,18 @@ impl Parser<'_, '_> {
                 )
                 .suggest(format!("write ORDER BY {word}(?x)"));
             }
-            (Kind::Prefixed | Kind::Namespace, Place::DatasetGraph | Place::DeclaredIri) => {
+            (
+                TokenKind::Prefixed | TokenKind::Namespace,
+                FaultPlace::DatasetGraph | FaultPlace::DeclaredIri,
+            ) => {
                 return new(self, D::Unexpected, "the IRI must be between < and > here")
                     .suggest("write <http://…>");
             }
-            (Kind::Word(_) | Kind::String, Place::DeclaredIri) => {
+            (TokenKind::Word(_) | TokenKind::String, FaultPlace::DeclaredIri) => {
                 return new(self, D::Iri, "the IRI must be between < and >")
                     .suggest("write PREFIX ex: <http://example.org/>");
             }
-            (Kind::Prefixed, Place::DeclaredPrefix) => {
+            (TokenKind::Prefixed, FaultPlace::DeclaredPrefix) => {
                 return new(
                     self,
                     D::Unexpected,
@@ -489,7 +527,7 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write PREFIX ex: <http://example.org/>");
             }
-            (Kind::Variable, Place::Number(word)) => {
+            (TokenKind::Variable, FaultPlace::Number(word)) => {
                 return new(
                     self,
                     D::Number,
@@ -497,22 +535,22 @@ impl Parser<'_, '_> {
                 )
                 .suggest(format!("write {} 10", word.text()));
             }
-            (Kind::Minus, Place::Number(word)) => {
+            (TokenKind::Minus, FaultPlace::Number(word)) => {
                 return new(
                     self,
                     D::Number,
                     &format!("{} cannot be negative", word.text()),
                 );
             }
-            (Kind::Word(K::Into), Place::QuadsOpen) => {
+            (TokenKind::Word(K::Into), FaultPlace::QuadsOpen) => {
                 return new(self, D::NotSparql, "SPARQL has no INSERT INTO")
                     .suggest("write INSERT DATA { GRAPH <g> { … } }");
             }
-            (Kind::Word(K::From), Place::QuadsOpen) => {
+            (TokenKind::Word(K::From), FaultPlace::QuadsOpen) => {
                 return new(self, D::NotSparql, "SPARQL has no DELETE FROM")
                     .suggest("write DELETE WHERE { GRAPH <g> { … } }");
             }
-            (Kind::Variable, Place::DataValue) => {
+            (TokenKind::Variable, FaultPlace::DataValue) => {
                 return new(
                     self,
                     D::NotConstant,
@@ -520,22 +558,22 @@ impl Parser<'_, '_> {
                 )
                 .suggest("write UNDEF for no value");
             }
-            (Kind::Blank, Place::DataValue) => {
+            (TokenKind::Blank, FaultPlace::DataValue) => {
                 return new(self, D::BlankNode, "VALUES cannot have blank nodes");
             }
             (
-                Kind::Comma,
-                Place::DataValue
-                | Place::Row
-                | Place::ValuesVariables
-                | Place::Member
-                | Place::OrderCondition
-                | Place::GroupCondition,
+                TokenKind::Comma,
+                FaultPlace::DataValue
+                | FaultPlace::Row
+                | FaultPlace::ValuesVariables
+                | FaultPlace::Member
+                | FaultPlace::OrderCondition
+                | FaultPlace::GroupCondition,
             ) => {
                 let d = new(self, D::Unexpected, "no commas are allowed here");
                 return self.with(d, "remove the comma", token.range(), "");
             }
-            (Kind::Word(_) | Kind::A | Kind::Prefixed, Place::AsVariable) => {
+            (TokenKind::Word(_) | TokenKind::A | TokenKind::Prefixed, FaultPlace::AsVariable) => {
                 let name = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
                 let d = new(self, D::Unexpected, "AS needs a variable");
                 return self.with(
@@ -547,7 +585,7 @@ impl Parser<'_, '_> {
             }
             _ => {}
         }
-        if let Kind::Word(word) = token.kind {
+        if let TokenKind::Word(word) = token.kind {
             return self.advised_word(d, token, word, place);
         }
         d

@@ -1,10 +1,10 @@
 //! Updates (SPARQL 1.1 Update).
 
 use super::query::only_triples;
-use super::triples::Part;
+use super::triples::TriplePart;
 use super::{Halt, Parse, Parser};
 use crate::CopiedFrom;
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::GraphUpdateOperation as Op;
 use crate::algebra::{
     BaseIri, GraphName, GraphNamePattern, GraphPattern, GraphTarget, GroundQuad, GroundQuadPattern,
@@ -12,7 +12,7 @@ use crate::algebra::{
     Variable,
 };
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 use crate::options::MOST_FAULTS;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -59,11 +59,11 @@ impl<'t> Parser<'t, '_> {
         let before = self.state();
         loop {
             self.prologue()?;
-            if self.is(Kind::End) {
+            if self.is(TokenKind::End) {
                 return Ok(());
             }
             let first = self.token;
-            let whole = matches!(first.kind, Kind::Word(K::Add | K::Copy | K::Move));
+            let whole = matches!(first.kind, TokenKind::Word(K::Add | K::Copy | K::Move));
             let from = list.len();
             let read = self.operation(&mut |operation| {
                 list.push(ReadOperation {
@@ -78,8 +78,8 @@ impl<'t> Parser<'t, '_> {
                 first.copied_from = Some(copied_from);
             }
             let read = match read {
-                Ok(()) if !self.is(Kind::Semicolon) && !self.is(Kind::End) => {
-                    Err(self.unexpected(Place::AfterOperation))
+                Ok(()) if !self.is(TokenKind::Semicolon) && !self.is(TokenKind::End) => {
+                    Err(self.unexpected(FaultPlace::AfterOperation))
                 }
                 other => other,
             };
@@ -101,21 +101,21 @@ impl<'t> Parser<'t, '_> {
             self.labels.clear();
             self.block = 0;
             self.scopes.clear();
-            if !self.eat(Kind::Semicolon)? {
+            if !self.eat(TokenKind::Semicolon)? {
                 return Ok(());
             }
         }
     }
 
     fn operation(&mut self, out: &mut impl FnMut(Op)) -> Parse<()> {
-        let Kind::Word(word) = self.kind() else {
-            return Err(self.unexpected(Place::Operation));
+        let TokenKind::Word(word) = self.kind() else {
+            return Err(self.unexpected(FaultPlace::Operation));
         };
         match word {
             K::Load => {
                 self.bump()?;
                 let silent = self.eat_word(K::Silent)?;
-                let source = self.expect_iri(Place::LoadSource)?;
+                let source = self.expect_iri(FaultPlace::LoadSource)?;
                 let destination = if self.eat_word(K::Into)? {
                     GraphName::NamedNode(self.graph_ref()?)
                 } else {
@@ -145,7 +145,7 @@ impl<'t> Parser<'t, '_> {
             }
             K::Add | K::Copy | K::Move => self.whole_graph(word, out)?,
             K::Insert | K::Delete | K::With => out(self.change()?),
-            _ => return Err(self.unexpected(Place::Operation)),
+            _ => return Err(self.unexpected(FaultPlace::Operation)),
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl<'t> Parser<'t, '_> {
         self.bump()?;
         let silent = self.eat_word(K::Silent)?;
         let from = self.graph_or_default()?;
-        self.expect_word(K::To, Place::To)?;
+        self.expect_word(K::To, FaultPlace::To)?;
         let to = self.graph_or_default()?;
         if from == to {
             return Ok(());
@@ -184,17 +184,17 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn graph_ref(&mut self) -> Parse<NamedNode> {
-        self.expect_word(K::Graph, Place::GraphRef)?;
-        self.expect_iri(Place::GraphIri)
+        self.expect_word(K::Graph, FaultPlace::GraphRef)?;
+        self.expect_iri(FaultPlace::GraphIri)
     }
 
     fn graph_target(&mut self) -> Parse<GraphTarget> {
         let target = match self.kind() {
-            Kind::Word(K::Default) => GraphTarget::DefaultGraph,
-            Kind::Word(K::Named) => GraphTarget::NamedGraphs,
-            Kind::Word(K::All) => GraphTarget::AllGraphs,
-            Kind::Word(K::Graph) => return Ok(GraphTarget::NamedNode(self.graph_ref()?)),
-            _ => return Err(self.unexpected(Place::GraphTarget)),
+            TokenKind::Word(K::Default) => GraphTarget::DefaultGraph,
+            TokenKind::Word(K::Named) => GraphTarget::NamedGraphs,
+            TokenKind::Word(K::All) => GraphTarget::AllGraphs,
+            TokenKind::Word(K::Graph) => return Ok(GraphTarget::NamedNode(self.graph_ref()?)),
+            _ => return Err(self.unexpected(FaultPlace::GraphTarget)),
         };
         self.bump()?;
         Ok(target)
@@ -206,14 +206,14 @@ impl<'t> Parser<'t, '_> {
         }
         self.eat_word(K::Graph)?;
         Ok(GraphName::NamedNode(
-            self.expect_iri(Place::GraphOrDefault)?,
+            self.expect_iri(FaultPlace::GraphOrDefault)?,
         ))
     }
 
     /// INSERT DATA, DELETE DATA, DELETE WHERE, and DELETE and INSERT by a pattern.
     fn change(&mut self) -> Parse<Op> {
         let with = if self.eat_word(K::With)? {
-            Some(self.expect_iri(Place::GraphIri)?)
+            Some(self.expect_iri(FaultPlace::GraphIri)?)
         } else {
             None
         };
@@ -234,7 +234,7 @@ impl<'t> Parser<'t, '_> {
                 insert = self.in_own_scope(Self::quads)?;
             }
         } else {
-            self.expect_word(K::Insert, Place::Change)?;
+            self.expect_word(K::Insert, FaultPlace::Change)?;
             if with.is_none() && self.eat_word(K::Data)? {
                 let quads = self.quads()?;
                 let data = self.each(quads, Self::data_quad)?;
@@ -245,8 +245,8 @@ impl<'t> Parser<'t, '_> {
         self.labels.clear();
         let mut insert: Vec<_> = insert.into_iter().map(|w| w.quad).collect();
         let mut using = self.graphs_behind(K::Using)?;
-        self.expect_word(K::Where, Place::ChangeWhere)?;
-        let pattern = Arc::new(self.group(Place::Where)?.it);
+        self.expect_word(K::Where, FaultPlace::ChangeWhere)?;
+        let pattern = Arc::new(self.group(FaultPlace::Where)?.it);
         if let Some(with) = with {
             let named = |g: &mut GraphNamePattern| {
                 if *g == GraphNamePattern::DefaultGraph {
@@ -305,7 +305,7 @@ impl<'t> Parser<'t, '_> {
     /// Reads `{ quads }`.
     fn quads(&mut self) -> Parse<Vec<Written>> {
         self.enter()?;
-        self.expect(Kind::OpenBrace, Place::QuadsOpen)?;
+        self.expect(TokenKind::OpenBrace, FaultPlace::QuadsOpen)?;
         let mut out = vec![];
         let before = self.state();
         loop {
@@ -313,41 +313,41 @@ impl<'t> Parser<'t, '_> {
                 self.triples_of(&GraphNamePattern::DefaultGraph, &mut out)
             } else if self.at_word(K::Graph) {
                 self.quads_of_graph(&mut out)
-            } else if self.is(Kind::CloseBrace) || self.is(Kind::End) {
+            } else if self.is(TokenKind::CloseBrace) || self.is(TokenKind::End) {
                 break;
             } else {
-                Err(self.unexpected(Place::Quads))
+                Err(self.unexpected(FaultPlace::Quads))
             };
             match read {
                 Err(Halt::Fault) => self.recover(&before)?,
                 other => other?,
             }
         }
-        self.close(Kind::CloseBrace, Place::Quads)?;
+        self.close(TokenKind::CloseBrace, FaultPlace::Quads)?;
         self.leave();
         Ok(out)
     }
 
     fn quads_of_graph(&mut self, out: &mut Vec<Written>) -> Parse<()> {
         self.bump()?;
-        let name = match self.graph_name(Place::GraphName)? {
+        let name = match self.graph_name(FaultPlace::GraphName)? {
             NamedNodePattern::NamedNode(n) => n.into(),
             NamedNodePattern::Variable(v) => GraphNamePattern::Variable(v),
         };
         self.enter()?;
-        self.expect(Kind::OpenBrace, Place::QuadsOpen)?;
+        self.expect(TokenKind::OpenBrace, FaultPlace::QuadsOpen)?;
         if self.starts_subject() {
             self.triples_of(&name, out)?;
         }
-        self.close(Kind::CloseBrace, Place::Template)?;
+        self.close(TokenKind::CloseBrace, FaultPlace::Template)?;
         self.leave();
-        self.eat(Kind::Dot)?;
+        self.eat(TokenKind::Dot)?;
         Ok(())
     }
 
     fn triples_of(&mut self, graph: &GraphNamePattern, out: &mut Vec<Written>) -> Parse<()> {
         let before = self.state();
-        let mut parts: Vec<Part> = vec![];
+        let mut parts: Vec<TriplePart> = vec![];
         while self.starts_subject() {
             let at = self.token;
             let read = self.same_subject(super::triples::Mode::Template, &mut parts);
@@ -366,7 +366,7 @@ impl<'t> Parser<'t, '_> {
             }
             match read {
                 Ok(()) => {
-                    if !self.eat(Kind::Dot)? {
+                    if !self.eat(TokenKind::Dot)? {
                         return Ok(());
                     }
                 }

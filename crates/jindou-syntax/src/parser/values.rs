@@ -3,23 +3,23 @@
 use super::group::Pattern;
 use super::intern::Word;
 use super::{Deep, Parse, Parser};
-use crate::advice::Place;
+use crate::advice::FaultPlace;
 use crate::algebra::GraphPattern;
 use crate::algebra::{GroundTerm, GroundTriple, Variable};
 use crate::keyword::Keyword as K;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 use rustc_hash::FxHashSet;
 
 impl Parser<'_, '_> {
     /// Reads what stands after VALUES.
     pub(super) fn data_block(&mut self) -> Parse<Pattern> {
-        let (variables, bindings) = if self.is(Kind::Variable) {
-            let (id, _) = self.variable(Place::ValuesVariables)?;
+        let (variables, bindings) = if self.is(TokenKind::Variable) {
+            let (id, _) = self.variable(FaultPlace::ValuesVariables)?;
             let variables = vec![self.valued(id)];
             self.enter()?;
-            self.expect(Kind::OpenBrace, Place::ValuesOpen)?;
+            self.expect(TokenKind::OpenBrace, FaultPlace::ValuesOpen)?;
             let mut bindings = vec![];
-            while !self.is(Kind::CloseBrace) {
+            while !self.is(TokenKind::CloseBrace) {
                 let value = self.data_value()?;
                 bindings.push(vec![value]);
             }
@@ -27,7 +27,7 @@ impl Parser<'_, '_> {
         } else {
             self.rows()?
         };
-        self.close(Kind::CloseBrace, Place::DataValue)?;
+        self.close(TokenKind::CloseBrace, FaultPlace::DataValue)?;
         self.leave();
         Ok(Deep {
             it: GraphPattern::Values {
@@ -46,28 +46,28 @@ impl Parser<'_, '_> {
 
     #[allow(clippy::type_complexity)]
     fn rows(&mut self) -> Parse<(Vec<Variable>, Vec<Vec<Option<GroundTerm>>>)> {
-        self.expect(Kind::OpenParen, Place::ValuesVariables)?;
+        self.expect(TokenKind::OpenParen, FaultPlace::ValuesVariables)?;
         let mut variables = vec![];
         let mut ids = FxHashSet::default();
-        while self.is(Kind::Variable) {
-            let (id, token) = self.variable(Place::ValuesVariables)?;
+        while self.is(TokenKind::Variable) {
+            let (id, token) = self.variable(FaultPlace::ValuesVariables)?;
             if !ids.insert(id) {
                 self.twice_in_values(token);
             }
             variables.push(self.valued(id));
         }
-        self.close(Kind::CloseParen, Place::ValuesVariables)?;
+        self.close(TokenKind::CloseParen, FaultPlace::ValuesVariables)?;
         self.enter()?;
-        self.expect(Kind::OpenBrace, Place::ValuesOpen)?;
+        self.expect(TokenKind::OpenBrace, FaultPlace::ValuesOpen)?;
         let mut bindings = vec![];
-        while !self.is(Kind::CloseBrace) {
-            let open = self.expect(Kind::OpenParen, Place::Row)?;
+        while !self.is(TokenKind::CloseBrace) {
+            let open = self.expect(TokenKind::OpenParen, FaultPlace::Row)?;
             let mut row = Vec::with_capacity(variables.len().min(64));
-            while !self.is(Kind::CloseParen) {
+            while !self.is(TokenKind::CloseParen) {
                 let value = self.data_value()?;
                 row.push(value);
             }
-            let close = self.close(Kind::CloseParen, Place::DataValue)?;
+            let close = self.close(TokenKind::CloseParen, FaultPlace::DataValue)?;
             if row.len() != variables.len() {
                 self.wrong_row(open.start..close.end, row.len(), variables.len());
             }
@@ -85,19 +85,23 @@ impl Parser<'_, '_> {
 
     fn ground_term(&mut self) -> Parse<GroundTerm> {
         Ok(match self.kind() {
-            Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
-            Kind::String => self.literal()?.into(),
-            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
-            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
-            Kind::Word(K::True | K::False) => self.boolean()?.into(),
-            Kind::OpenTriple => {
+            TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
+            TokenKind::String => self.literal()?.into(),
+            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
+                self.number(None)?.into()
+            }
+            TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
+                self.signed_number()?.into()
+            }
+            TokenKind::Word(K::True | K::False) => self.boolean()?.into(),
+            TokenKind::OpenTriple => {
                 self.enter()?;
                 self.bump()?;
-                let subject = self.expect_iri(Place::TripleSubjectData)?;
-                let predicate = if self.eat(Kind::A)? {
+                let subject = self.expect_iri(FaultPlace::TripleSubjectData)?;
+                let predicate = if self.eat(TokenKind::A)? {
                     self.word(Word::Type)
                 } else {
-                    self.expect_iri(Place::TriplePredicateData)?
+                    self.expect_iri(FaultPlace::TriplePredicateData)?
                 };
                 let object = self.ground_term()?;
                 self.close_triple()?;
@@ -109,7 +113,7 @@ impl Parser<'_, '_> {
                 }
                 .into()
             }
-            _ => return Err(self.unexpected(Place::DataValue)),
+            _ => return Err(self.unexpected(FaultPlace::DataValue)),
         })
     }
 }

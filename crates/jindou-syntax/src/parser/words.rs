@@ -2,9 +2,9 @@
 
 use super::fault::shortened;
 use super::{Halt, Parser};
-use crate::advice::{Place, foreign, nearest};
+use crate::advice::{FaultPlace, foreign, nearest};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Bad, Kind, Token};
+use crate::lexer::{Bad, Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ impl Parser<'_, '_> {
         d: Diagnostic,
         token: Token,
         word: K,
-        place: Place,
+        place: FaultPlace,
     ) -> Diagnostic {
         let text = self.slice(token);
         if let Some((message, remedy)) = foreign(text, place) {
@@ -48,7 +48,7 @@ impl Parser<'_, '_> {
             if let Some(rest) = rest
                 && text.is_char_boundary(keyword.text().len())
                 && text[..keyword.text().len()].eq_ignore_ascii_case(keyword.text())
-                && K::of(rest.as_bytes()) != K::Unknown
+                && K::from_word(rest.as_bytes()) != K::Unknown
             {
                 let apart = format!("{} {}", keyword.text(), rest.to_ascii_uppercase());
                 let d = self.diagnostic(
@@ -59,14 +59,14 @@ impl Parser<'_, '_> {
                 return self.with(d, format!("did you mean {apart}?"), token.range(), apart);
             }
         }
-        let called = self.ahead().kind == Kind::OpenParen;
+        let called = self.ahead().kind == TokenKind::OpenParen;
         match place {
-            Place::Operand
-            | Place::Filter
-            | Place::Projection
-            | Place::Having
-            | Place::OrderCondition
-            | Place::GroupCondition
+            FaultPlace::Operand
+            | FaultPlace::Filter
+            | FaultPlace::Projection
+            | FaultPlace::Having
+            | FaultPlace::OrderCondition
+            | FaultPlace::GroupCondition
                 if called =>
             {
                 let d = self.diagnostic(
@@ -93,25 +93,28 @@ impl Parser<'_, '_> {
                     None => d.suggest("call other functions by their IRI"),
                 }
             }
-            Place::Operand
-            | Place::Object
-            | Place::DataValue
-            | Place::AfterOperand
-            | Place::AfterArgument
-            | Place::Subject
-            | Place::Verb
-            | Place::VerbOfTemplate
-            | Place::Member
-            | Place::PartOfTriple
-            | Place::Filter => {
+            FaultPlace::Operand
+            | FaultPlace::Object
+            | FaultPlace::DataValue
+            | FaultPlace::AfterOperand
+            | FaultPlace::AfterArgument
+            | FaultPlace::Subject
+            | FaultPlace::Verb
+            | FaultPlace::VerbOfTemplate
+            | FaultPlace::Member
+            | FaultPlace::PartOfTriple
+            | FaultPlace::Filter => {
                 let d = self.diagnostic(
                     token.range(),
                     D::UnknownWord,
                     format!("{shown} alone is neither a value nor a keyword"),
                 );
-                if matches!(place, Place::AfterOperand | Place::AfterArgument) {
+                if matches!(place, FaultPlace::AfterOperand | FaultPlace::AfterArgument) {
                     d.suggest("values need an operator between them, like =, && or +")
-                } else if matches!(place, Place::Verb | Place::VerbOfTemplate | Place::Subject) {
+                } else if matches!(
+                    place,
+                    FaultPlace::Verb | FaultPlace::VerbOfTemplate | FaultPlace::Subject
+                ) {
                     d.suggest(format!("write a prefix and a colon before it (ex:{shown}), or ?{shown} for a variable"))
                 } else {
                     d.suggest(format!("write \"{shown}\" for a string, ?{shown} for a variable, or a prefix and a colon before it (ex:{shown})"))
@@ -253,16 +256,16 @@ impl Parser<'_, '_> {
         for _ in 0..100 {
             let t = lexer.next();
             match t.kind {
-                Kind::OpenParen => depth += 1,
-                Kind::CloseParen => {
+                TokenKind::OpenParen => depth += 1,
+                TokenKind::CloseParen => {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         end = Some(t.end);
                         break;
                     }
                 }
-                Kind::Variable => variable = variable.or(Some(t)),
-                Kind::OpenBrace | Kind::End => break,
+                TokenKind::Variable => variable = variable.or(Some(t)),
+                TokenKind::OpenBrace | TokenKind::End => break,
                 _ => {}
             }
         }
@@ -274,7 +277,7 @@ impl Parser<'_, '_> {
         );
         // The name that is there already, or one that tells what it is.
         let named = lexer.next();
-        let (range, name) = if named.kind == Kind::Word(K::As) {
+        let (range, name) = if named.kind == TokenKind::Word(K::As) {
             let name = lexer.next();
             (
                 token.start..name.end,
@@ -296,8 +299,8 @@ impl Parser<'_, '_> {
     pub(super) fn missing_dot(&mut self) -> Halt {
         let token = self.token;
         let at = self.behind;
-        if token.kind == Kind::Minus && at == token.start {
-            return self.unexpected(Place::AfterTriples);
+        if token.kind == TokenKind::Minus && at == token.start {
+            return self.unexpected(FaultPlace::AfterTriples);
         }
         let d = self.diagnostic(
             token.range(),

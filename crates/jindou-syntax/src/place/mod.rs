@@ -15,7 +15,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-use crate::lexer::{Bad, Kind, Lexer, Token};
+use crate::lexer::{Bad, Lexer, Token, TokenKind};
 use walk::Walk;
 
 /// The kind of term that is due at a place.
@@ -57,7 +57,7 @@ pub struct Pattern {
 
 /// A place in a query.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CursorPlace {
     /// The kind of term that is due.
     pub slot: Slot,
     /// The offset of the word that is being written, in bytes; the cursor where there is none.
@@ -85,7 +85,7 @@ pub struct Place {
 
 /// The place between two parts of a text. O(length).
 #[must_use]
-pub fn place(before: &str, after: &str) -> Place {
+pub fn place(before: &str, after: &str) -> CursorPlace {
     let (mut tokens, open) = tokens(before);
     let at = before.len();
     let iri = open_iri(before, &tokens);
@@ -124,22 +124,22 @@ fn tokens(text: &str) -> (Vec<Token>, bool) {
     let mut open = false;
     loop {
         let token = lexer.next();
-        if token.kind == Kind::End {
+        if token.kind == TokenKind::End {
             break;
         }
         // Three quotes without an end are read as an empty string and the beginning of another one.
         let long = all.last().is_some_and(|l| {
-            l.kind == Kind::String
+            l.kind == TokenKind::String
                 && l.end == token.start
                 && l.end - l.start == 2
                 && text.as_bytes().get(l.start) == text.as_bytes().get(token.start)
         });
-        let string = matches!(token.kind, Kind::Bad(Bad::String) | Kind::String);
+        let string = matches!(token.kind, TokenKind::Bad(Bad::String) | TokenKind::String);
         if string && long {
             open = true;
             break;
         }
-        open = token.kind == Kind::Bad(Bad::String) && token.end == text.len();
+        open = token.kind == TokenKind::Bad(Bad::String) && token.end == text.len();
         all.push(token);
     }
     (all, open)
@@ -156,18 +156,18 @@ fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
     let is_word = |kind| {
         matches!(
             kind,
-            Kind::Prefixed
-                | Kind::Namespace
-                | Kind::Blank
-                | Kind::Variable
-                | Kind::Language
-                | Kind::Word(_)
-                | Kind::A
-                | Kind::Integer
-                | Kind::Decimal
-                | Kind::Double
-                | Kind::Question
-                | Kind::Bad(Bad::Label | Bad::Character)
+            TokenKind::Prefixed
+                | TokenKind::Namespace
+                | TokenKind::Blank
+                | TokenKind::Variable
+                | TokenKind::Language
+                | TokenKind::Word(_)
+                | TokenKind::A
+                | TokenKind::Integer
+                | TokenKind::Decimal
+                | TokenKind::Double
+                | TokenKind::Question
+                | TokenKind::Bad(Bad::Label | Bad::Character)
         )
     };
     match tokens.pop_if(|t| t.end == text.len() && is_word(t.kind)) {
@@ -186,7 +186,7 @@ fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
     // The lexer found `<` there, and no IRI that is whole.
     let sign = tokens.binary_search_by_key(&from, |t| t.start).ok()?;
     let compared = sign.checked_sub(1).is_some_and(|i| is_operand(tokens[i]));
-    let open = tokens[sign].kind == Kind::Less && (text.len() > from + 1 || !compared);
+    let open = tokens[sign].kind == TokenKind::Less && (text.len() > from + 1 || !compared);
     open.then_some(from)
 }
 
@@ -194,7 +194,11 @@ fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
 fn is_operand(token: Token) -> bool {
     matches!(
         token.kind,
-        Kind::CloseParen | Kind::Integer | Kind::Decimal | Kind::Double | Kind::String
+        TokenKind::CloseParen
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::String
     )
 }
 
@@ -217,7 +221,7 @@ fn variables(before: &str, tokens: &[Token], after: &str, behind: &[Token]) -> V
     };
     let mut seen = rustc_hash::FxHashSet::default();
     let mut all = Vec::new();
-    let is = |t: &&Token| t.kind == Kind::Variable;
+    let is = |t: &&Token| t.kind == TokenKind::Variable;
     let near = tokens.iter().rev().filter(is).map(|t| name(before, t));
     let far = behind.iter().filter(is).map(|t| name(after, t));
     for name in near.chain(far) {

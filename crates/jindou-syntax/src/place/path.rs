@@ -1,11 +1,11 @@
 //! The predicate of a triple while it is read: one name, or a property path.
 
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 /// A predicate or path, as far as it has been read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
-    parts: Vec<Part>,
+    parts: Vec<PathPart>,
     /// Brackets that are open.
     depth: usize,
     /// Whether the last part is whole: a name, a bracket that closed, a repetition.
@@ -13,8 +13,8 @@ pub(super) struct Path {
 }
 
 #[derive(Clone, Debug)]
-struct Part {
-    kind: Kind,
+struct PathPart {
+    kind: TokenKind,
     text: String,
 }
 
@@ -25,17 +25,17 @@ impl Path {
     }
 
     /// Takes a sign of a path. False if it belongs elsewhere.
-    pub(super) fn sign(&mut self, kind: Kind, text: &str) -> bool {
+    pub(super) fn sign(&mut self, kind: TokenKind, text: &str) -> bool {
         match kind {
-            Kind::OpenParen if !self.whole => self.depth += 1,
-            Kind::CloseParen if self.depth > 0 => {
+            TokenKind::OpenParen if !self.whole => self.depth += 1,
+            TokenKind::CloseParen if self.depth > 0 => {
                 self.depth -= 1;
                 self.whole = true;
             }
-            Kind::Caret | Kind::Bang if !self.whole => {}
+            TokenKind::Caret | TokenKind::Bang if !self.whole => {}
             // `^^` before a name is twice the inverse, which nothing writes.
-            Kind::Slash | Kind::Pipe if self.whole => self.whole = false,
-            Kind::Star | Kind::Plus | Kind::Question if self.whole => {}
+            TokenKind::Slash | TokenKind::Pipe if self.whole => self.whole = false,
+            TokenKind::Star | TokenKind::Plus | TokenKind::Question if self.whole => {}
             _ => return false,
         }
         self.push(kind, text);
@@ -43,7 +43,7 @@ impl Path {
     }
 
     /// Takes a name.
-    pub(super) fn name(&mut self, kind: Kind, text: &str) {
+    pub(super) fn name(&mut self, kind: TokenKind, text: &str) {
         self.push(kind, text);
         self.whole = true;
     }
@@ -53,9 +53,9 @@ impl Path {
         self.whole && self.depth == 0
     }
 
-    fn push(&mut self, kind: Kind, text: &str) {
+    fn push(&mut self, kind: TokenKind, text: &str) {
         let text = text.to_owned();
-        self.parts.push(Part { kind, text });
+        self.parts.push(PathPart { kind, text });
     }
 
     pub(super) fn text(&self) -> String {
@@ -69,16 +69,16 @@ impl Path {
         let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
         for (i, part) in self.parts.iter().enumerate() {
             match part.kind {
-                Kind::OpenParen => levels.push((i + 1, i + 1)),
-                Kind::CloseParen if levels.len() > 1 => {
+                TokenKind::OpenParen => levels.push((i + 1, i + 1)),
+                TokenKind::CloseParen if levels.len() > 1 => {
                     levels.pop();
                 }
-                Kind::Slash => {
+                TokenKind::Slash => {
                     if let Some(level) = levels.last_mut() {
                         level.1 = i;
                     }
                 }
-                Kind::Pipe => {
+                TokenKind::Pipe => {
                     if let Some(level) = levels.last_mut() {
                         *level = (i + 1, i + 1);
                     }
@@ -95,8 +95,8 @@ impl Path {
             .parts
             .iter()
             .rev()
-            .take_while(|p| matches!(p.kind, Kind::Caret | Kind::OpenParen))
-            .filter(|p| p.kind == Kind::Caret)
+            .take_while(|p| matches!(p.kind, TokenKind::Caret | TokenKind::OpenParen))
+            .filter(|p| p.kind == TokenKind::Caret)
             .count()
             % 2
             == 1;
@@ -105,6 +105,6 @@ impl Path {
     }
 }
 
-fn text(parts: &[Part]) -> String {
+fn text(parts: &[PathPart]) -> String {
     parts.iter().map(|p| p.text.as_str()).collect()
 }

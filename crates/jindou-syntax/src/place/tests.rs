@@ -1,12 +1,12 @@
 //! Cursors in many shapes of queries, and in damaged ones.
 
-use super::{Place, Slot, place};
+use super::{CursorPlace, Slot, place};
 use crate::tests::files::texts;
 use jindou_testing::{Mutator, Rng};
 use std::time::{Duration, Instant};
 
 /// The place at `¦`.
-fn at(text: &str) -> Place {
+fn at(text: &str) -> CursorPlace {
     let (before, after) = text.split_once('¦').unwrap();
     place(before, after)
 }

@@ -3,7 +3,7 @@
 //! reads.
 
 use crate::keyword::Keyword as K;
-use crate::lexer::{Kind, Lexer};
+use crate::lexer::{Lexer, TokenKind};
 use rustc_hash::FxHashMap;
 
 /// The text, with other IRIs where what stands from `<` to `>` may be read as comparisons if `masked`; `None` if it has a token that cannot be written so that both read it.
@@ -11,37 +11,41 @@ pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
     let mut lexer = Lexer::new(text);
     let mut prefixes: FxHashMap<&str, &str> = FxHashMap::default();
     let mut out = String::with_capacity(text.len() + 64);
-    let mut before = (Kind::End, 0);
+    let mut before = (TokenKind::End, 0);
     let mut declared = "";
     loop {
         let token = lexer.next();
         let slice = &text[token.start..token.end];
         let touches = before.1 == token.start;
         let close = match (before.0, token.kind) {
-            (Kind::Plus | Kind::Minus, Kind::Integer | Kind::Double | Kind::Decimal) => touches,
-            (Kind::CloseParen, Kind::CloseReified) => touches,
-            (Kind::Word(K::Concat | K::Coalesce | K::BNode), Kind::OpenParen) => true,
-            (Kind::OpenParen, Kind::CloseParen) | (Kind::OpenBracket, Kind::CloseBracket) => true,
+            (
+                TokenKind::Plus | TokenKind::Minus,
+                TokenKind::Integer | TokenKind::Double | TokenKind::Decimal,
+            ) => touches,
+            (TokenKind::CloseParen, TokenKind::CloseReified) => touches,
+            (TokenKind::Word(K::Concat | K::Coalesce | K::BNode), TokenKind::OpenParen) => true,
+            (TokenKind::OpenParen, TokenKind::CloseParen)
+            | (TokenKind::OpenBracket, TokenKind::CloseBracket) => true,
             _ => false,
         };
         if !close {
             out.push(' ');
         }
         match token.kind {
-            Kind::End => return Some(out),
-            Kind::Word(K::Unknown) | Kind::Bad(_) => out.push('§'),
-            Kind::Word(word) => out.push_str(word.text()),
-            Kind::Decimal | Kind::Double if slice.starts_with('.') => return None,
-            Kind::Namespace if before.0 == Kind::Word(K::Prefix) => {
+            TokenKind::End => return Some(out),
+            TokenKind::Word(K::Unknown) | TokenKind::Bad(_) => out.push('§'),
+            TokenKind::Word(word) => out.push_str(word.text()),
+            TokenKind::Decimal | TokenKind::Double if slice.starts_with('.') => return None,
+            TokenKind::Namespace if before.0 == TokenKind::Word(K::Prefix) => {
                 declared = &slice[..slice.len() - 1];
                 out.push_str(slice);
             }
-            Kind::Iri if before.0 == Kind::Namespace => {
+            TokenKind::Iri if before.0 == TokenKind::Namespace => {
                 prefixes.insert(declared, &slice[1..slice.len() - 1]);
                 declared = "";
                 out.push_str(slice);
             }
-            Kind::Prefixed | Kind::Namespace => {
+            TokenKind::Prefixed | TokenKind::Namespace => {
                 let (name, local) = slice.split_once(':').unwrap_or_default();
                 match prefixes.get(name) {
                     None => out.push('§'),
@@ -55,7 +59,7 @@ pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
                 }
             }
             // From < to > it is an IRI, and nothing else.
-            Kind::Iri
+            TokenKind::Iri
                 if masked
                     && slice.contains(['&', '=', ',', ')', '(', '?', '$', ':'])
                     && ends_operand(before.0)
@@ -78,18 +82,18 @@ fn odd(name: &str) -> bool {
     runs > 1 || name.contains("\\.") || name.chars().any(|c| c > '\u{ffff}')
 }
 
-fn ends_operand(kind: Kind) -> bool {
+fn ends_operand(kind: TokenKind) -> bool {
     matches!(
         kind,
-        Kind::Variable
-            | Kind::CloseParen
-            | Kind::String
-            | Kind::Integer
-            | Kind::Decimal
-            | Kind::Double
-            | Kind::Iri
-            | Kind::Prefixed
-            | Kind::Namespace
-            | Kind::Word(K::True | K::False)
+        TokenKind::Variable
+            | TokenKind::CloseParen
+            | TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace
+            | TokenKind::Word(K::True | K::False)
     )
 }

@@ -121,7 +121,7 @@ fn known(
                 return Some("quads without dots between them");
             }
             if first.expected.as_deref()
-                == Some(crate::advice::Place::TripleSubject.expected().as_str())
+                == Some(crate::advice::FaultPlace::TripleSubject.expected().as_str())
             {
                 return Some("a subject of a triple term that is not an IRI and no variable");
             }

@@ -52,7 +52,7 @@ pub struct Attack {
 impl Attack {
     /// A text of this recipe.
     #[must_use]
-    pub fn of(language: Language, recipe: Recipe) -> Self {
+    pub fn new(language: Language, recipe: Recipe) -> Self {
         Self {
             language,
             recipe,

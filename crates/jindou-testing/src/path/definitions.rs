@@ -1,6 +1,6 @@
 //! The definitions of SPARQL 1.1 §18, followed to the letter.
 
-use super::{Edge, End, NAMED, Part, Path, VARIABLES};
+use super::{Edge, NAMED, Path, PatternEnd, PatternPart, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Solutions beyond which a query is given up.
@@ -31,9 +31,10 @@ impl World<'_> {
     }
 
     /// §18.4: pairs of ends; a variable gives all, a node those with that end.
-    fn path(&self, s: End, path: &Path, o: End) -> Vec<(usize, usize)> {
-        let fits = |e: End, n: usize| matches!(e, End::Var(_)) || e == End::Node(n);
-        let any = End::Var(usize::MAX);
+    fn path(&self, s: PatternEnd, path: &Path, o: PatternEnd) -> Vec<(usize, usize)> {
+        let fits =
+            |e: PatternEnd, n: usize| matches!(e, PatternEnd::Var(_)) || e == PatternEnd::Node(n);
+        let any = PatternEnd::Var(usize::MAX);
         let mut out: Vec<(usize, usize)> = match path {
             Path::One(p) => self
                 .edges()
@@ -74,11 +75,11 @@ impl World<'_> {
             Path::Star(p) | Path::Plus(p) => {
                 let star = matches!(path, Path::Star(_));
                 match (s, o) {
-                    (End::Node(n), _) => {
+                    (PatternEnd::Node(n), _) => {
                         let ends = self.closure(n, p, star, false);
                         ends.into_iter().map(|e| (n, e)).collect()
                     }
-                    (_, End::Node(n)) => {
+                    (_, PatternEnd::Node(n)) => {
                         let ends = self.closure(n, p, star, true);
                         ends.into_iter().map(|e| (e, n)).collect()
                     }
@@ -96,24 +97,24 @@ impl World<'_> {
         out
     }
 
-    fn zero(&self, s: End, o: End) -> Vec<(usize, usize)> {
+    fn zero(&self, s: PatternEnd, o: PatternEnd) -> Vec<(usize, usize)> {
         match (s, o) {
-            (End::Node(n), _) | (_, End::Node(n)) => vec![(n, n)],
+            (PatternEnd::Node(n), _) | (_, PatternEnd::Node(n)) => vec![(n, n)],
             _ => self.nodes().into_iter().map(|n| (n, n)).collect(),
         }
     }
 
     /// ALP of §18.4.
     fn closure(&self, from: usize, p: &Path, star: bool, back: bool) -> BTreeSet<usize> {
-        let any = End::Var(usize::MAX);
+        let any = PatternEnd::Var(usize::MAX);
         let next = |n: usize| -> Vec<usize> {
             if back {
-                self.path(any, p, End::Node(n))
+                self.path(any, p, PatternEnd::Node(n))
                     .into_iter()
                     .map(|x| x.0)
                     .collect()
             } else {
-                self.path(End::Node(n), p, any)
+                self.path(PatternEnd::Node(n), p, any)
                     .into_iter()
                     .map(|x| x.1)
                     .collect()
@@ -130,15 +131,15 @@ impl World<'_> {
     }
 
     /// §18.6, the outer row put in.
-    pub fn group(&self, parts: &[Part], outer: &Row) -> Rows {
+    pub fn group(&self, parts: &[PatternPart], outer: &Row) -> Rows {
         let mut rows = vec![Row::new()];
         // Filters see the whole group.
         for p in parts
             .iter()
-            .filter(|p| !matches!(p, Part::Exists(..) | Part::Equal(..)))
+            .filter(|p| !matches!(p, PatternPart::Exists(..) | PatternPart::Equal(..)))
         {
             rows = match p {
-                Part::Optional(inner) => {
+                PatternPart::Optional(inner) => {
                     let inner = self.group(inner, outer)?;
                     let mut out = vec![];
                     for r in &rows {
@@ -151,7 +152,7 @@ impl World<'_> {
                     }
                     out
                 }
-                Part::Minus(inner) => {
+                PatternPart::Minus(inner) => {
                     let inner = self.group(inner, outer)?;
                     let drops = |r: &Row, i: &Row| {
                         i.keys().any(|k| r.contains_key(k)) && merged(r, i).is_some()
@@ -164,7 +165,7 @@ impl World<'_> {
         }
         for p in parts {
             match p {
-                Part::Exists(wanted, inner) => {
+                PatternPart::Exists(wanted, inner) => {
                     let mut out = vec![];
                     for r in rows {
                         let mut all = outer.clone();
@@ -175,7 +176,7 @@ impl World<'_> {
                     }
                     rows = out;
                 }
-                Part::Equal(v, list) => {
+                PatternPart::Equal(v, list) => {
                     rows.retain(|r| r.get(v).or(outer.get(v)).is_some_and(|n| list.contains(n)));
                 }
                 _ => {}
@@ -184,12 +185,12 @@ impl World<'_> {
         Ok(rows)
     }
 
-    fn part(&self, p: &Part, outer: &Row) -> Rows {
+    fn part(&self, p: &PatternPart, outer: &Row) -> Rows {
         Ok(match p {
-            Part::Path(s, path, o) => {
-                let put = |e: &End| match e {
-                    End::Var(v) => outer.get(v).map_or(*e, |n| End::Node(*n)),
-                    End::Node(_) => *e,
+            PatternPart::Path(s, path, o) => {
+                let put = |e: &PatternEnd| match e {
+                    PatternEnd::Var(v) => outer.get(v).map_or(*e, |n| PatternEnd::Node(*n)),
+                    PatternEnd::Node(_) => *e,
                 };
                 let pairs = self.path(put(s), path, put(o));
                 if pairs.len() > MOST {
@@ -198,7 +199,7 @@ impl World<'_> {
                 let row = |(a, b): (usize, usize)| {
                     let mut row = Row::new();
                     for (e, n) in [(s, a), (o, b)] {
-                        if let End::Var(v) = e
+                        if let PatternEnd::Var(v) = e
                             && *row.entry(*v).or_insert(n) != n
                         {
                             return None;
@@ -208,7 +209,7 @@ impl World<'_> {
                 };
                 pairs.into_iter().filter_map(row).collect()
             }
-            Part::Values(vs, rows) => rows
+            PatternPart::Values(vs, rows) => rows
                 .iter()
                 .map(|r| {
                     vs.iter()
@@ -217,24 +218,24 @@ impl World<'_> {
                         .collect()
                 })
                 .collect(),
-            Part::Union(a, b) => {
+            PatternPart::Union(a, b) => {
                 let mut all = self.group(a, outer)?;
                 all.extend(self.group(b, outer)?);
                 all
             }
-            Part::Group(inner) => self.group(inner, outer)?,
-            Part::Distinct(inner) => {
+            PatternPart::Group(inner) => self.group(inner, outer)?,
+            PatternPart::Distinct(inner) => {
                 let all: BTreeSet<Row> = self.group(inner, outer)?.into_iter().collect();
                 all.into_iter().collect()
             }
-            Part::In(g, inner) => {
+            PatternPart::In(g, inner) => {
                 let graph = g + 1;
                 if !self.edges.iter().any(|e| e.0 == graph) {
                     return Ok(vec![]);
                 }
                 World { graph, ..*self }.group(inner, outer)?
             }
-            Part::Each(v, inner) => {
+            PatternPart::Each(v, inner) => {
                 let mut all = vec![];
                 for g in (0..NAMED).filter(|g| self.edges.iter().any(|e| e.0 == g + 1)) {
                     let world = World {
@@ -249,9 +250,10 @@ impl World<'_> {
                 }
                 all
             }
-            Part::Optional(_) | Part::Minus(_) | Part::Exists(..) | Part::Equal(..) => {
-                self.group(std::slice::from_ref(p), outer)?
-            }
+            PatternPart::Optional(_)
+            | PatternPart::Minus(_)
+            | PatternPart::Exists(..)
+            | PatternPart::Equal(..) => self.group(std::slice::from_ref(p), outer)?,
         })
     }
 }

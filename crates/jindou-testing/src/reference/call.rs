@@ -6,7 +6,7 @@ use super::duration::Duration;
 use super::number::Number;
 use super::string::{self, compatible, simple, text, text_of};
 use super::temporal::{TemporalKind, zone_text};
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use md5::Md5;
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -19,8 +19,8 @@ use spargebra::algebra::Function;
 pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     let one = args.first();
     let number = |g: fn(&Number) -> Number| match one?.kind() {
-        Kind::Number(n) => Some(g(&n).value()),
-        Kind::Duration(_) => {
+        ValueKind::Number(n) => Some(g(&n).value()),
+        ValueKind::Duration(_) => {
             free.note("a numeric function of a duration");
             None
         }
@@ -30,29 +30,32 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
     match f {
         Function::Str => text_of(one?).map(Value::string),
         Function::Lang => match one?.kind() {
-            Kind::Iri(_) | Kind::Blank | Kind::Triple(_) => None,
-            Kind::Text(_, Some((tag, _))) => Some(Value::string(tag)),
+            ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
+            ValueKind::Text(_, Some((tag, _))) => Some(Value::string(tag)),
             _ => Some(Value::string("")),
         },
         Function::LangDir => match one?.kind() {
-            Kind::Iri(_) | Kind::Blank | Kind::Triple(_) => None,
-            Kind::Text(_, Some((_, Some(d)))) => Some(Value::string(d.to_string())),
+            ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_) => None,
+            ValueKind::Text(_, Some((_, Some(d)))) => Some(Value::string(d.to_string())),
             _ => Some(Value::string("")),
         },
-        Function::HasLang => truth(matches!(one?.kind(), Kind::Text(_, Some(_)))),
-        Function::HasLangDir => truth(matches!(one?.kind(), Kind::Text(_, Some((_, Some(_)))))),
+        Function::HasLang => truth(matches!(one?.kind(), ValueKind::Text(_, Some(_)))),
+        Function::HasLangDir => truth(matches!(
+            one?.kind(),
+            ValueKind::Text(_, Some((_, Some(_))))
+        )),
         Function::LangMatches => truth(string::lang_matches(&simple(one?)?, &simple(&args[1])?)),
         Function::Datatype => match one?.term() {
-            Term::Literal(l) => Some(Value::of(&l.datatype().into_owned().into())),
+            Term::Literal(l) => Some(Value::from_term(&l.datatype().into_owned().into())),
             _ => None,
         },
         Function::Iri => match one?.kind() {
-            Kind::Iri(_) => Some(one?.clone()),
-            Kind::Text(s, None) => {
+            ValueKind::Iri(_) => Some(one?.clone()),
+            ValueKind::Text(s, None) => {
                 if !s.contains(':') {
                     free.note("a relative IRI needs a base");
                 }
-                Some(Value::of(&NamedNode::new(s).ok()?.into()))
+                Some(Value::from_term(&NamedNode::new(s).ok()?.into()))
             }
             _ => None,
         },
@@ -103,7 +106,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             let (s, tag) = (simple(one?)?, simple(&args[1])?);
             oxrdf::Literal::new_language_tagged_literal(s, tag)
                 .ok()
-                .map(|l| Value::of(&l.into()))
+                .map(|l| Value::from_term(&l.into()))
         }
         Function::StrLangDir => {
             let (s, tag, d) = (simple(one?)?, simple(&args[1])?, simple(&args[2])?);
@@ -114,16 +117,16 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             };
             oxrdf::Literal::new_directional_language_tagged_literal(s, tag, d)
                 .ok()
-                .map(|l| Value::of(&l.into()))
+                .map(|l| Value::from_term(&l.into()))
         }
         Function::StrDt => match args[1].kind() {
-            Kind::Iri(datatype) => Some(cast::typed_literal(&simple(one?)?, &datatype)),
+            ValueKind::Iri(datatype) => Some(cast::typed_literal(&simple(one?)?, &datatype)),
             _ => None,
         },
-        Function::IsIri => truth(matches!(one?.kind(), Kind::Iri(_))),
-        Function::IsBlank => truth(matches!(one?.kind(), Kind::Blank)),
+        Function::IsIri => truth(matches!(one?.kind(), ValueKind::Iri(_))),
+        Function::IsBlank => truth(matches!(one?.kind(), ValueKind::Blank)),
         Function::IsLiteral => truth(matches!(one?.term(), Term::Literal(_))),
-        Function::IsNumeric => truth(matches!(one?.kind(), Kind::Number(_))),
+        Function::IsNumeric => truth(matches!(one?.kind(), ValueKind::Number(_))),
         Function::Regex => truth(string::matches(args)?),
         Function::Triple => {
             let subject: NamedOrBlankNode = match one?.term().clone() {
@@ -139,7 +142,7 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
             Some(if object.is_computed() {
                 Value::computed(triple.into())
             } else {
-                Value::of(&triple.into())
+                Value::from_term(&triple.into())
             })
         }
         Function::Subject | Function::Predicate | Function::Object => {
@@ -148,13 +151,13 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
                 return None;
             };
             Some(match f {
-                Function::Subject => Value::of(&t.subject.clone().into()),
-                Function::Predicate => Value::of(&t.predicate.clone().into()),
+                Function::Subject => Value::from_term(&t.subject.clone().into()),
+                Function::Predicate => Value::from_term(&t.predicate.clone().into()),
                 _ if one.is_computed() => Value::computed(t.object.clone()),
-                _ => Value::of(&t.object),
+                _ => Value::from_term(&t.object),
             })
         }
-        Function::IsTriple => truth(matches!(one?.kind(), Kind::Triple(_))),
+        Function::IsTriple => truth(matches!(one?.kind(), ValueKind::Triple(_))),
         Function::Custom(name) => cast::cast(name.as_str(), one?, free),
     }
 }
@@ -163,8 +166,8 @@ pub(super) fn call(f: &Function, args: &[Value], free: &Free) -> Option<Value> {
 fn part(f: &Function, value: &Value, free: &Free) -> Option<Value> {
     use TemporalKind::{Date, DateTime, Day, Month, MonthDay, Time, Year, YearMonth};
     let t = match value.kind() {
-        Kind::Temporal(t) => t,
-        Kind::Duration(_) => {
+        ValueKind::Temporal(t) => t,
+        ValueKind::Duration(_) => {
             free.note("a part of a duration");
             return None;
         }

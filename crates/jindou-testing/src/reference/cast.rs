@@ -6,13 +6,13 @@ use super::number::Number;
 use super::operate::bounded;
 use super::temporal::{Temporal, TemporalKind};
 use super::typed;
-use super::value::{Kind, Value, XSD};
+use super::value::{Value, ValueKind, XSD};
 use num_traits::Zero;
 
 /// `xsd:local(value)`. `None` is an error; so is an unknown function.
 pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
     let local = iri.strip_prefix(XSD)?;
-    if let (Kind::Text(_, Some(_)), false) = (value.kind(), local == "string") {
+    if let (ValueKind::Text(_, Some(_)), false) = (value.kind(), local == "string") {
         free.note("a cast of a string with a language tag");
         return None;
     }
@@ -20,8 +20,8 @@ pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
         "string" => string(value, free),
         "boolean" => boolean(value).map(Value::from),
         "integer" | "decimal" | "float" | "double" => number(value, local, free).map(|n| n.value()),
-        _ if TemporalKind::of(local).is_some() => temporal(value, local, free),
-        _ if DurationKind::of(local).is_some() => duration(value, local),
+        _ if TemporalKind::from_local_name(local).is_some() => temporal(value, local, free),
+        _ if DurationKind::from_local_name(local).is_some() => duration(value, local),
         _ => {
             free.note("a constructor that SPARQL does not list");
             None
@@ -40,13 +40,13 @@ fn collapsed(s: &str) -> String {
 /// The canonical form of a value (XPath F&O 3.1 §19.1.1), an IRI's text.
 fn string(value: &Value, free: &Free) -> Option<Value> {
     Some(Value::string(match value.kind() {
-        Kind::Blank | Kind::Triple(_) => return None,
-        Kind::Iri(s) | Kind::Text(s, None) => s,
-        Kind::Boolean(b) => b.to_string(),
-        Kind::Number(n) => lexical(&n.value())?,
-        Kind::Temporal(t) => lexical(&t.value())?,
-        Kind::Duration(d) => lexical(&d.value())?,
-        Kind::Text(_, Some(_)) | Kind::Ill(_) | Kind::Other => {
+        ValueKind::Blank | ValueKind::Triple(_) => return None,
+        ValueKind::Iri(s) | ValueKind::Text(s, None) => s,
+        ValueKind::Boolean(b) => b.to_string(),
+        ValueKind::Number(n) => lexical(&n.value())?,
+        ValueKind::Temporal(t) => lexical(&t.value())?,
+        ValueKind::Duration(d) => lexical(&d.value())?,
+        ValueKind::Text(_, Some(_)) | ValueKind::Ill(_) | ValueKind::Other => {
             free.note("a cast of a literal without a value of XML Schema");
             return None;
         }
@@ -59,9 +59,9 @@ fn lexical(value: &Value) -> Option<String> {
 
 fn boolean(value: &Value) -> Option<bool> {
     match value.kind() {
-        Kind::Boolean(b) => Some(b),
-        Kind::Number(n) => Some(n.is_true()),
-        Kind::Text(s, None) => match collapsed(&s).as_str() {
+        ValueKind::Boolean(b) => Some(b),
+        ValueKind::Number(n) => Some(n.is_true()),
+        ValueKind::Text(s, None) => match collapsed(&s).as_str() {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),
             _ => None,
@@ -72,9 +72,9 @@ fn boolean(value: &Value) -> Option<bool> {
 
 fn number(value: &Value, local: &str, free: &Free) -> Option<Number> {
     let n = match value.kind() {
-        Kind::Number(n) => n,
-        Kind::Boolean(b) => Number::Integer(u8::from(b).into()),
-        Kind::Text(s, None) => Number::parse(&collapsed(&s), local)?,
+        ValueKind::Number(n) => n,
+        ValueKind::Boolean(b) => Number::Integer(u8::from(b).into()),
+        ValueKind::Text(s, None) => Number::parse(&collapsed(&s), local)?,
         _ => return None,
     };
     if matches!(n, Number::Integer(_)) && local == "decimal" {
@@ -92,10 +92,10 @@ fn number(value: &Value, local: &str, free: &Free) -> Option<Number> {
 }
 
 fn temporal(value: &Value, local: &str, free: &Free) -> Option<Value> {
-    let to = TemporalKind::of(local)?;
+    let to = TemporalKind::from_local_name(local)?;
     let out = match value.kind() {
-        Kind::Temporal(t) => t.cast(to)?,
-        Kind::Text(s, None) => Temporal::parse(&collapsed(&s), local)?,
+        ValueKind::Temporal(t) => t.cast(to)?,
+        ValueKind::Text(s, None) => Temporal::parse(&collapsed(&s), local)?,
         _ => return None,
     };
     if !matches!(
@@ -108,10 +108,10 @@ fn temporal(value: &Value, local: &str, free: &Free) -> Option<Value> {
 }
 
 fn duration(value: &Value, local: &str) -> Option<Value> {
-    let to = DurationKind::of(local)?;
+    let to = DurationKind::from_local_name(local)?;
     let out = match value.kind() {
-        Kind::Duration(d) => d.of_kind(to),
-        Kind::Text(s, None) => Duration::parse(&collapsed(&s), local)?,
+        ValueKind::Duration(d) => d.of_kind(to),
+        ValueKind::Text(s, None) => Duration::parse(&collapsed(&s), local)?,
         _ => return None,
     };
     debug_assert!(out.months.is_zero() || to != DurationKind::DayTime);
@@ -121,8 +121,8 @@ fn duration(value: &Value, local: &str) -> Option<Value> {
 /// STRDT: any lexical form, any datatype.
 pub(super) fn typed_literal(text: &str, datatype: &str) -> Value {
     match datatype.strip_prefix(XSD) {
-        Some(local) => Value::of(&typed(text, local)),
-        None => Value::of(
+        Some(local) => Value::from_term(&typed(text, local)),
+        None => Value::from_term(
             &oxrdf::Literal::new_typed_literal(text, oxrdf::NamedNode::new_unchecked(datatype))
                 .into(),
         ),

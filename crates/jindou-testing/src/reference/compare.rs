@@ -2,7 +2,7 @@
 
 use super::Free;
 use super::duration::{Duration, DurationKind};
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use oxrdf::Triple;
 use std::cmp::Ordering;
 
@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 pub(super) fn effective(value: &Value) -> Option<bool> {
     use super::value::Family;
     match value.kind() {
-        Kind::Boolean(b) => Some(b),
-        Kind::Number(n) => Some(n.is_true()),
-        Kind::Text(s, _) => Some(!s.is_empty()),
-        Kind::Ill(Family::Boolean | Family::Number) => Some(false),
+        ValueKind::Boolean(b) => Some(b),
+        ValueKind::Number(n) => Some(n.is_true()),
+        ValueKind::Text(s, _) => Some(!s.is_empty()),
+        ValueKind::Ill(Family::Boolean | Family::Number) => Some(false),
         _ => None,
     }
 }
@@ -23,12 +23,16 @@ pub(super) fn effective(value: &Value) -> Option<bool> {
 pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
     let same = a.term() == b.term();
     Some(match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => a.order(&b) == Some(Ordering::Equal),
-        (Kind::Temporal(a), Kind::Temporal(b)) if a.kind == b.kind => a.instant() == b.instant(),
-        (Kind::Duration(a), Kind::Duration(b)) => a.months == b.months && a.seconds == b.seconds,
-        (Kind::Boolean(a), Kind::Boolean(b)) => a == b,
-        (Kind::Text(a, s), Kind::Text(b, t)) => a == b && s == t,
-        (Kind::Triple(a), Kind::Triple(b)) => return triples(&a, &b, free),
+        (ValueKind::Number(a), ValueKind::Number(b)) => a.order(&b) == Some(Ordering::Equal),
+        (ValueKind::Temporal(a), ValueKind::Temporal(b)) if a.kind == b.kind => {
+            a.instant() == b.instant()
+        }
+        (ValueKind::Duration(a), ValueKind::Duration(b)) => {
+            a.months == b.months && a.seconds == b.seconds
+        }
+        (ValueKind::Boolean(a), ValueKind::Boolean(b)) => a == b,
+        (ValueKind::Text(a, s), ValueKind::Text(b, t)) => a == b && s == t,
+        (ValueKind::Triple(a), ValueKind::Triple(b)) => return triples(&a, &b, free),
         _ if same => {
             if a.is_computed() || b.is_computed() {
                 free.note("equality of terms whose form was computed");
@@ -36,11 +40,15 @@ pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
             true
         }
         (a, b) => {
-            let unknown = |k: &Kind| matches!(k, Kind::Ill(_) | Kind::Other);
+            let unknown = |k: &ValueKind| matches!(k, ValueKind::Ill(_) | ValueKind::Other);
             // A literal without a value may have any, but none with a language tag: those are values of their own.
-            let tagged = |k: &Kind| matches!(k, Kind::Text(_, Some(_)));
-            let literal =
-                |k: &Kind| !matches!(k, Kind::Iri(_) | Kind::Blank | Kind::Triple(_)) && !tagged(k);
+            let tagged = |k: &ValueKind| matches!(k, ValueKind::Text(_, Some(_)));
+            let literal = |k: &ValueKind| {
+                !matches!(
+                    k,
+                    ValueKind::Iri(_) | ValueKind::Blank | ValueKind::Triple(_)
+                ) && !tagged(k)
+            };
             if (unknown(&a) && literal(&b)) || (unknown(&b) && literal(&a)) {
                 return None;
             }
@@ -52,7 +60,11 @@ pub(super) fn equal(a: &Value, b: &Value, free: &Free) -> Option<bool> {
 /// `(s1 = s2) && (p1 = p2) && (o1 = o2)` (SPARQL 1.2 §17.3).
 fn triples(a: &Triple, b: &Triple, free: &Free) -> Option<bool> {
     let subjects = a.subject == b.subject;
-    let objects = equal(&Value::of(&a.object), &Value::of(&b.object), free);
+    let objects = equal(
+        &Value::from_term(&a.object),
+        &Value::from_term(&b.object),
+        free,
+    );
     if !subjects || a.predicate != b.predicate {
         return Some(false);
     }
@@ -62,13 +74,13 @@ fn triples(a: &Triple, b: &Triple, free: &Free) -> Option<bool> {
 /// `None` where values are not ordered, and for NaN `Some(None)`.
 fn order(a: &Value, b: &Value, free: &Free) -> Option<Option<Ordering>> {
     Some(match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => a.order(&b),
-        (Kind::Boolean(a), Kind::Boolean(b)) => Some(a.cmp(&b)),
-        (Kind::Text(a, None), Kind::Text(b, None)) => Some(a.cmp(&b)),
-        (Kind::Temporal(a), Kind::Temporal(b)) if a.kind == b.kind => {
+        (ValueKind::Number(a), ValueKind::Number(b)) => a.order(&b),
+        (ValueKind::Boolean(a), ValueKind::Boolean(b)) => Some(a.cmp(&b)),
+        (ValueKind::Text(a, None), ValueKind::Text(b, None)) => Some(a.cmp(&b)),
+        (ValueKind::Temporal(a), ValueKind::Temporal(b)) if a.kind == b.kind => {
             Some(a.instant().cmp(&b.instant()))
         }
-        (Kind::Duration(a), Kind::Duration(b)) => {
+        (ValueKind::Duration(a), ValueKind::Duration(b)) => {
             let both = |k: DurationKind| a.kind == k && b.kind == k;
             if both(DurationKind::YearMonth) || both(DurationKind::DayTime) {
                 Some(length(&a).cmp(&length(&b)))
@@ -77,11 +89,11 @@ fn order(a: &Value, b: &Value, free: &Free) -> Option<Option<Ordering>> {
                 return None;
             }
         }
-        (Kind::Text(..), Kind::Text(..)) => {
+        (ValueKind::Text(..), ValueKind::Text(..)) => {
             free.note("order of strings with language tags (SPARQL 1.1 §17.3.1 allows one)");
             return None;
         }
-        (Kind::Triple(_), Kind::Triple(_)) => {
+        (ValueKind::Triple(_), ValueKind::Triple(_)) => {
             free.note("order of triple terms (SPARQL 1.1 §17.3.1 allows one)");
             return None;
         }

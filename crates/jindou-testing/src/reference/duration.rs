@@ -24,7 +24,7 @@ pub(crate) struct Duration {
 }
 
 impl DurationKind {
-    pub fn of(local: &str) -> Option<Self> {
+    pub fn from_local_name(local: &str) -> Option<Self> {
         Some(match local {
             "duration" => Self::Any,
             "yearMonthDuration" => Self::YearMonth,
@@ -69,11 +69,11 @@ fn parts<'a>(mut text: &'a str, letters: &str) -> Option<Vec<(char, &'a str)>> {
 
 impl Duration {
     pub fn is_datatype(local: &str) -> bool {
-        DurationKind::of(local).is_some()
+        DurationKind::from_local_name(local).is_some()
     }
 
     pub fn parse(text: &str, local: &str) -> Option<Self> {
-        let kind = DurationKind::of(local)?;
+        let kind = DurationKind::from_local_name(local)?;
         let (negative, body) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),

@@ -78,7 +78,7 @@ pub fn effective(value: &Value) -> Option<bool> {
 /// True for a well-typed number.
 #[must_use]
 pub fn is_numeric(term: &Term) -> bool {
-    matches!(Value::of(term).kind(), value::Kind::Number(_))
+    matches!(Value::from_term(term).kind(), value::ValueKind::Number(_))
 }
 
 /// `a = b`.
@@ -96,7 +96,7 @@ pub fn equal(a: &Value, b: &Value) -> Truth {
 #[must_use]
 pub fn less(a: &Term, b: &Term) -> Truth {
     let free = Free(Cell::new(None));
-    let value = compare::less(&Value::of(a), &Value::of(b), &free);
+    let value = compare::less(&Value::from_term(a), &Value::from_term(b), &free);
     Truth {
         value,
         free: free.0.get(),
@@ -174,9 +174,9 @@ impl Reference<'_> {
     fn value(&self, e: &Expression) -> Option<Value> {
         use operate::Operator;
         Some(match e {
-            Expression::NamedNode(n) => Value::of(&n.clone().into()),
-            Expression::Literal(l) => Value::of(&l.clone().into()),
-            Expression::Variable(v) => Value::of(&(self.row)(v.as_str())?),
+            Expression::NamedNode(n) => Value::from_term(&n.clone().into()),
+            Expression::Literal(l) => Value::from_term(&l.clone().into()),
+            Expression::Variable(v) => Value::from_term(&(self.row)(v.as_str())?),
             Expression::Or(a, b) => match (self.boolean(a), self.boolean(b)) {
                 (Some(true), _) | (_, Some(true)) => true.into(),
                 (Some(false), Some(false)) => false.into(),

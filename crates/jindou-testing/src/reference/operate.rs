@@ -4,7 +4,7 @@ use super::Free;
 use super::duration::{Duration, DurationKind};
 use super::number::{self, DIGITS, Number, Pair};
 use super::temporal::{Temporal, TemporalKind};
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
@@ -58,17 +58,19 @@ pub(super) fn numbers(op: Operator, a: &Number, b: &Number, free: &Free) -> Opti
 pub(super) fn arithmetic(op: Operator, a: &Value, b: &Value, free: &Free) -> Option<Value> {
     use Operator::{Add, Divide, Multiply, Subtract};
     match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => Some(numbers(op, &a, &b, free)?.value()),
-        (Kind::Temporal(t), Kind::Duration(d)) if matches!(op, Add | Subtract) => {
+        (ValueKind::Number(a), ValueKind::Number(b)) => Some(numbers(op, &a, &b, free)?.value()),
+        (ValueKind::Temporal(t), ValueKind::Duration(d)) if matches!(op, Add | Subtract) => {
             moved(&t, &d, op == Subtract, free)
         }
-        (Kind::Duration(d), Kind::Temporal(t)) if op == Add => moved(&t, &d, false, free),
-        (Kind::Temporal(a), Kind::Temporal(b)) if op == Subtract => between(&a, &b, free),
-        (Kind::Duration(a), Kind::Duration(b)) => durations(op, &a, &b, free),
-        (Kind::Duration(d), Kind::Number(n)) if matches!(op, Multiply | Divide) => {
+        (ValueKind::Duration(d), ValueKind::Temporal(t)) if op == Add => moved(&t, &d, false, free),
+        (ValueKind::Temporal(a), ValueKind::Temporal(b)) if op == Subtract => between(&a, &b, free),
+        (ValueKind::Duration(a), ValueKind::Duration(b)) => durations(op, &a, &b, free),
+        (ValueKind::Duration(d), ValueKind::Number(n)) if matches!(op, Multiply | Divide) => {
             scaled(&d, &n, op == Divide, free)
         }
-        (Kind::Number(n), Kind::Duration(d)) if op == Multiply => scaled(&d, &n, false, free),
+        (ValueKind::Number(n), ValueKind::Duration(d)) if op == Multiply => {
+            scaled(&d, &n, false, free)
+        }
         _ => None,
     }
 }
@@ -176,8 +178,8 @@ fn scaled(d: &Duration, n: &Number, by: bool, free: &Free) -> Option<Value> {
 
 pub(super) fn plus(a: &Value, free: &Free) -> Option<Value> {
     match a.kind() {
-        Kind::Number(n) => Some(n.value()),
-        Kind::Duration(_) => {
+        ValueKind::Number(n) => Some(n.value()),
+        ValueKind::Duration(_) => {
             free.note("XPath has no sign before a duration");
             None
         }
@@ -187,8 +189,8 @@ pub(super) fn plus(a: &Value, free: &Free) -> Option<Value> {
 
 pub(super) fn minus(a: &Value, free: &Free) -> Option<Value> {
     match a.kind() {
-        Kind::Number(n) => Some(n.negate().value()),
-        Kind::Duration(_) => {
+        ValueKind::Number(n) => Some(n.negate().value()),
+        ValueKind::Duration(_) => {
             free.note("XPath has no sign before a duration");
             None
         }

@@ -1,7 +1,7 @@
 //! Whether a term that an engine gave is the value that was meant.
 
 use super::number::Number;
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use oxrdf::Term;
 
 /// True if `got` is what `want` stands for: the term itself, or where a computation chose the lexical form, a literal of the same
@@ -12,7 +12,7 @@ pub fn same(got: &Term, want: &Value) -> bool {
         let object = if want.is_computed() {
             Value::computed(b.object.clone())
         } else {
-            Value::of(&b.object)
+            Value::from_term(&b.object)
         };
         let subjects = match (&a.subject, &b.subject) {
             (oxrdf::NamedOrBlankNode::BlankNode(_), oxrdf::NamedOrBlankNode::BlankNode(_)) => true,
@@ -33,8 +33,8 @@ pub fn same(got: &Term, want: &Value) -> bool {
 }
 
 fn identical(got: &Term, want: &Value) -> bool {
-    match (Kind::of(got), want.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => match (a, b) {
+    match (ValueKind::from_term(got), want.kind()) {
+        (ValueKind::Number(a), ValueKind::Number(b)) => match (a, b) {
             (Number::Integer(a), Number::Integer(b)) => a == b,
             (Number::Decimal(a), Number::Decimal(b)) => a == b,
             (Number::Float(a), Number::Float(b)) => {
@@ -45,11 +45,11 @@ fn identical(got: &Term, want: &Value) -> bool {
             }
             _ => false,
         },
-        (Kind::Boolean(a), Kind::Boolean(b)) => a == b,
-        (Kind::Temporal(a), Kind::Temporal(b)) => {
+        (ValueKind::Boolean(a), ValueKind::Boolean(b)) => a == b,
+        (ValueKind::Temporal(a), ValueKind::Temporal(b)) => {
             a.kind == b.kind && a.zone == b.zone && a.local == b.local
         }
-        (Kind::Duration(a), Kind::Duration(b)) => {
+        (ValueKind::Duration(a), ValueKind::Duration(b)) => {
             a.kind == b.kind && a.months == b.months && a.seconds == b.seconds
         }
         _ => false,

@@ -2,7 +2,7 @@
 
 use super::Free;
 use super::number::Number;
-use super::value::{Kind, Tag, Value};
+use super::value::{Tag, Value, ValueKind};
 use regex::{Regex, RegexBuilder};
 
 /// The lexical form, an IRI's text; `None` for blank nodes and triple terms.
@@ -18,7 +18,7 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 /// A string with or without language tag.
 pub(super) fn text(value: &Value) -> Option<(String, Option<Tag>)> {
     match value.kind() {
-        Kind::Text(s, tag) => Some((s, tag)),
+        ValueKind::Text(s, tag) => Some((s, tag)),
         _ => None,
     }
 }
@@ -30,11 +30,11 @@ pub(super) fn simple(value: &Value) -> Option<String> {
 
 fn whole(value: &Value, free: &Free) -> Option<i128> {
     match value.kind() {
-        Kind::Number(Number::Integer(n)) => n.to_string().parse().ok().or_else(|| {
+        ValueKind::Number(Number::Integer(n)) => n.to_string().parse().ok().or_else(|| {
             free.note("a place in a string beyond 128 bits");
             None
         }),
-        Kind::Number(_) => {
+        ValueKind::Number(_) => {
             free.note("SUBSTR with a place that is not an integer");
             None
         }

@@ -45,7 +45,7 @@ pub(crate) struct Fields {
 }
 
 impl TemporalKind {
-    pub fn of(local: &str) -> Option<Self> {
+    pub fn from_local_name(local: &str) -> Option<Self> {
         Some(match local {
             "dateTime" => Self::DateTime,
             "date" => Self::Date,
@@ -195,12 +195,12 @@ impl Fields {
 
 impl Temporal {
     pub fn is_datatype(local: &str) -> bool {
-        TemporalKind::of(local).is_some()
+        TemporalKind::from_local_name(local).is_some()
     }
 
     pub fn parse(text: &str, local: &str) -> Option<Self> {
         use TemporalKind::{Date, DateTime, Day, Month, MonthDay, Time, Year, YearMonth};
-        let kind = TemporalKind::of(local)?;
+        let kind = TemporalKind::from_local_name(local)?;
         let mut f = Fields::reference();
         let mut rest = text;
         match kind {

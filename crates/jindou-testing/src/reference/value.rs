@@ -18,7 +18,7 @@ pub struct Value {
 impl Value {
     /// A term as data or the query have it, its language tag in lower case.
     #[must_use]
-    pub fn of(term: &Term) -> Self {
+    pub fn from_term(term: &Term) -> Self {
         Self {
             term: lower(term),
             computed: false,
@@ -47,11 +47,11 @@ impl Value {
     }
 
     pub(crate) fn string(s: impl Into<String>) -> Self {
-        Self::of(&Literal::new_simple_literal(s).into())
+        Self::from_term(&Literal::new_simple_literal(s).into())
     }
 
     pub(crate) fn tagged(s: impl Into<String>, tag: Option<&Tag>) -> Self {
-        Self::of(&match tag {
+        Self::from_term(&match tag {
             None => Literal::new_simple_literal(s).into(),
             Some((tag, None)) => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
             Some((tag, Some(d))) => {
@@ -64,14 +64,14 @@ impl Value {
         Self::computed(typed(n.to_string(), "integer"))
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        Kind::of(&self.term)
+    pub(crate) fn kind(&self) -> ValueKind {
+        ValueKind::from_term(&self.term)
     }
 }
 
 impl From<bool> for Value {
     fn from(b: bool) -> Self {
-        Self::of(&typed(if b { "true" } else { "false" }, "boolean"))
+        Self::from_term(&typed(if b { "true" } else { "false" }, "boolean"))
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) type Tag = (String, Option<BaseDirection>);
 
 /// The value that a term stands for.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Iri(String),
     Blank,
     Triple(Box<oxrdf::Triple>),
@@ -128,8 +128,8 @@ pub(crate) enum Family {
     Time,
 }
 
-impl Kind {
-    pub fn of(term: &Term) -> Self {
+impl ValueKind {
+    pub fn from_term(term: &Term) -> Self {
         let l = match term {
             Term::NamedNode(n) => return Self::Iri(n.as_str().to_owned()),
             Term::BlankNode(_) => return Self::Blank,

@@ -69,7 +69,7 @@ pub mod uuid;
 pub mod year;
 
 pub use reference::reference;
-pub use row::{Row, Span, Text, Val};
+pub use row::{ArenaSpan, ArenaText, Row, Val};
 
 use crate::Num;
 

@@ -6,7 +6,7 @@ use jindou_model::term::Parts;
 
 /// Bytes of the arena.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct ArenaSpan {
     /// Place of the first one.
     pub start: u32,
     /// Place after the last one.
@@ -15,17 +15,17 @@ pub struct Span {
 
 /// A string with or without language tag.
 #[derive(Clone, Copy, Debug)]
-pub struct Text {
+pub struct ArenaText {
     /// The text.
-    pub text: Span,
+    pub text: ArenaSpan,
     /// The language tag.
-    pub lang: Option<Span>,
+    pub lang: Option<ArenaSpan>,
 }
 
-impl Text {
+impl ArenaText {
     /// The empty string.
     pub const EMPTY: Self = Self {
-        text: Span { start: 0, end: 0 },
+        text: ArenaSpan { start: 0, end: 0 },
         lang: None,
     };
 }
@@ -44,9 +44,9 @@ pub enum Val {
     /// A duration.
     Duration(Duration),
     /// A string.
-    Text(Text),
+    Text(ArenaText),
     /// Canonical bytes.
-    Term(Span),
+    Term(ArenaSpan),
 }
 
 impl From<bool> for Val {
@@ -60,19 +60,19 @@ const _: () = assert!(size_of::<Val>() <= 48);
 /// The row that a function computes a value for.
 pub trait Row {
     /// A simple or language-tagged string's text; `None` for other values.
-    fn text(&mut self, v: Val) -> Option<Text>;
+    fn text(&mut self, v: Val) -> Option<ArenaText>;
 
     /// Bytes of the arena.
-    fn bytes(&self, s: Span) -> &[u8];
+    fn bytes(&self, s: ArenaSpan) -> &[u8];
 
     /// Text of the arena.
-    fn str(&self, s: Span) -> &str;
+    fn str(&self, s: ArenaSpan) -> &str;
 
     /// Puts bytes into the arena.
-    fn push(&mut self, bytes: &[u8]) -> Span;
+    fn push(&mut self, bytes: &[u8]) -> ArenaSpan;
 
     /// Puts into the arena what `write` appends.
-    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span;
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan;
 
     /// The parts of a value's canonical bytes.
     fn parts(
@@ -105,19 +105,19 @@ pub trait Row {
     fn duration(&mut self, v: Val) -> Option<Duration>;
 
     /// A string of this text.
-    fn make(&mut self, text: &[u8], lang: Option<Span>) -> Val {
+    fn make(&mut self, text: &[u8], lang: Option<ArenaSpan>) -> Val {
         let text = self.push(text);
-        Val::Text(Text { text, lang })
+        Val::Text(ArenaText { text, lang })
     }
 
     /// The text of a simple string; `None` for other values.
-    fn simple(&mut self, v: Val) -> Option<Span> {
+    fn simple(&mut self, v: Val) -> Option<ArenaSpan> {
         let t = self.text(v)?;
         t.lang.is_none().then_some(t.text)
     }
 
     /// Two strings of which the second has no language tag or the first's (SPARQL 1.1 §17.4.3.1.2).
-    fn compatible(&mut self, a: Val, b: Val) -> Option<(Text, Text)> {
+    fn compatible(&mut self, a: Val, b: Val) -> Option<(ArenaText, ArenaText)> {
         let (a, b) = (self.text(a)?, self.text(b)?);
         let fits = match (a.lang, b.lang) {
             (_, None) => true,

@@ -1,6 +1,6 @@
 //! `STR`.
 
-use super::{Cost, Definition, Row, Scalar, Text, Type, Val};
+use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 use jindou_model::term::Parts;
 
 /// The function.
@@ -28,7 +28,7 @@ pub const DEFINITION: Definition = Definition {
 #[inline]
 pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
     if let Some(Val::Text(t)) = first {
-        return Some(Val::Text(Text {
+        return Some(Val::Text(ArenaText {
             text: t.text,
             lang: None,
         }));

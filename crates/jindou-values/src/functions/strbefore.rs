@@ -1,6 +1,6 @@
 //! `STRBEFORE`.
 
-use super::{Cost, Definition, Row, Scalar, Span, Text, Type, Val};
+use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -27,13 +27,13 @@ pub const DEFINITION: Definition = Definition {
 pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
     let (a, b) = row.compatible(first?, second?)?;
     Some(Val::Text(match row.str(a.text).find(row.str(b.text)) {
-        Some(n) => Text {
-            text: Span {
+        Some(n) => ArenaText {
+            text: ArenaSpan {
                 start: a.text.start,
                 end: a.text.start + n as u32,
             },
             lang: a.lang,
         },
-        None => Text::EMPTY,
+        None => ArenaText::EMPTY,
     }))
 }

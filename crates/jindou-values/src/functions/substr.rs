@@ -1,6 +1,6 @@
 //! `SUBSTR`.
 
-use super::{Cost, Definition, Row, Scalar, Span, Text, Type, Val};
+use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -36,8 +36,8 @@ pub fn row<R: Row>(row: &mut R, [first, second, third]: [Option<Val>; 3]) -> Opt
         None => None,
     };
     let (from, to) = range(row.str(t.text), start, length)?;
-    Some(Val::Text(Text {
-        text: Span {
+    Some(Val::Text(ArenaText {
+        text: ArenaSpan {
             start: t.text.start + from as u32,
             end: t.text.start + to as u32,
         },

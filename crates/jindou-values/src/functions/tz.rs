@@ -1,6 +1,6 @@
 //! `TZ`.
 
-use super::{Cost, Definition, Row, Scalar, Text, Type, Val};
+use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -27,5 +27,5 @@ pub const DEFINITION: Definition = Definition {
 pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
     let t = row.time(first?)?;
     let text = row.write(|out| t.push_zone(out));
-    Some(Val::Text(Text { text, lang: None }))
+    Some(Val::Text(ArenaText { text, lang: None }))
 }

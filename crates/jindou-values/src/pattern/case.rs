@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn closed_sets_have_the_variants_of_all_their_characters() {
-        let mut set = crate::pattern::class::of([('A', 'Z')]);
+        let mut set = crate::pattern::class::from_ranges([('A', 'Z')]);
         close(&mut set);
         let all: Vec<_> = set.iter().map(|r| (r.start(), r.end())).collect();
         assert_eq!(

@@ -43,7 +43,7 @@ const NAME: [(char, char); 6] = [
 
 /// A set with a name of one letter, or a category. Each is computed once in the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Known(u8);
+pub(super) struct NamedSet(u8);
 
 /// Places of the sets that are not categories.
 const SPACE: u8 = 36;
@@ -54,7 +54,7 @@ const DOT: u8 = 40;
 const ANY: u8 = 41;
 const KNOWN: usize = 42;
 
-impl Known {
+impl NamedSet {
     /// Numbers of sets, complements included.
     pub const COUNT: usize = 2 * KNOWN;
 
@@ -87,20 +87,20 @@ impl Known {
     }
 
     pub fn set(self) -> &'static ClassUnicode {
-        static SETS: [OnceLock<ClassUnicode>; Known::COUNT] = [const { OnceLock::new() }; _];
+        static SETS: [OnceLock<ClassUnicode>; NamedSet::COUNT] = [const { OnceLock::new() }; _];
         SETS[self.number()].get_or_init(|| {
             let set = match self.0 / 2 {
-                SPACE => of([('\t', '\n'), ('\r', '\r'), (' ', ' ')]),
-                NAME_START_AT => of(NAME_START),
-                NAME_AT => of(NAME_START.into_iter().chain(NAME)),
+                SPACE => from_ranges([('\t', '\n'), ('\r', '\r'), (' ', ' ')]),
+                NAME_START_AT => from_ranges(NAME_START),
+                NAME_AT => from_ranges(NAME_START.into_iter().chain(NAME)),
                 WORD => {
                     let mut set = category("P");
                     set.union(&category("Z"));
                     set.union(&category("C"));
                     complement(&set)
                 }
-                DOT => complement(&of([('\n', '\n'), ('\r', '\r')])),
-                ANY => of([('\0', char::MAX)]),
+                DOT => complement(&from_ranges([('\n', '\n'), ('\r', '\r')])),
+                ANY => from_ranges([('\0', char::MAX)]),
                 at => category(CATEGORIES[usize::from(at)]),
             };
             match self.0 % 2 {
@@ -112,7 +112,7 @@ impl Known {
 }
 
 /// The set of these ranges.
-pub(super) fn of(ranges: impl IntoIterator<Item = (char, char)>) -> ClassUnicode {
+pub(super) fn from_ranges(ranges: impl IntoIterator<Item = (char, char)>) -> ClassUnicode {
     ClassUnicode::new(
         ranges
             .into_iter()
@@ -140,7 +140,7 @@ pub(super) fn complement(set: &ClassUnicode) -> ClassUnicode {
         };
     }
     out.extend(next.map(|from| (from, char::MAX)));
-    of(out)
+    from_ranges(out)
 }
 
 /// The characters of a general category, from the tables of `regex-syntax`.
@@ -151,7 +151,7 @@ fn category(name: &str) -> ClassUnicode {
         // A category of one character.
         Ok(HirKind::Literal(one)) => {
             let text = std::str::from_utf8(&one.0).unwrap_or("");
-            of(text.chars().map(|c| (c, c)))
+            from_ranges(text.chars().map(|c| (c, c)))
         }
         // A test asks for each of them.
         _ => ClassUnicode::empty(),
@@ -160,7 +160,7 @@ fn category(name: &str) -> ClassUnicode {
 
 /// The characters of a block, or all others; `None` for a name that is none.
 pub(super) fn block(name: &str, others: bool) -> Option<ClassUnicode> {
-    let set = of(blocks::block(name)?);
+    let set = from_ranges(blocks::block(name)?);
     Some(if others { self::complement(&set) } else { set })
 }
 
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn every_category_is_there_and_with_its_complement_it_is_everything() {
         for name in CATEGORIES {
-            let set = Known::category(name, false).unwrap().set();
+            let set = NamedSet::category(name, false).unwrap().set();
             assert!(!set.ranges().is_empty(), "{name}");
-            let others = Known::category(name, true).unwrap().set();
+            let others = NamedSet::category(name, true).unwrap().set();
             let both = set
                 .iter()
                 .chain(others.iter())
@@ -191,7 +191,7 @@ mod tests {
                     .all(|r| !contains(others, r.start()) && !contains(others, r.end()))
             );
         }
-        assert!(Known::category("Cs", false).is_none());
+        assert!(NamedSet::category("Cs", false).is_none());
         // Each letter of the first is in one of the others.
         let mut letters = ClassUnicode::empty();
         for name in ["Lu", "Ll", "Lt", "Lm", "Lo"] {
@@ -202,18 +202,21 @@ mod tests {
 
     #[test]
     fn complements_know_of_the_surrogates() {
-        let around = of([('\0', '\u{d7ff}'), ('\u{e000}', '\u{10ffff}')]);
+        let around = from_ranges([('\0', '\u{d7ff}'), ('\u{e000}', '\u{10ffff}')]);
         assert!(complement(&around).ranges().is_empty());
-        assert_eq!(complement(&ClassUnicode::empty()), *Known::ANY.set());
-        assert_eq!(complement(Known::ANY.set()), ClassUnicode::empty());
-        let below = of([('\0', '\u{d7ff}')]);
-        assert_eq!(complement(&below), of([('\u{e000}', '\u{10ffff}')]));
+        assert_eq!(complement(&ClassUnicode::empty()), *NamedSet::ANY.set());
+        assert_eq!(complement(NamedSet::ANY.set()), ClassUnicode::empty());
+        let below = from_ranges([('\0', '\u{d7ff}')]);
+        assert_eq!(
+            complement(&below),
+            from_ranges([('\u{e000}', '\u{10ffff}')])
+        );
         assert_eq!(complement(&complement(&below)), below);
     }
 
     #[test]
     fn escapes_have_the_meaning_of_xml_schema() {
-        let has = |letter, c| contains(Known::multi(letter).unwrap().set(), c);
+        let has = |letter, c| contains(NamedSet::multi(letter).unwrap().set(), c);
         for c in [' ', '\t', '\n', '\r'] {
             assert!(has('s', c) && !has('S', c));
         }

@@ -15,7 +15,7 @@ mod regular;
 mod replacement;
 mod search;
 
-pub use replacement::{Part, Replacement};
+pub use replacement::{Replacement, ReplacementPart};
 pub use search::{Check, Scratch};
 
 use jindou_model::Result;

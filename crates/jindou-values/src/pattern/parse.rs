@@ -1,6 +1,6 @@
 //! The grammar of XML Schema 1.1 Part 2, appendix G, with what F&O 3.1 §5.6.1 adds.
 
-use super::class::{self, Known};
+use super::class::{self, NamedSet};
 use super::{Error, Flags, case};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ const DEPTH: usize = 250;
 
 /// A regular expression.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum RegexNode {
     Empty,
     Char(char),
     Set(Set),
@@ -22,15 +22,15 @@ pub(super) enum Node {
         line: bool,
     },
     /// A group, with its number if it captures.
-    Group(Box<Node>, Option<u32>),
+    Group(Box<RegexNode>, Option<u32>),
     Repeat {
-        of: Box<Node>,
+        of: Box<RegexNode>,
         min: u32,
         max: Option<u32>,
         greedy: bool,
     },
-    Concat(Vec<Node>),
-    Either(Vec<Node>),
+    Concat(Vec<RegexNode>),
+    Either(Vec<RegexNode>),
     /// A reference to a group.
     Back(u32),
 }
@@ -38,7 +38,7 @@ pub(super) enum Node {
 /// Characters, one of which matches.
 #[derive(Clone, Debug)]
 pub(super) enum Set {
-    Known(Known),
+    Known(NamedSet),
     Own(Arc<ClassUnicode>),
 }
 
@@ -54,7 +54,7 @@ impl Set {
 /// A parsed pattern.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    pub root: Node,
+    pub root: RegexNode,
     /// Number of capturing groups.
     pub groups: u32,
     /// True if there is a reference to a group.
@@ -96,7 +96,7 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
     };
     let root = if flags.quote {
         let chars = parser.text.iter().map(|(c, _)| parser.single(*c));
-        Node::Concat(chars.collect())
+        RegexNode::Concat(chars.collect())
     } else {
         let root = parser.either()?;
         if parser.peek().is_some() {
@@ -172,19 +172,19 @@ impl Parser {
     }
 
     /// A character as it matches: with its variants if case does not count.
-    fn single(&self, c: char) -> Node {
+    fn single(&self, c: char) -> RegexNode {
         if !self.flags.case {
-            return Node::Char(c);
+            return RegexNode::Char(c);
         }
-        let set = class::of(case::variants(c).chain([c]).map(|c| (c, c)));
+        let set = class::from_ranges(case::variants(c).chain([c]).map(|c| (c, c)));
         match set.ranges() {
-            [_] => Node::Char(c),
-            _ => Node::Set(Set::Own(Arc::new(set))),
+            [_] => RegexNode::Char(c),
+            _ => RegexNode::Set(Set::Own(Arc::new(set))),
         }
     }
 
     /// Branches between `|`.
-    fn either(&mut self) -> Result<Node, Error> {
+    fn either(&mut self) -> Result<RegexNode, Error> {
         let first = self.branch()?;
         if self.peek() != Some('|') {
             return Ok(first);
@@ -193,10 +193,10 @@ impl Parser {
         while self.eat('|') {
             all.push(self.branch()?);
         }
-        Ok(Node::Either(all))
+        Ok(RegexNode::Either(all))
     }
 
-    fn branch(&mut self) -> Result<Node, Error> {
+    fn branch(&mut self) -> Result<RegexNode, Error> {
         let mut pieces = vec![];
         while let Some(c) = self.peek()
             && c != '|'
@@ -206,13 +206,13 @@ impl Parser {
             pieces.push(self.quantified(atom)?);
         }
         Ok(match pieces.len() {
-            0 => Node::Empty,
+            0 => RegexNode::Empty,
             1 => pieces.swap_remove(0),
-            _ => Node::Concat(pieces),
+            _ => RegexNode::Concat(pieces),
         })
     }
 
-    fn atom(&mut self, c: char) -> Result<Node, Error> {
+    fn atom(&mut self, c: char) -> Result<RegexNode, Error> {
         Ok(match c {
             '(' => return self.group(),
             '*' | '+' | '?' | '{' => {
@@ -228,16 +228,16 @@ impl Parser {
             _ => {
                 self.at += 1;
                 match c {
-                    '[' => Node::Set(Set::Own(Arc::new(self.class()?))),
+                    '[' => RegexNode::Set(Set::Own(Arc::new(self.class()?))),
                     '\\' => return self.escape_or_reference(),
-                    '.' if self.flags.dot => Node::Set(Set::Known(Known::ANY)),
-                    '.' => Node::Set(Set::Known(Known::DOT)),
+                    '.' if self.flags.dot => RegexNode::Set(Set::Known(NamedSet::ANY)),
+                    '.' => RegexNode::Set(Set::Known(NamedSet::DOT)),
                     '^' | '$' => {
                         let line = self.flags.lines;
                         self.lines |= line;
                         match c {
-                            '^' => Node::Start { line },
-                            _ => Node::End { line },
+                            '^' => RegexNode::Start { line },
+                            _ => RegexNode::End { line },
                         }
                     }
                     c => self.single(c),
@@ -246,7 +246,7 @@ impl Parser {
         })
     }
 
-    fn group(&mut self) -> Result<Node, Error> {
+    fn group(&mut self) -> Result<RegexNode, Error> {
         let begin = self.at;
         self.at += 1;
         self.deeper()?;
@@ -271,10 +271,10 @@ impl Parser {
             self.open.pop();
         }
         self.depth -= 1;
-        Ok(Node::Group(Box::new(inner), number))
+        Ok(RegexNode::Group(Box::new(inner), number))
     }
 
-    fn quantified(&mut self, of: Node) -> Result<Node, Error> {
+    fn quantified(&mut self, of: RegexNode) -> Result<RegexNode, Error> {
         let (min, max) = match self.peek() {
             Some('?') => (0, Some(1)),
             Some('*') => (0, None),
@@ -287,7 +287,7 @@ impl Parser {
         };
         self.at += 1;
         let greedy = !self.eat('?');
-        Ok(Node::Repeat {
+        Ok(RegexNode::Repeat {
             of: Box::new(of),
             min,
             max,
@@ -335,7 +335,7 @@ impl Parser {
     }
 
     /// After a `\` outside of square brackets.
-    fn escape_or_reference(&mut self) -> Result<Node, Error> {
+    fn escape_or_reference(&mut self) -> Result<RegexNode, Error> {
         if let Some(first @ '1'..='9') = self.peek() {
             let begin = self.at;
             self.at += 1;
@@ -355,7 +355,7 @@ impl Parser {
                 "is closed before it"
             } else {
                 self.refers = true;
-                return Ok(Node::Back(n));
+                return Ok(RegexNode::Back(n));
             };
             self.at = begin;
             return Err(self.wrong_before(format!(
@@ -364,7 +364,7 @@ impl Parser {
         }
         Ok(match self.escape()? {
             Escape::Char(c) => self.single(c),
-            Escape::Set(set) => Node::Set(set),
+            Escape::Set(set) => RegexNode::Set(set),
         })
     }
 
@@ -381,7 +381,7 @@ impl Parser {
             '\\' | '|' | '.' | '?' | '*' | '+' | '(' | ')' | '{' | '}' | '$' | '-' | '[' | ']'
             | '^' => Escape::Char(c),
             'p' | 'P' => Escape::Set(self.property(c == 'P')?),
-            _ => match Known::multi(c) {
+            _ => match NamedSet::multi(c) {
                 Some(known) => Escape::Set(Set::Known(known)),
                 None => {
                     self.at -= 1;
@@ -416,7 +416,7 @@ impl Parser {
         }
         let found = match name.strip_prefix("Is") {
             Some(block) => class::block(block, complement).map(|set| Set::Own(Arc::new(set))),
-            None => Known::category(&name, complement).map(Set::Known),
+            None => NamedSet::category(&name, complement).map(Set::Known),
         };
         let Some(found) = found else {
             self.at = begin;
@@ -437,7 +437,7 @@ impl Parser {
         let negated = self.eat('^');
         // Characters and ranges, whose variants count, and escapes, whose do not.
         let (mut plain, mut escapes) = (vec![], vec![]);
-        let mut known = [false; Known::COUNT];
+        let mut known = [false; NamedSet::COUNT];
         let mut parts = 0;
         let subtracted = loop {
             let Some(c) = self.peek() else {

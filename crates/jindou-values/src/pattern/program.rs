@@ -2,7 +2,7 @@
 //! the last line end.
 
 use super::class;
-use super::parse::{Node, Set};
+use super::parse::{RegexNode, Set};
 use regex_syntax::hir::ClassUnicode;
 
 /// Instructions of a program.
@@ -12,7 +12,7 @@ const SETS: usize = 1 << 20;
 
 /// A step. Unless it says otherwise, the next one follows.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum PatternStep {
     Char(char),
     /// A character of the set with this number.
     Set(u32),
@@ -72,7 +72,7 @@ impl Chars {
 
 #[derive(Debug)]
 pub(super) struct Program {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PatternStep>,
     pub sets: Vec<Chars>,
     /// Slots of places: two for the match and for each group, one for each loop whose body may take nothing.
     pub slots: usize,
@@ -84,7 +84,7 @@ pub(super) struct Program {
 
 impl Program {
     /// `None` if it would be too long.
-    pub fn new(root: &Node, groups: u32, case: bool) -> Option<Self> {
+    pub fn new(root: &RegexNode, groups: u32, case: bool) -> Option<Self> {
         let mut writer = Writer {
             program: Self {
                 steps: vec![],
@@ -96,7 +96,7 @@ impl Program {
             bytes: 0,
         };
         writer.write(root)?;
-        writer.step(Step::Match)?;
+        writer.step(PatternStep::Match)?;
         let mut program = writer.program;
         program.read.sort_unstable();
         program.read.dedup();
@@ -106,7 +106,7 @@ impl Program {
     /// Bytes that it takes.
     pub fn bytes(&self) -> usize {
         let sets: usize = self.sets.iter().map(|s| 8 * s.set.ranges().len()).sum();
-        size_of::<Step>() * self.steps.len() + size_of::<Chars>() * self.sets.len() + sets
+        size_of::<PatternStep>() * self.steps.len() + size_of::<Chars>() * self.sets.len() + sets
     }
 }
 
@@ -116,19 +116,21 @@ struct Writer {
 }
 
 /// True if it may match without taking a character.
-fn is_nullable(node: &Node) -> bool {
+fn is_nullable(node: &RegexNode) -> bool {
     match node {
-        Node::Char(_) | Node::Set(_) => false,
-        Node::Group(inner, _) => is_nullable(inner),
-        Node::Repeat { of, min, .. } => *min == 0 || is_nullable(of),
-        Node::Concat(parts) => parts.iter().all(is_nullable),
-        Node::Either(parts) => parts.iter().any(is_nullable),
-        Node::Empty | Node::Start { .. } | Node::End { .. } | Node::Back(_) => true,
+        RegexNode::Char(_) | RegexNode::Set(_) => false,
+        RegexNode::Group(inner, _) => is_nullable(inner),
+        RegexNode::Repeat { of, min, .. } => *min == 0 || is_nullable(of),
+        RegexNode::Concat(parts) => parts.iter().all(is_nullable),
+        RegexNode::Either(parts) => parts.iter().any(is_nullable),
+        RegexNode::Empty | RegexNode::Start { .. } | RegexNode::End { .. } | RegexNode::Back(_) => {
+            true
+        }
     }
 }
 
 impl Writer {
-    fn step(&mut self, step: Step) -> Option<u32> {
+    fn step(&mut self, step: PatternStep) -> Option<u32> {
         let at = self.program.steps.len();
         if at >= LONGEST {
             return None;
@@ -140,8 +142,12 @@ impl Writer {
     /// Lets a fork or a skip go to here.
     fn land(&mut self, from: u32) {
         let here = self.program.steps.len() as u32;
-        if let Some(Step::Fork(to) | Step::Skip(to) | Step::Jump(to) | Step::Leave(_, to)) =
-            self.program.steps.get_mut(from as usize)
+        if let Some(
+            PatternStep::Fork(to)
+            | PatternStep::Skip(to)
+            | PatternStep::Jump(to)
+            | PatternStep::Leave(_, to),
+        ) = self.program.steps.get_mut(from as usize)
         {
             *to = here;
         }
@@ -160,33 +166,33 @@ impl Writer {
         Some(self.program.sets.len() as u32 - 1)
     }
 
-    fn write(&mut self, node: &Node) -> Option<()> {
+    fn write(&mut self, node: &RegexNode) -> Option<()> {
         match node {
-            Node::Empty => {}
-            Node::Char(c) => _ = self.step(Step::Char(*c))?,
-            Node::Set(set) => {
+            RegexNode::Empty => {}
+            RegexNode::Char(c) => _ = self.step(PatternStep::Char(*c))?,
+            RegexNode::Set(set) => {
                 let set = self.set(set)?;
-                self.step(Step::Set(set))?;
+                self.step(PatternStep::Set(set))?;
             }
-            Node::Start { line } => _ = self.step(Step::Start { line: *line })?,
-            Node::End { line } => _ = self.step(Step::End { line: *line })?,
-            Node::Group(inner, None) => self.write(inner)?,
-            Node::Group(inner, Some(number)) => {
-                self.step(Step::Save(2 * number))?;
+            RegexNode::Start { line } => _ = self.step(PatternStep::Start { line: *line })?,
+            RegexNode::End { line } => _ = self.step(PatternStep::End { line: *line })?,
+            RegexNode::Group(inner, None) => self.write(inner)?,
+            RegexNode::Group(inner, Some(number)) => {
+                self.step(PatternStep::Save(2 * number))?;
                 self.write(inner)?;
-                self.step(Step::Save(2 * number + 1))?;
+                self.step(PatternStep::Save(2 * number + 1))?;
             }
-            Node::Concat(parts) => {
+            RegexNode::Concat(parts) => {
                 for part in parts {
                     self.write(part)?;
                 }
             }
-            Node::Either(parts) => self.either(parts)?,
-            Node::Back(number) => {
+            RegexNode::Either(parts) => self.either(parts)?,
+            RegexNode::Back(number) => {
                 self.program.read.extend([2 * number, 2 * number + 1]);
-                self.step(Step::Back(*number))?;
+                self.step(PatternStep::Back(*number))?;
             }
-            Node::Repeat {
+            RegexNode::Repeat {
                 of,
                 min,
                 max,
@@ -196,16 +202,16 @@ impl Writer {
         Some(())
     }
 
-    fn either(&mut self, parts: &[Node]) -> Option<()> {
+    fn either(&mut self, parts: &[RegexNode]) -> Option<()> {
         let mut ends = vec![];
         for (i, part) in parts.iter().enumerate() {
             if i + 1 == parts.len() {
                 self.write(part)?;
                 break;
             }
-            let fork = self.step(Step::Fork(0))?;
+            let fork = self.step(PatternStep::Fork(0))?;
             self.write(part)?;
-            ends.push(self.step(Step::Jump(0))?);
+            ends.push(self.step(PatternStep::Jump(0))?);
             self.land(fork);
         }
         for end in ends {
@@ -216,22 +222,22 @@ impl Writer {
 
     fn choice(&mut self, greedy: bool) -> Option<u32> {
         self.step(match greedy {
-            true => Step::Fork(0),
-            false => Step::Skip(0),
+            true => PatternStep::Fork(0),
+            false => PatternStep::Skip(0),
         })
     }
 
-    fn repeat(&mut self, of: &Node, min: u32, max: Option<u32>, greedy: bool) -> Option<()> {
+    fn repeat(&mut self, of: &RegexNode, min: u32, max: Option<u32>, greedy: bool) -> Option<()> {
         if max == Some(0) {
             return Some(());
         }
         let set = match of {
-            Node::Set(set) => Some(self.set(set)?),
-            Node::Char(c) => Some(self.chars(&class::of([(*c, *c)]))?),
+            RegexNode::Set(set) => Some(self.set(set)?),
+            RegexNode::Char(c) => Some(self.chars(&class::from_ranges([(*c, *c)]))?),
             _ => None,
         };
         if let Some(set) = set {
-            self.step(Step::Several {
+            self.step(PatternStep::Several {
                 set,
                 min,
                 max: max.unwrap_or(u32::MAX),
@@ -255,16 +261,16 @@ impl Writer {
                     let slot = self.program.slots as u32;
                     self.program.slots += 1;
                     self.program.read.push(slot);
-                    self.step(Step::Save(slot))?;
+                    self.step(PatternStep::Save(slot))?;
                     self.write(of)?;
-                    let leave = self.step(Step::Leave(slot, 0))?;
-                    self.step(Step::Jump(begin))?;
+                    let leave = self.step(PatternStep::Leave(slot, 0))?;
+                    self.step(PatternStep::Jump(begin))?;
                     self.land(begin);
                     self.land(leave);
                     return Some(());
                 }
             }
-            self.step(Step::Jump(begin))?;
+            self.step(PatternStep::Jump(begin))?;
             self.land(begin);
             return Some(());
         };

@@ -1,8 +1,8 @@
 //! Patterns as `regex-automata` has them. Only ranges of characters, never its syntax, reach it.
 
 use super::Error;
-use super::class::Known;
-use super::parse::{Node, Set};
+use super::class::NamedSet;
+use super::parse::{RegexNode, Set};
 use regex_automata::meta::{self, BuildError};
 use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
 
@@ -11,7 +11,7 @@ const RANGES: usize = 1 << 16;
 
 /// Translates a pattern. References to groups become `.*` over all characters, and lines may begin and end after the last line end: then it
 /// matches whatever the pattern matches, and more.
-pub(super) fn translate(root: &Node, capture: bool) -> Result<Hir, Error> {
+pub(super) fn translate(root: &RegexNode, capture: bool) -> Result<Hir, Error> {
     Translation { capture, ranges: 0 }.hir(root)
 }
 
@@ -31,16 +31,16 @@ struct Translation {
 }
 
 impl Translation {
-    fn hir(&mut self, node: &Node) -> Result<Hir, Error> {
+    fn hir(&mut self, node: &RegexNode) -> Result<Hir, Error> {
         Ok(match node {
-            Node::Empty => Hir::empty(),
-            Node::Char(c) => Hir::literal(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            Node::Set(set) => self.set(set)?,
-            Node::Start { line: false } => Hir::look(Look::Start),
-            Node::Start { line: true } => Hir::look(Look::StartLF),
-            Node::End { line: false } => Hir::look(Look::End),
-            Node::End { line: true } => Hir::look(Look::EndLF),
-            Node::Group(inner, number) => {
+            RegexNode::Empty => Hir::empty(),
+            RegexNode::Char(c) => Hir::literal(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            RegexNode::Set(set) => self.set(set)?,
+            RegexNode::Start { line: false } => Hir::look(Look::Start),
+            RegexNode::Start { line: true } => Hir::look(Look::StartLF),
+            RegexNode::End { line: false } => Hir::look(Look::End),
+            RegexNode::End { line: true } => Hir::look(Look::EndLF),
+            RegexNode::Group(inner, number) => {
                 let sub = self.hir(inner)?;
                 match number {
                     Some(index) if self.capture => Hir::capture(Capture {
@@ -51,7 +51,7 @@ impl Translation {
                     _ => sub,
                 }
             }
-            Node::Repeat {
+            RegexNode::Repeat {
                 of,
                 min,
                 max,
@@ -62,18 +62,18 @@ impl Translation {
                 greedy: *greedy,
                 sub: Box::new(self.hir(of)?),
             }),
-            Node::Concat(parts) => Hir::concat(self.all(parts)?),
-            Node::Either(parts) => Hir::alternation(self.all(parts)?),
-            Node::Back(_) => Hir::repetition(Repetition {
+            RegexNode::Concat(parts) => Hir::concat(self.all(parts)?),
+            RegexNode::Either(parts) => Hir::alternation(self.all(parts)?),
+            RegexNode::Back(_) => Hir::repetition(Repetition {
                 min: 0,
                 max: None,
                 greedy: true,
-                sub: Box::new(self.set(&Set::Known(Known::ANY))?),
+                sub: Box::new(self.set(&Set::Known(NamedSet::ANY))?),
             }),
         })
     }
 
-    fn all(&mut self, nodes: &[Node]) -> Result<Vec<Hir>, Error> {
+    fn all(&mut self, nodes: &[RegexNode]) -> Result<Vec<Hir>, Error> {
         nodes.iter().map(|n| self.hir(n)).collect()
     }
 

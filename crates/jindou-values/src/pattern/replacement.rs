@@ -2,7 +2,7 @@
 
 /// A part of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ReplacementPart {
     /// A range of its bytes.
     Text(usize, usize),
     /// The text that a group matched; empty if it took no part.
@@ -12,7 +12,7 @@ pub enum Part {
 /// The parts of a replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replacement {
-    parts: Vec<Part>,
+    parts: Vec<ReplacementPart>,
 }
 
 impl Replacement {
@@ -20,7 +20,7 @@ impl Replacement {
     pub fn new(text: &str, groups: usize, quoted: bool) -> Option<Self> {
         if quoted {
             return Some(Self {
-                parts: vec![Part::Text(0, text.len())],
+                parts: vec![ReplacementPart::Text(0, text.len())],
             });
         }
         let bytes = text.as_bytes();
@@ -31,7 +31,7 @@ impl Replacement {
                 continue;
             }
             if at > from {
-                parts.push(Part::Text(from, at));
+                parts.push(ReplacementPart::Text(from, at));
             }
             at += 1;
             if b == b'\\' {
@@ -45,26 +45,26 @@ impl Replacement {
             }
             let (group, end) = group(bytes, at, groups)?;
             if group <= groups {
-                parts.push(Part::Group(group));
+                parts.push(ReplacementPart::Group(group));
             }
             (from, at) = (end, end);
         }
         if at > from {
-            parts.push(Part::Text(from, at));
+            parts.push(ReplacementPart::Text(from, at));
         }
         Some(Self { parts })
     }
 
     /// The parts in their order.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[ReplacementPart] {
         &self.parts
     }
 
     /// The greatest number of a group.
     pub fn groups(&self) -> usize {
-        let number = |p: &Part| match p {
-            Part::Group(n) => *n,
-            Part::Text(..) => 0,
+        let number = |p: &ReplacementPart| match p {
+            ReplacementPart::Group(n) => *n,
+            ReplacementPart::Text(..) => 0,
         };
         self.parts.iter().map(number).max().unwrap_or(0)
     }

@@ -3,7 +3,7 @@
 //! limited.
 
 use super::case;
-use super::program::{Program, Step};
+use super::program::{PatternStep, Program};
 use jindou_model::{Error, Limit, Resource, Result};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -29,7 +29,7 @@ pub type Check<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 /// Memory of the matcher, to be used again.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    choices: Vec<Choice>,
+    choices: Vec<Backtrack>,
     failed: HashSet<u128, BuildHasherDefault<Folded>>,
     slots: Vec<usize>,
 }
@@ -54,7 +54,7 @@ impl Hasher for Folded {
 
 /// The alternatives to try when a way fails.
 #[derive(Clone, Copy, Debug)]
-enum Choice {
+enum Backtrack {
     /// This step at this place.
     Step(u32, usize),
     /// First a slot gets its earlier place back.
@@ -72,7 +72,7 @@ impl Scratch {
     }
 
     fn bytes_for(choices: usize, failed: usize) -> usize {
-        choices * size_of::<Choice>() + failed * 20
+        choices * size_of::<Backtrack>() + failed * 20
     }
 
     /// Room for what the steps up to the next check may bring, which is charged first.
@@ -191,22 +191,25 @@ impl Search<'_, '_> {
     fn another(&mut self) -> Option<(u32, usize)> {
         loop {
             let (step, at) = match self.scratch.choices.pop()? {
-                Choice::Slot(slot, place) => {
+                Backtrack::Slot(slot, place) => {
                     if let Some(slot) = self.scratch.slots.get_mut(slot as usize) {
                         *slot = place;
                     }
                     continue;
                 }
-                Choice::Step(step, at) => (step, at),
-                Choice::Fewer { next, least, at } => {
+                Backtrack::Step(step, at) => (step, at),
+                Backtrack::Fewer { next, least, at } => {
                     let at = self.before(at);
                     if at > least {
-                        self.scratch.choices.push(Choice::Fewer { next, least, at });
+                        self.scratch
+                            .choices
+                            .push(Backtrack::Fewer { next, least, at });
                     }
                     (next, at)
                 }
-                Choice::More { step, at, left } => {
-                    let Some(Step::Several { set, .. }) = self.program.steps.get(step as usize)
+                Backtrack::More { step, at, left } => {
+                    let Some(PatternStep::Several { set, .. }) =
+                        self.program.steps.get(step as usize)
                     else {
                         continue;
                     };
@@ -216,7 +219,7 @@ impl Search<'_, '_> {
                     };
                     let at = at + c.len_utf8();
                     if left > 1 {
-                        self.scratch.choices.push(Choice::More {
+                        self.scratch.choices.push(Backtrack::More {
                             step,
                             at,
                             left: left - 1,
@@ -280,45 +283,45 @@ impl Search<'_, '_> {
         };
         let next = at_step + 1;
         Ok(match *step {
-            Step::Match => return Err(at),
-            Step::Char(c) => {
+            PatternStep::Match => return Err(at),
+            PatternStep::Char(c) => {
                 let found = self.char(at) == Some(c);
                 found.then(|| (next, at + c.len_utf8()))
             }
-            Step::Set(set) => {
+            PatternStep::Set(set) => {
                 let set = program.sets.get(set as usize);
                 let found = self.char(at).filter(|c| set.is_some_and(|s| s.has(*c)));
                 found.map(|c| (next, at + c.len_utf8()))
             }
-            Step::Several { .. } => self.several(at_step, at),
-            Step::Fork(other) => {
-                self.scratch.choices.push(Choice::Step(other, at));
+            PatternStep::Several { .. } => self.several(at_step, at),
+            PatternStep::Fork(other) => {
+                self.scratch.choices.push(Backtrack::Step(other, at));
                 Some((next, at))
             }
-            Step::Skip(other) => {
-                self.scratch.choices.push(Choice::Step(next, at));
+            PatternStep::Skip(other) => {
+                self.scratch.choices.push(Backtrack::Step(next, at));
                 Some((other, at))
             }
-            Step::Jump(to) => Some((to, at)),
-            Step::Save(number) => {
+            PatternStep::Jump(to) => Some((to, at)),
+            PatternStep::Save(number) => {
                 if let Some(slot) = self.scratch.slots.get_mut(number as usize) {
-                    self.scratch.choices.push(Choice::Slot(number, *slot));
+                    self.scratch.choices.push(Backtrack::Slot(number, *slot));
                     *slot = at;
                 }
                 Some((next, at))
             }
-            Step::Leave(slot, out) => {
+            PatternStep::Leave(slot, out) => {
                 let began = self.scratch.slots.get(slot as usize);
                 Some((if began == Some(&at) { out } else { next }, at))
             }
-            Step::Start { line } => {
+            PatternStep::Start { line } => {
                 let bytes = self.text.as_bytes();
                 // No line begins after a line end that is the text's last character.
                 let found =
                     at == 0 || line && at < bytes.len() && bytes.get(at - 1) == Some(&b'\n');
                 found.then_some((next, at))
             }
-            Step::End { line } => {
+            PatternStep::End { line } => {
                 let bytes = self.text.as_bytes();
                 let found = match at == bytes.len() {
                     true => !line || bytes.last() != Some(&b'\n'),
@@ -326,12 +329,12 @@ impl Search<'_, '_> {
                 };
                 found.then_some((next, at))
             }
-            Step::Back(group) => self.back(group, at).map(|end| (next, end)),
+            PatternStep::Back(group) => self.back(group, at).map(|end| (next, end)),
         })
     }
 
     fn several(&mut self, at_step: u32, at: usize) -> Option<(u32, usize)> {
-        let Some(&Step::Several {
+        let Some(&PatternStep::Several {
             set,
             min,
             max,
@@ -358,14 +361,14 @@ impl Search<'_, '_> {
             return None;
         }
         if greedy && end > least {
-            self.scratch.choices.push(Choice::Fewer {
+            self.scratch.choices.push(Backtrack::Fewer {
                 next: at_step + 1,
                 least,
                 at: end,
             });
         }
         if !greedy && max > min {
-            self.scratch.choices.push(Choice::More {
+            self.scratch.choices.push(Backtrack::More {
                 step: at_step,
                 at: end,
                 left: max - min,

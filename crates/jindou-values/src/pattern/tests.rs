@@ -31,8 +31,8 @@ fn replaced(text: &str, pattern: &str, with: &str, flags: &str) -> String {
         out += &text[at..from];
         for part in with_parts.parts() {
             out += match *part {
-                Part::Text(a, b) => &with[a..b],
-                Part::Group(n) => places.group(n).map_or("", |(a, b)| &text[a..b]),
+                ReplacementPart::Text(a, b) => &with[a..b],
+                ReplacementPart::Group(n) => places.group(n).map_or("", |(a, b)| &text[a..b]),
             };
         }
         at = to;

@@ -5,7 +5,7 @@ use jindou_model::term::TEMPORAL_TAGS;
 /// A date or time datatype, numbered as its tag's place in `TEMPORAL_TAGS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum TemporalKind {
     /// `xsd:dateTime`
     DateTime,
     /// `xsd:date`
@@ -24,7 +24,7 @@ pub enum Kind {
     Day,
 }
 
-impl Kind {
+impl TemporalKind {
     /// The datatype of a tag.
     #[must_use]
     pub fn of_tag(tag: u8) -> Option<Self> {

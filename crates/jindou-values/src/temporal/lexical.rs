@@ -1,7 +1,7 @@
 //! Lexical forms of dates and times: reading and writing them.
 
 use super::calendar::{Civil, days, days_of_month};
-use super::{DAY, Kind, MOST_YEARS, NONE, Temporal};
+use super::{DAY, MOST_YEARS, NONE, Temporal, TemporalKind};
 use crate::duration::fraction_of;
 use std::io::Write;
 
@@ -82,7 +82,7 @@ impl<'t> Reader<'t> {
 impl Temporal {
     /// The value of a lexical form (XSD 1.1 §3.3.7 to §3.3.14); `None` when ill-typed or out of range. No allocation.
     #[must_use]
-    pub fn parse(kind: Kind, lexical: &str) -> Option<Self> {
+    pub fn parse(kind: TemporalKind, lexical: &str) -> Option<Self> {
         let mut r = Reader(lexical.as_bytes());
         let mut date = Civil {
             year: 1972,
@@ -102,7 +102,7 @@ impl Temporal {
         if kind.has_month() {
             r.take(b'-')?;
             date.month = r.two()?;
-        } else if kind == Kind::Day {
+        } else if kind == TemporalKind::Day {
             r.take(b'-')?;
         }
         if kind.has_day() {
@@ -116,11 +116,11 @@ impl Temporal {
         }
         let (mut of_day, mut units) = (0, 0);
         if kind.has_time() {
-            if kind == Kind::DateTime {
+            if kind == TemporalKind::DateTime {
                 r.take(b'T')?;
             }
             (of_day, units) = r.time()?;
-            if kind == Kind::Time {
+            if kind == TemporalKind::Time {
                 of_day %= DAY;
             }
         }
@@ -156,18 +156,18 @@ impl Temporal {
         let date = self.civil();
         // Writing to a vector cannot fail.
         let _ = match self.kind {
-            Kind::Year => year(date.year, out),
-            Kind::YearMonth => {
+            TemporalKind::Year => year(date.year, out),
+            TemporalKind::YearMonth => {
                 year(date.year, out).and_then(|()| write!(out, "-{:02}", date.month))
             }
-            Kind::Date | Kind::DateTime => year(date.year, out)
+            TemporalKind::Date | TemporalKind::DateTime => year(date.year, out)
                 .and_then(|()| write!(out, "-{:02}-{:02}", date.month, date.day)),
-            Kind::Month => write!(out, "--{:02}", date.month),
-            Kind::MonthDay => write!(out, "--{:02}-{:02}", date.month, date.day),
-            Kind::Day => write!(out, "---{:02}", date.day),
-            Kind::Time => Ok(()),
+            TemporalKind::Month => write!(out, "--{:02}", date.month),
+            TemporalKind::MonthDay => write!(out, "--{:02}-{:02}", date.month, date.day),
+            TemporalKind::Day => write!(out, "---{:02}", date.day),
+            TemporalKind::Time => Ok(()),
         };
-        if self.kind == Kind::DateTime {
+        if self.kind == TemporalKind::DateTime {
             out.push(b'T');
         }
         if self.kind.has_time() {

@@ -7,7 +7,7 @@ mod lexical;
 mod tests;
 
 pub(crate) use calendar::days;
-pub use kind::Kind;
+pub use kind::TemporalKind;
 
 use crate::decimal::Decimal;
 use crate::duration::{DAY_TIME, Duration, UNIT};
@@ -25,7 +25,7 @@ pub struct Temporal {
     units: u64,
     /// Minutes before UTC, or [`NONE`].
     zone: i16,
-    kind: Kind,
+    kind: TemporalKind,
 }
 
 /// No time zone.
@@ -42,7 +42,7 @@ impl Temporal {
             seconds: 0,
             units: u64::from(nanoseconds) * 1_000_000_000,
             zone: 0,
-            kind: Kind::DateTime,
+            kind: TemporalKind::DateTime,
         }
         .at(seconds)
     }
@@ -52,12 +52,12 @@ impl Temporal {
         seconds: 0,
         units: 0,
         zone: 0,
-        kind: Kind::DateTime,
+        kind: TemporalKind::DateTime,
     };
 
     /// The datatype.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> TemporalKind {
         self.kind
     }
 
@@ -152,7 +152,10 @@ impl Temporal {
     /// within 14 hours.
     #[must_use]
     pub fn adjust(self, zone: Option<Duration>) -> Option<Self> {
-        if !matches!(self.kind, Kind::DateTime | Kind::Date | Kind::Time) {
+        if !matches!(
+            self.kind,
+            TemporalKind::DateTime | TemporalKind::Date | TemporalKind::Time
+        ) {
             return None;
         }
         let Some(zone) = zone else {
@@ -173,11 +176,11 @@ impl Temporal {
     /// Drops what the datatype has not: a date's time, a time's date.
     fn normal(self) -> Self {
         let seconds = match self.kind {
-            Kind::Date => self.seconds - self.of_day(),
-            Kind::Time => days(1972, 12, 31) * DAY + self.of_day(),
+            TemporalKind::Date => self.seconds - self.of_day(),
+            TemporalKind::Time => days(1972, 12, 31) * DAY + self.of_day(),
             _ => self.seconds,
         };
-        let units = if self.kind == Kind::Date {
+        let units = if self.kind == TemporalKind::Date {
             0
         } else {
             self.units
@@ -192,7 +195,7 @@ impl Temporal {
     /// The time from another to this, for two dates, two times or two dateTimes.
     #[must_use]
     pub fn subtract(self, other: Self) -> Option<Duration> {
-        if self.kind != other.kind || self.kind > Kind::Time {
+        if self.kind != other.kind || self.kind > TemporalKind::Time {
             return None;
         }
         Duration::new(DAY_TIME, 0, self.instant() - other.instant())
@@ -202,12 +205,12 @@ impl Temporal {
     /// goes round the clock and has no months. `None` for other datatypes and when out of range.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Option<Self> {
-        if self.kind > Kind::Time {
+        if self.kind > TemporalKind::Time {
             return None;
         }
         let mut moved = self;
         if duration.months() != 0 {
-            if self.kind == Kind::Time {
+            if self.kind == TemporalKind::Time {
                 return None;
             }
             let date = self.civil();
@@ -215,7 +218,7 @@ impl Temporal {
             let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
             let day = date.day.min(days_of_month(year, month));
             moved = self.at(days(year, month, day) * DAY + self.of_day())?;
-        } else if self.kind == Kind::Time && duration.tag() == crate::duration::YEAR_MONTH {
+        } else if self.kind == TemporalKind::Time && duration.tag() == crate::duration::YEAR_MONTH {
             return None;
         }
         let local = moved.local().checked_add(duration.units())?;
@@ -224,13 +227,13 @@ impl Temporal {
 
     /// The value in another datatype, for those that have all its parts (F&O 3.1 §19.1.5).
     #[must_use]
-    pub fn cast(self, kind: Kind) -> Option<Self> {
+    pub fn cast(self, kind: TemporalKind) -> Option<Self> {
         if self.kind == kind {
             return Some(self);
         }
         let allowed = match self.kind {
-            Kind::DateTime => true,
-            Kind::Date => kind != Kind::Time,
+            TemporalKind::DateTime => true,
+            TemporalKind::Date => kind != TemporalKind::Time,
             _ => false,
         };
         if !allowed {
@@ -239,17 +242,17 @@ impl Temporal {
         let date = self.civil();
         let day = |year, month, day| days(year, month, day) * DAY;
         let seconds = match kind {
-            Kind::DateTime => self.seconds,
-            Kind::Date | Kind::Time => {
+            TemporalKind::DateTime => self.seconds,
+            TemporalKind::Date | TemporalKind::Time => {
                 return Some(Self { kind, ..self }.normal());
             }
-            Kind::Year => day(date.year, 1, 1),
-            Kind::YearMonth => day(date.year, date.month, 1),
-            Kind::Month => day(1972, date.month, 1),
-            Kind::MonthDay => day(1972, date.month, date.day),
-            Kind::Day => day(1972, 12, date.day),
+            TemporalKind::Year => day(date.year, 1, 1),
+            TemporalKind::YearMonth => day(date.year, date.month, 1),
+            TemporalKind::Month => day(1972, date.month, 1),
+            TemporalKind::MonthDay => day(1972, date.month, date.day),
+            TemporalKind::Day => day(1972, 12, date.day),
         };
-        let units = if kind == Kind::DateTime {
+        let units = if kind == TemporalKind::DateTime {
             self.units
         } else {
             0

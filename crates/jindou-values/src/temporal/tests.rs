@@ -2,7 +2,7 @@ use super::*;
 use crate::duration::{DURATION, YEAR_MONTH};
 use proptest::prelude::*;
 
-fn kind_of(s: &str) -> Kind {
+fn kind_of(s: &str) -> TemporalKind {
     let s = s.trim_end_matches('Z');
     let zone = s.len().saturating_sub(6);
     let s = match s.get(zone..) {
@@ -16,14 +16,14 @@ fn kind_of(s: &str) -> Kind {
         body.matches('-').count(),
         s.len() - body.len(),
     ) {
-        (true, ..) => Kind::DateTime,
-        (_, true, ..) => Kind::Time,
-        (_, _, 2, _) => Kind::Date,
-        (_, _, 1, 2) => Kind::MonthDay,
-        (_, _, 1, _) => Kind::YearMonth,
-        (_, _, 0, 2) => Kind::Month,
-        (_, _, 0, 3) => Kind::Day,
-        _ => Kind::Year,
+        (true, ..) => TemporalKind::DateTime,
+        (_, true, ..) => TemporalKind::Time,
+        (_, _, 2, _) => TemporalKind::Date,
+        (_, _, 1, 2) => TemporalKind::MonthDay,
+        (_, _, 1, _) => TemporalKind::YearMonth,
+        (_, _, 0, 2) => TemporalKind::Month,
+        (_, _, 0, 3) => TemporalKind::Day,
+        _ => TemporalKind::Year,
     }
 }
 
@@ -60,7 +60,7 @@ fn length(d: Option<Duration>) -> String {
 fn lexical_forms() {
     for (kind, good, bad) in [
         (
-            Kind::DateTime,
+            TemporalKind::DateTime,
             &[
                 "2011-01-10T14:45:13.815-05:00",
                 "0000-02-29T00:00:00",
@@ -89,37 +89,37 @@ fn lexical_forms() {
             ][..],
         ),
         (
-            Kind::Date,
+            TemporalKind::Date,
             &["2000-02-29", "1900-02-28Z", "2011-12-31-14:00"],
             &["1900-02-29", "2011-12-32", "2011-12", "2011-12-31T00:00:00"],
         ),
         (
-            Kind::Time,
+            TemporalKind::Time,
             &["00:00:00", "24:00:00", "23:59:59.5Z"],
             &["24:00:00.1", "1:00:00", "00:00", "T00:00:00"],
         ),
         (
-            Kind::Year,
+            TemporalKind::Year,
             &["2011", "-0044", "2011+01:00", "12011"],
             &["11", "02011", "2011-"],
         ),
         (
-            Kind::YearMonth,
+            TemporalKind::YearMonth,
             &["2011-12", "2011-12Z"],
             &["2011-13", "2011-1", "2011"],
         ),
         (
-            Kind::Month,
+            TemporalKind::Month,
             &["--12", "--01Z"],
             &["--13", "-12", "--1", "--12--"],
         ),
         (
-            Kind::MonthDay,
+            TemporalKind::MonthDay,
             &["--02-29", "--12-31-01:00"],
             &["--02-30", "--1-1", "02-29"],
         ),
         (
-            Kind::Day,
+            TemporalKind::Day,
             &["---31", "---01Z"],
             &["---32", "---00", "--31", "---1"],
         ),
@@ -269,17 +269,20 @@ fn zones_and_components() {
 fn casts() {
     let cast = |s, kind| text(t(s).cast(kind));
     let full = "2011-02-28T23:30:00.5+09:00";
-    assert_eq!(cast(full, Kind::Date), "2011-02-28+09:00");
-    assert_eq!(cast(full, Kind::Time), "23:30:00.5+09:00");
-    assert_eq!(cast(full, Kind::Year), "2011+09:00");
-    assert_eq!(cast(full, Kind::YearMonth), "2011-02+09:00");
-    assert_eq!(cast(full, Kind::Month), "--02+09:00");
-    assert_eq!(cast(full, Kind::MonthDay), "--02-28+09:00");
-    assert_eq!(cast(full, Kind::Day), "---28+09:00");
-    assert_eq!(cast("2011-02-28", Kind::DateTime), "2011-02-28T00:00:00");
-    assert_eq!(cast("2011-02-28", Kind::Time), "error");
-    assert_eq!(cast("23:00:00", Kind::DateTime), "error");
-    assert_eq!(cast("2011", Kind::Date), "error");
+    assert_eq!(cast(full, TemporalKind::Date), "2011-02-28+09:00");
+    assert_eq!(cast(full, TemporalKind::Time), "23:30:00.5+09:00");
+    assert_eq!(cast(full, TemporalKind::Year), "2011+09:00");
+    assert_eq!(cast(full, TemporalKind::YearMonth), "2011-02+09:00");
+    assert_eq!(cast(full, TemporalKind::Month), "--02+09:00");
+    assert_eq!(cast(full, TemporalKind::MonthDay), "--02-28+09:00");
+    assert_eq!(cast(full, TemporalKind::Day), "---28+09:00");
+    assert_eq!(
+        cast("2011-02-28", TemporalKind::DateTime),
+        "2011-02-28T00:00:00"
+    );
+    assert_eq!(cast("2011-02-28", TemporalKind::Time), "error");
+    assert_eq!(cast("23:00:00", TemporalKind::DateTime), "error");
+    assert_eq!(cast("2011", TemporalKind::Date), "error");
     for s in [
         "23:30:00.5+09:00",
         "2011-02-28+09:00",
@@ -317,7 +320,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(seconds in -4_000_000_000_000i64..4_000_000_000_000, nanos in 0u32..1_000_000_000, zone in -840i16..=840, kind in 0u8..8) {
         let moment = Temporal { zone, ..Temporal::date_time(seconds, nanos).unwrap() };
-        let kind = Kind::of_tag(0x91 + kind).unwrap();
+        let kind = TemporalKind::of_tag(0x91 + kind).unwrap();
         let value = moment.cast(kind).unwrap();
         prop_assert_eq!(Temporal::parse(kind, &text(Some(value))), Some(value));
     }

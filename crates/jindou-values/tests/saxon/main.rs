@@ -1,7 +1,7 @@
 //! Random patterns, flags, texts and replacements against Saxon's `matches` and `replace`: a Java process that judges lines.
 //! `JINDOU_SAXON` names a folder with the jars of Saxon-HE and xmlresolver (Maven Central); JDK 11 or later is needed.
 
-use jindou_values::pattern::{Part, Pattern, Reason, Replacement, Scratch};
+use jindou_values::pattern::{Pattern, Reason, Replacement, ReplacementPart, Scratch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Write as _;
@@ -358,8 +358,8 @@ fn ours_replaced(pattern: &str, flags: &str, text: &str, with: &str) -> String {
         out += &escaped(&text[at..from]);
         for part in replacement.parts() {
             match *part {
-                Part::Text(a, b) => out += &escaped(&with[a..b]),
-                Part::Group(n) => {
+                ReplacementPart::Text(a, b) => out += &escaped(&with[a..b]),
+                ReplacementPart::Group(n) => {
                     out += &places
                         .group(n)
                         .map_or(String::new(), |(a, b)| escaped(&text[a..b]))

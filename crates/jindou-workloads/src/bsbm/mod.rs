@@ -100,7 +100,7 @@ impl QuadSource for Bsbm {
     ) -> Result<()> {
         let mut writer = Writer::new(&self.layout, &self.words, sink, progress);
         loop {
-            let Some(unit) = Unit::of(&self.layout, self.next.fetch_add(1, Ordering::Relaxed))
+            let Some(unit) = Unit::at(&self.layout, self.next.fetch_add(1, Ordering::Relaxed))
             else {
                 return writer.flush();
             };

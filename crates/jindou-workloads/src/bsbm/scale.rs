@@ -56,7 +56,7 @@ impl Owned {
     }
 
     /// An owner's things.
-    pub(crate) fn of(&self, owner: u32) -> Range<u32> {
+    pub(crate) fn range(&self, owner: u32) -> Range<u32> {
         self.0[owner as usize]..self.0[owner as usize + 1]
     }
 }
@@ -95,7 +95,7 @@ impl Types {
         let mut features = vec![0, 0];
         let mut end = 0;
         for t in 1..parents.len() as u64 {
-            let mut random = Random::of(seed, Stream::FeatureCount as u64, t);
+            let mut random = Random::stream(seed, Stream::FeatureCount as u64, t);
             end += random.range((68 / depth).max(1), (130 / depth).max(2));
             features.push(end);
         }
@@ -155,7 +155,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(products: u32, seed: u64) -> Self {
-        let sizes = |kind| Random::of(seed, Stream::Sizes as u64, kind);
+        let sizes = |kind| Random::stream(seed, Stream::Sizes as u64, kind);
         let reviewers = Owned::deal(products.saturating_mul(10), 20.0, &mut sizes(2));
         // A site has some 10,000 reviews, so some 500 reviewers.
         let sites = Owned::deal(reviewers.len(), 500.0, &mut sizes(3));
@@ -174,7 +174,7 @@ impl Layout {
     }
 
     pub(crate) fn stream(&self, kind: Stream, number: u32) -> Random {
-        Random::of(self.seed, kind as u64, number.into())
+        Random::stream(self.seed, kind as u64, number.into())
     }
 
     /// The kind of the streams that a query's constants are drawn from.
@@ -215,10 +215,10 @@ pub(super) enum Unit {
 }
 
 /// Things of a kind, how many of them a unit has, and the unit of a range of them.
-type Kind = (u32, u32, fn(Range<u32>) -> Unit);
+type UnitKind = (u32, u32, fn(Range<u32>) -> Unit);
 
 impl Unit {
-    fn kinds(layout: &Layout) -> [Kind; 6] {
+    fn kinds(layout: &Layout) -> [UnitKind; 6] {
         [
             (layout.types.len(), 500, Self::Types),
             (layout.types.features(), 500, Self::Features),
@@ -238,7 +238,7 @@ impl Unit {
     }
 
     /// Unit `number`, or none beyond the last.
-    pub(super) fn of(layout: &Layout, number: u64) -> Option<Self> {
+    pub(super) fn at(layout: &Layout, number: u64) -> Option<Self> {
         let mut before = 0;
         for (things, size, kind) in Self::kinds(layout) {
             let units = u64::from(things.div_ceil(size));
@@ -282,7 +282,7 @@ mod tests {
         for owned in [&layout.producers, &layout.vendors, &layout.reviewers] {
             let mut next = 0;
             for owner in 0..owned.len() {
-                let things = owned.of(owner);
+                let things = owned.range(owner);
                 assert_eq!(things.start, next);
                 next = things.end;
                 assert!(things.clone().all(|t| owned.owner(t) == owner));
@@ -298,12 +298,12 @@ mod tests {
         let count = Unit::count(&layout);
         let mut offers = 0;
         for unit in 0..count {
-            if let Unit::Offers(range) = Unit::of(&layout, unit).unwrap() {
+            if let Unit::Offers(range) = Unit::at(&layout, unit).unwrap() {
                 assert_eq!(range.start, offers);
                 offers = range.end;
             }
         }
         assert_eq!(offers, 6_000);
-        assert_eq!(Unit::of(&layout, count), None);
+        assert_eq!(Unit::at(&layout, count), None);
     }
 }

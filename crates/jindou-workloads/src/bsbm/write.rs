@@ -298,7 +298,7 @@ impl<'a> Writer<'a> {
         self.out.end_entity()?;
         self.layout
             .producers
-            .of(number)
+            .range(number)
             .try_for_each(|product| self.product(number, product))
     }
 
@@ -445,7 +445,7 @@ impl<'a> Writer<'a> {
         self.out.end_entity()?;
         self.layout
             .reviewers
-            .of(number)
+            .range(number)
             .try_for_each(|review| self.review(site, number, language, review))
     }
 
@@ -535,8 +535,8 @@ mod tests {
     fn chances_are_of_a_hundred() {
         assert_eq!(OPTIONAL.iter().map(|(_, n)| n).sum::<u32>(), 100);
         assert_eq!(COUNTRY.iter().map(|(_, n, _)| n).sum::<u32>(), 20);
-        assert_eq!(TODAY, Day::of(2008, 6, 20).unwrap());
-        assert_eq!(Day(11_128), Day::of(2000, 6, 20).unwrap());
+        assert_eq!(TODAY, Day::from_date(2008, 6, 20).unwrap());
+        assert_eq!(Day(11_128), Day::from_date(2000, 6, 20).unwrap());
         assert!(CONSTANTS[FEATURE].starts_with(crate::bsbm::VOCABULARY));
     }
 }

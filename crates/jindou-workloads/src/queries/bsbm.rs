@@ -61,7 +61,7 @@ impl Template {
 
     fn fill(&self, data: &Bsbm, number: u32) -> String {
         let layout = data.layout();
-        let mut random = Random::of(layout.seed, layout.query_stream(self.name), number.into());
+        let mut random = Random::stream(layout.seed, layout.query_stream(self.name), number.into());
         let any = &mut random;
         let iri = |iri: String| format!("<{iri}>");
         let product = any.below(layout.products());

@@ -386,7 +386,7 @@ impl Constants {
     pub fn new(universities: u32, data_seed: i64, seed: u64) -> Self {
         Self {
             lubm: Lubm::new(universities.max(1), data_seed),
-            random: Random::of(seed, 0, 0),
+            random: Random::stream(seed, 0, 0),
         }
     }
 

@@ -113,7 +113,7 @@ impl Template {
             .fold(0, |s: u64, b| s << 8 ^ s >> 56 ^ u64::from(b));
         Ok((0..count)
             .map(|number| {
-                let mut random = Random::of(seed, stream, number.into());
+                let mut random = Random::stream(seed, stream, number.into());
                 let mut text = query.clone();
                 for (placeholder, iri, places) in &drawn {
                     let entity = places.draw(&mut random);

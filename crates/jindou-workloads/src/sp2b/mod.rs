@@ -59,7 +59,7 @@ impl QuadSource for Sp2b {
         if self.begun.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let mut random = Random::of(self.seed, 0, 0);
+        let mut random = Random::stream(self.seed, 0, 0);
         let mut people = People::new();
         let mut writer = Writer::new(self.triples, sink, progress);
         writer.schema()?;

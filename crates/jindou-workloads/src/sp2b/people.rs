@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn as_many_different_people_write_as_should() {
         let mut people = People::new();
-        let mut random = Random::of(1, 2, 3);
+        let mut random = Random::stream(1, 2, 3);
         for year in 1950..1980 {
             let places = [3; 200];
             let dealt = people.deal(Year(year), &places, &mut random);

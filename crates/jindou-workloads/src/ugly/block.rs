@@ -89,7 +89,7 @@ impl<'s> Writer<'s> {
 
     fn describe(&mut self, entity: u32) {
         let shape = self.shape;
-        let mut random = Random::of(shape.seed, stream::ENTITY, entity.into());
+        let mut random = Random::stream(shape.seed, stream::ENTITY, entity.into());
         let number = shape.home_graph(entity / ENTITIES, entity % ENTITIES, ENTITIES);
         let mut home = Home {
             number,
@@ -241,7 +241,7 @@ impl<'s> Writer<'s> {
     /// Fills the block: pages that say little more than that they are about the hub.
     fn stubs(&mut self, number: u32) {
         let shape = self.shape;
-        let mut random = Random::of(shape.seed, stream::STUBS, number.into());
+        let mut random = Random::stream(shape.seed, stream::STUBS, number.into());
         let hub_predicates = u32::from(shape.hub_predicates);
         let mut stub = number * BLOCK;
         while self.hub_left + self.other_left > 0 {
@@ -296,7 +296,7 @@ impl<'s> Writer<'s> {
 
     /// Swaps one quad in four with one of the next 256, as if several writers had shared the file.
     fn disorder(&mut self, number: u32) {
-        let mut random = Random::of(self.shape.seed, stream::ORDER, number.into());
+        let mut random = Random::stream(self.shape.seed, stream::ORDER, number.into());
         let quads = &mut self.batch.quads;
         for i in 0..quads.len() {
             if random.chance(1, 4) {

@@ -129,7 +129,7 @@ impl Ugly {
 
     /// The random stream of query `number` over this graph.
     pub(crate) fn query_stream(&self, seed: u64, number: u64) -> Random {
-        Random::of(
+        Random::stream(
             self.shape.seed ^ seed.rotate_left(32),
             shape::stream::QUERY,
             number,

@@ -121,7 +121,7 @@ impl Shape {
         let predicates = share(200, 40, 14_000) as u16;
         shape.hub_predicates = (predicates / 4).min(40);
         for p in 0..predicates {
-            let mut random = Random::of(seed, stream::PREDICATE, p.into());
+            let mut random = Random::stream(seed, stream::PREDICATE, p.into());
             let predicate = shape.predicate(p, &mut random);
             shape.predicates.push(predicate);
             shape
@@ -130,7 +130,7 @@ impl Shape {
         }
         let classes = share(2000, 10, 2_000);
         for c in 0..classes {
-            let mut random = Random::of(seed, stream::CLASS, c.into());
+            let mut random = Random::stream(seed, stream::CLASS, c.into());
             shape.class_iris.push(|out| push_class(c, &mut random, out));
         }
         shape.families = (0..classes).map(|f| shape.family(f, classes)).collect();
@@ -198,7 +198,7 @@ impl Shape {
 
     /// The predicates that the sets of a family choose from, and the chance of each in 1/256.
     fn family(&self, number: u32, families: u32) -> Vec<(u16, u8)> {
-        let mut random = Random::of(self.seed, stream::FAMILY, number.into());
+        let mut random = Random::stream(self.seed, stream::FAMILY, number.into());
         let all = self.predicates.len() as u32;
         let mut pool = vec![(LABEL, 230), (COMMENT, 110), (SAME_AS, 90), (MODIFIED, 150)];
         for chance in [120, 90, 60] {
@@ -230,13 +230,13 @@ impl Shape {
         if set.is_multiple_of(2) {
             (set / 2) % families
         } else {
-            Random::of(self.seed, stream::SET, set.into()).zipf(families)
+            Random::stream(self.seed, stream::SET, set.into()).zipf(families)
         }
     }
 
     /// The predicates of a set besides `rdf:type`. O(60).
     pub fn set(&self, set: u32, out: &mut Vec<u16>) {
-        let mut random = Random::of(self.seed, stream::SET, u64::from(set) | 1 << 32);
+        let mut random = Random::stream(self.seed, stream::SET, u64::from(set) | 1 << 32);
         let family = &self.families[self.family_of(set) as usize];
         out.clear();
         // Sets take their family's own predicates in turn, and more of them by chance.
@@ -275,7 +275,7 @@ impl Shape {
 
     /// Appends an entity's IRI, or blank node in one of 20 cases.
     pub fn push_entity(&self, entity: u32, out: &mut Vec<u8>) {
-        let mut random = Random::of(self.seed, stream::NAME, entity.into());
+        let mut random = Random::stream(self.seed, stream::NAME, entity.into());
         let number = u64::from(entity);
         match random.below(100) {
             0..=49 => {

@@ -2,7 +2,9 @@
 //! units that do not depend on each other.
 
 use super::draw::{Places, Zipf, normal};
-use super::model::{Association, Attribute, Distribution, Group, Model, RDF_TYPE, Values};
+use super::model::{
+    Association, Attribute, AttributeGroup, AttributeValues, Distribution, Model, RDF_TYPE,
+};
 use crate::random::Random;
 use crate::real::unit;
 use crate::words::Words;
@@ -42,7 +44,7 @@ pub(super) struct Fact {
 
 /// Attributes had together.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct AttributeFacts {
     pub(super) probability: f64,
     /// Place among the memberships.
     pub(super) class: Option<u32>,
@@ -51,7 +53,7 @@ pub(super) struct Facts {
 
 /// An association.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct CompiledLink {
     pub(super) property: u32,
     pub(super) object_kind: u32,
     exclusive: bool,
@@ -68,8 +70,8 @@ pub(super) struct Link {
 /// The statements that one part of the graph makes about the entities of a kind.
 #[derive(Debug)]
 pub(super) enum Says {
-    Facts(Vec<Facts>),
-    Link(Link),
+    Facts(Vec<AttributeFacts>),
+    Link(CompiledLink),
 }
 
 /// A part of the graph.
@@ -105,7 +107,7 @@ impl Members {
         self.bits[entity as usize / 64] |= 1 << (entity % 64);
     }
 
-    fn of(population: u32) -> Self {
+    fn new(population: u32) -> Self {
         Self {
             bits: vec![0; population as usize / 64 + 1],
             list: vec![],
@@ -177,13 +179,13 @@ impl Compiled {
 
     /// The random stream of a unit.
     pub(super) fn stream(&self, part: usize, unit: u64) -> Random {
-        Random::of(self.seed, part as u64, unit - self.parts[part].first_unit)
+        Random::stream(self.seed, part as u64, unit - self.parts[part].first_unit)
     }
 
     /// Draws the statements of a link for some subjects: each with its object, in order.
     pub(super) fn pairs(
         &self,
-        link: &Link,
+        link: &CompiledLink,
         subjects: std::ops::Range<u32>,
         random: &mut Random,
         mut each: impl FnMut(u32, u32) -> Result<()>,
@@ -194,7 +196,7 @@ impl Compiled {
         if objects == 0 {
             return Ok(());
         }
-        let mut used = Members::of(if link.exclusive { link.objects } else { 0 });
+        let mut used = Members::new(if link.exclusive { link.objects } else { 0 });
         for subject in subjects {
             if subject_class.is_some_and(|c| !c.has(subject)) || unit(random) > link.cover {
                 continue;
@@ -238,7 +240,7 @@ impl<'m> Compiler<'m> {
     fn facts(&mut self, with_class: bool) -> Result<()> {
         let model = self.model;
         for (kind, k) in model.kinds.iter().enumerate() {
-            let groups: Vec<&Group> = k
+            let groups: Vec<&AttributeGroup> = k
                 .groups
                 .iter()
                 .filter(|g| g.class.is_some() == with_class)
@@ -246,7 +248,7 @@ impl<'m> Compiler<'m> {
             let facts = groups
                 .iter()
                 .map(|g| {
-                    Ok(Facts {
+                    Ok(AttributeFacts {
                         probability: g.probability,
                         class: g.class.as_deref().map(|c| self.membership(kind, c)),
                         facts: g
@@ -256,7 +258,7 @@ impl<'m> Compiler<'m> {
                             .collect::<Result<_>>()?,
                     })
                 })
-                .collect::<Result<Vec<Facts>>>()?;
+                .collect::<Result<Vec<AttributeFacts>>>()?;
             let mean: f64 = groups
                 .iter()
                 .map(|g| g.probability * g.attributes.len() as f64)
@@ -318,9 +320,13 @@ impl<'m> Compiler<'m> {
 
     fn fact(&mut self, a: &Attribute) -> Result<Fact> {
         let (literal, last, days) = match &a.values {
-            Values::Integer(low, high) => (Literal::Integer(*low), low.abs_diff(*high), false),
-            Values::Date(low, high) => (Literal::Date(low.0), low.0.abs_diff(high.0).into(), true),
-            Values::Words(low, high) => {
+            AttributeValues::Integer(low, high) => {
+                (Literal::Integer(*low), low.abs_diff(*high), false)
+            }
+            AttributeValues::Date(low, high) => {
+                (Literal::Date(low.0), low.0.abs_diff(high.0).into(), true)
+            }
+            AttributeValues::Words(low, high) => {
                 let (from, to) = self.made.words.between(low, high);
                 (
                     Literal::Words(from),
@@ -328,7 +334,7 @@ impl<'m> Compiler<'m> {
                     false,
                 )
             }
-            Values::Name(low, high) => {
+            AttributeValues::Name(low, high) => {
                 let (from, to) = self.made.names.between(low, high);
                 (
                     Literal::Name(from),
@@ -359,7 +365,7 @@ impl<'m> Compiler<'m> {
         })
     }
 
-    fn link(&mut self, a: &'m Association) -> Link {
+    fn link(&mut self, a: &'m Association) -> CompiledLink {
         let objects = self.populations[a.object];
         let class = |c: &'m Option<String>| c.as_deref();
         let subject_class = class(&a.subject_class).map(|c| self.membership(a.subject, c));
@@ -367,7 +373,7 @@ impl<'m> Compiler<'m> {
         let choices =
             object_class.map_or(objects, |c| self.made.members[c as usize].list.len() as u32);
         let zipf = self.zipf(a.choice, choices.into());
-        Link {
+        CompiledLink {
             property: self.property(&a.property),
             object_kind: a.object as u32,
             exclusive: a.exclusive,
@@ -406,7 +412,7 @@ impl<'m> Compiler<'m> {
         let mut found = vec![];
         for (kind, class, list) in &self.wanted {
             let population = self.populations[*kind];
-            let mut members = Members::of(population);
+            let mut members = Members::new(population);
             if let Some((class_kind, number)) = model.entity(class) {
                 self.instances(*kind, class_kind, number, &mut members)?;
             }

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn normal_draws_have_the_mean_deviation_and_tails_they_should() {
         let n = 200_000;
-        let mut random = Random::of(1, 2, 3);
+        let mut random = Random::stream(1, 2, 3);
         let draws: Vec<f64> = (0..n).map(|_| normal(&mut random)).collect();
         let mean = draws.iter().sum::<f64>() / f64::from(n);
         assert!((mean - 0.5).abs() < 5.0 / 6.0 / f64::from(n).sqrt());
@@ -117,7 +117,7 @@ mod tests {
     fn zipf_draws_fall_as_one_over_rank() {
         let (n, things) = (200_000, 100);
         let zipf = Zipf::new(things);
-        let mut random = Random::of(4, 5, 6);
+        let mut random = Random::stream(4, 5, 6);
         let mut seen = vec![0u32; things as usize];
         (0..n).for_each(|_| seen[zipf.draw(&mut random) as usize] += 1);
         let all: f64 = (1..=things).map(|i| 1.0 / f64::from(i)).sum();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_first_place_gets_half_and_the_last_one_and_a_half() {
-        let mut random = Random::of(7, 8, 9);
+        let mut random = Random::stream(7, 8, 9);
         let places = Places::entities(Distribution::Uniform, 4, None);
         let mut seen = [0u32; 4];
         (0..80_000).for_each(|_| seen[places.draw(&mut random) as usize] += 1);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn places_stay_inside_of_their_range() {
-        let mut random = Random::of(1, 1, 1);
+        let mut random = Random::stream(1, 1, 1);
         for distribution in [
             Distribution::Uniform,
             Distribution::Normal,

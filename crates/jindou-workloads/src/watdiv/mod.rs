@@ -19,7 +19,10 @@ mod standard;
 mod write;
 
 pub use crate::date::Day;
-pub use model::{Association, Attribute, Distribution, Group, Kind, Model, RDF_TYPE, Values};
+pub use model::{
+    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
+    RDF_TYPE,
+};
 
 pub(crate) use draw::{Places, Zipf};
 

@@ -37,7 +37,7 @@ impl Distribution {
 
 /// The values of an attribute. All are written as plain literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
+pub enum AttributeValues {
     /// Whole numbers, both ends included.
     Integer(i64, i64),
     /// Days from the first on to before the last.
@@ -54,14 +54,14 @@ pub struct Attribute {
     /// The property's IRI.
     pub property: String,
     /// The kind and range of its literals.
-    pub values: Values,
+    pub values: AttributeValues,
     /// How one of them is drawn.
     pub distribution: Distribution,
 }
 
 /// Attributes that an entity has all of, or none.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct AttributeGroup {
     /// How likely an entity has them, 0 to 1.
     pub probability: f64,
     /// The class (an entity's IRI) of which an entity must be an instance to have them.
@@ -72,7 +72,7 @@ pub struct Group {
 
 /// A kind of entities. Entity `i` has the kind's IRI with `i` in decimal after it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct EntityKind {
     /// IRI without the number.
     pub iri: String,
     /// How many there are at scale 1.
@@ -80,7 +80,7 @@ pub struct Kind {
     /// Whether there are `scale` times as many at another scale.
     pub scales: bool,
     /// The attributes that they have, by groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<AttributeGroup>,
 }
 
 /// Statements between the entities of two kinds.
@@ -113,7 +113,7 @@ pub struct Association {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) namespaces: Vec<(String, String)>,
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<EntityKind>,
     pub(super) associations: Vec<Association>,
 }
 
@@ -126,7 +126,7 @@ impl Model {
 
     /// Kinds of entities, in the order written.
     #[must_use]
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[EntityKind] {
         &self.kinds
     }
 
@@ -191,8 +191,8 @@ impl Model {
 mod tests {
     use super::*;
 
-    fn kind(iri: &str) -> Kind {
-        Kind {
+    fn kind(iri: &str) -> EntityKind {
+        EntityKind {
             iri: iri.to_owned(),
             count: 200_000_000,
             scales: iri.len() > 1,

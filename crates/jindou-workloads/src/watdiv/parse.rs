@@ -16,7 +16,9 @@
 //! objects are drawn; the classes of subjects and objects. Lines that begin with `//` or `#statistics` are
 //! passed over.
 
-use super::model::{Association, Attribute, Distribution, Group, Kind, Model, Values};
+use super::model::{
+    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
+};
 use crate::date::Day;
 use jindou_model::{Error, Location, Result};
 use std::str::FromStr;
@@ -117,8 +119,8 @@ impl Pending {
 #[derive(Default)]
 struct Reader {
     model: Model,
-    kind: Option<Kind>,
-    group: Option<Group>,
+    kind: Option<EntityKind>,
+    group: Option<AttributeGroup>,
     /// With their lines, to be resolved at the end.
     pending: Vec<(usize, String, Pending)>,
     classes: Vec<(usize, String, String)>,
@@ -195,7 +197,7 @@ impl Reader {
         if self.model.kind(&iri).is_some() {
             return Err(format!("<{iri}> is declared twice"));
         }
-        self.kind = Some(Kind {
+        self.kind = Some(EntityKind {
             iri,
             count: number(count, "a count")?,
             scales,
@@ -224,7 +226,7 @@ impl Reader {
         if let Some(c) = &class {
             self.classes.push((self.lines, line.to_owned(), c.clone()));
         }
-        self.group = Some(Group {
+        self.group = Some(AttributeGroup {
             probability: words.first().map_or(Ok(1.0), |w| probability(w))?,
             class,
             attributes: vec![],
@@ -330,7 +332,7 @@ fn distribution(word: &str) -> Result<Distribution, String> {
         .ok_or_else(|| format!("'{word}' is not a distribution: uniform, normal or zipfian"))
 }
 
-fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
+fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<AttributeValues, String> {
     fn ends<T: PartialOrd>(
         range: Option<(&str, &str)>,
         default: (T, T),
@@ -359,14 +361,14 @@ fn range_of(kind: &str, range: Option<(&str, &str)>) -> Result<Values, String> {
                     .filter(|n| n.unsigned_abs() <= 1 << 52)
             };
             let (a, b) = ends(range, (0, 65_535), within)?;
-            Values::Integer(a, b)
+            AttributeValues::Integer(a, b)
         }
         "date" => {
             let (a, b) = ends(range, (Day(0), LAST_DAY), Day::parse)?;
-            Values::Date(a, b)
+            AttributeValues::Date(a, b)
         }
-        "string" => words().map(|(a, b)| Values::Words(a, b))?,
-        "name" => words().map(|(a, b)| Values::Name(a, b))?,
+        "string" => words().map(|(a, b)| AttributeValues::Words(a, b))?,
+        "name" => words().map(|(a, b)| AttributeValues::Name(a, b))?,
         _ => {
             return Err(format!(
                 "'{kind}' is not a kind of literal: integer, string, name or date"

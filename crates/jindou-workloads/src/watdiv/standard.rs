@@ -2,7 +2,9 @@
 //! products with reviews, retailers with offers, users who follow, like and buy.
 
 use super::model::Distribution::{Normal, Uniform, Zipfian};
-use super::model::{Association, Attribute, Distribution, Group, Kind, Model, Values};
+use super::model::{
+    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
+};
 use crate::date::Day;
 
 const NAMESPACES: [(&str, &str); 11] = [
@@ -50,7 +52,7 @@ const ANY_DAY: Of = Of::Days(Day(0), super::parse::LAST_DAY);
 
 /// From the first date to the second, each year, month, day.
 fn days(from: [i32; 3], to: [i32; 3]) -> Of {
-    let day = |[y, m, d]: [i32; 3]| Day::of(y, m, d).unwrap_or(Day(0));
+    let day = |[y, m, d]: [i32; 3]| Day::from_date(y, m, d).unwrap_or(Day(0));
     Of::Days(day(from), day(to))
 }
 
@@ -82,22 +84,22 @@ impl Model {
         let attribute = |(name, of): &(&str, Of)| Attribute {
             property: self.iri(name),
             values: match *of {
-                Text => Values::Words("A".into(), "z".into()),
-                Name => Values::Name("A".into(), "z".into()),
-                Int(a, b) | Bell(a, b) => Values::Integer(a, b),
-                Of::Days(a, b) => Values::Date(a, b),
+                Text => AttributeValues::Words("A".into(), "z".into()),
+                Name => AttributeValues::Name("A".into(), "z".into()),
+                Int(a, b) | Bell(a, b) => AttributeValues::Integer(a, b),
+                Of::Days(a, b) => AttributeValues::Date(a, b),
             },
             distribution: match of {
                 Bell(..) => Normal,
                 _ => Uniform,
             },
         };
-        let group = |(probability, class, attributes): &Row| Group {
+        let group = |(probability, class, attributes): &Row| AttributeGroup {
             probability: *probability,
             class: (!class.is_empty()).then(|| self.iri(class)),
             attributes: attributes.iter().map(attribute).collect(),
         };
-        let kind = Kind {
+        let kind = EntityKind {
             iri: self.iri(name),
             count,
             scales: true,

@@ -36,7 +36,7 @@ impl QuadSink for Naive {
 }
 
 impl Naive {
-    fn of(universities: u32) -> Self {
+    fn generate(universities: u32) -> Self {
         let mut naive = Self::default();
         Lubm::new(universities, 0)
             .run(0, 1, &mut naive, &Progress::default())
@@ -73,7 +73,7 @@ impl Naive {
             let cost = |p: &TriplePattern| -> usize {
                 places(p)
                     .iter()
-                    .filter(|x| matches!(x, Place::Var(v) if !known.contains(v)))
+                    .filter(|x| matches!(x, LubmPlace::Var(v) if !known.contains(v)))
                     .count()
                     * 2
                     + usize::from(p.object.to_string().contains("univ-bench"))
@@ -87,17 +87,21 @@ impl Naive {
                 .flat_map(|row| self.extend(row, &places))
                 .collect();
             known.extend(places.into_iter().filter_map(|p| match p {
-                Place::Var(v) => Some(v),
-                Place::Term(_) => None,
+                LubmPlace::Var(v) => Some(v),
+                LubmPlace::Term(_) => None,
             }));
         }
         rows.len()
     }
 
-    fn extend(&self, row: &HashMap<String, u32>, places: &[Place; 3]) -> Vec<HashMap<String, u32>> {
+    fn extend(
+        &self,
+        row: &HashMap<String, u32>,
+        places: &[LubmPlace; 3],
+    ) -> Vec<HashMap<String, u32>> {
         let wanted = [0, 1, 2].map(|i| match &places[i] {
-            Place::Var(v) => row.get(v).copied(),
-            Place::Term(t) => Some(self.ids.get(t).copied().unwrap_or(u32::MAX)),
+            LubmPlace::Var(v) => row.get(v).copied(),
+            LubmPlace::Term(t) => Some(self.ids.get(t).copied().unwrap_or(u32::MAX)),
         });
         let nothing = vec![];
         let candidates = (0..3)
@@ -113,7 +117,7 @@ impl Naive {
             .map(|t| {
                 let mut row = row.clone();
                 for (place, id) in places.iter().zip(t) {
-                    if let Place::Var(v) = place {
+                    if let LubmPlace::Var(v) = place {
                         row.insert(v.clone(), id);
                     }
                 }
@@ -123,27 +127,27 @@ impl Naive {
     }
 }
 
-enum Place {
+enum LubmPlace {
     Var(String),
     Term(Bytes),
 }
 
-fn places(p: &TriplePattern) -> [Place; 3] {
+fn places(p: &TriplePattern) -> [LubmPlace; 3] {
     let term = |t: &TermPattern| match t {
-        TermPattern::NamedNode(n) => Place::Term(encode(&Term::from(n.clone()))),
-        TermPattern::Variable(v) => Place::Var(v.as_str().to_owned()),
+        TermPattern::NamedNode(n) => LubmPlace::Term(encode(&Term::from(n.clone()))),
+        TermPattern::Variable(v) => LubmPlace::Var(v.as_str().to_owned()),
         other => panic!("unexpected {other}"),
     };
     let predicate = match &p.predicate {
-        NamedNodePattern::NamedNode(n) => Place::Term(encode(&Term::from(n.clone()))),
-        NamedNodePattern::Variable(v) => Place::Var(v.as_str().to_owned()),
+        NamedNodePattern::NamedNode(n) => LubmPlace::Term(encode(&Term::from(n.clone()))),
+        NamedNodePattern::Variable(v) => LubmPlace::Var(v.as_str().to_owned()),
     };
     [term(&p.subject), predicate, term(&p.object)]
 }
 
 #[test]
 fn a_naive_evaluator_finds_the_published_rows() {
-    let naive = Naive::of(1);
+    let naive = Naive::generate(1);
     assert_eq!(naive.triples.len(), 100_543);
     for q in QUERIES {
         assert_eq!(Some(naive.rows(q.text) as u64), q.rows(1), "{}", q.name);
@@ -161,7 +165,7 @@ fn a_naive_evaluator_finds_the_published_rows() {
 
 #[test]
 fn constants_are_instances_of_their_class() {
-    let naive = Naive::of(3);
+    let naive = Naive::generate(3);
     let typed = encode(&oxrdf::vocab::rdf::TYPE.into_owned().into());
     let mut constants = Constants::new(3, 0, 1);
     for template in EMULATOR.iter().chain(&LIGHT) {

@@ -1,6 +1,6 @@
 //! The grammar of declarations.
 
-use super::text::{Bad, Result, Text};
+use super::text::{Bad, DtdText, Result};
 use super::{Attribute, Dtd, Entity, Notation, Value, collapse};
 use crate::chars;
 use crate::options::Options;
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str, standalone: bool, options: &Options) -> Parsed {
         expanded: 0,
         open: Vec::new(),
     };
-    let mut text = Text {
+    let mut text = DtdText {
         text,
         at: 0,
         reference: None,
@@ -82,7 +82,7 @@ struct Parser<'o> {
 }
 
 impl Parser<'_> {
-    fn doctype(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn doctype(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         text.expect("<!DOCTYPE")?;
         text.need_spaces()?;
         self.dtd.name = text.name()?.to_owned();
@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// Declarations up to a bracket, or to the end of a parameter entity.
-    fn subset(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn subset(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         loop {
             text.spaces();
             let start = text.at;
@@ -140,7 +140,7 @@ impl Parser<'_> {
     }
 
     /// A reference to a parameter entity between declarations.
-    fn parameter(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn parameter(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         let start = text.at;
         text.expect("%")?;
         let name = text.simple_name()?;
@@ -182,7 +182,7 @@ impl Parser<'_> {
         }
         // References in it count as those of the document: to external entities as well.
         self.open.push(name.into());
-        let mut inner = Text {
+        let mut inner = DtdText {
             text: &value,
             at: 0,
             reference: Some(text.reference.unwrap_or(start)),
@@ -205,7 +205,7 @@ impl Parser<'_> {
     /// `SYSTEM "…"` or `PUBLIC "…" "…"`; of a notation the second part may be missing.
     fn external_id(
         &self,
-        text: &mut Text<'_>,
+        text: &mut DtdText<'_>,
         of_notation: bool,
     ) -> Result<(Option<String>, Option<String>)> {
         if text.take("SYSTEM") {
@@ -238,7 +238,7 @@ impl Parser<'_> {
         Ok((Some(public), Some(system.to_owned())))
     }
 
-    fn entity(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn entity(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         text.need_spaces()?;
         let is_parameter = text.take("%");
         if is_parameter {
@@ -288,7 +288,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn notation(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn notation(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         text.need_spaces()?;
         let name = text.simple_name()?.to_owned();
         text.need_spaces()?;
@@ -303,7 +303,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn attributes(&mut self, text: &mut Text<'_>) -> Result<()> {
+    fn attributes(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         text.need_spaces()?;
         let element = text.name()?;
         let mut declared = Vec::new();
@@ -356,7 +356,7 @@ impl Parser<'_> {
 
     fn default_value(
         &mut self,
-        text: &Text<'_>,
+        text: &DtdText<'_>,
         from: usize,
         literal: &str,
         is_text: bool,
@@ -382,7 +382,7 @@ impl Parser<'_> {
 }
 
 /// An entity's replacement text: references to characters become characters, those to entities stay.
-fn entity_value(text: &Text<'_>, from: usize, literal: &str) -> Result<String> {
+fn entity_value(text: &DtdText<'_>, from: usize, literal: &str) -> Result<String> {
     let mut out = String::with_capacity(literal.len());
     let mut at = 0;
     while let Some(n) = literal.get(at..).and_then(|rest| rest.find(['&', '%'])) {
@@ -415,7 +415,7 @@ fn entity_value(text: &Text<'_>, from: usize, literal: &str) -> Result<String> {
 }
 
 /// An attribute's type; whether it is `CDATA`.
-fn attribute_type(text: &mut Text<'_>) -> Result<bool> {
+fn attribute_type(text: &mut DtdText<'_>) -> Result<bool> {
     if text.take("CDATA") {
         return Ok(true);
     }
@@ -448,7 +448,7 @@ fn attribute_type(text: &mut Text<'_>) -> Result<bool> {
 }
 
 /// A declaration of an element, after its keyword. Its content is only checked for its form.
-fn element(text: &mut Text<'_>) -> Result<()> {
+fn element(text: &mut DtdText<'_>) -> Result<()> {
     text.need_spaces()?;
     text.name()?;
     text.need_spaces()?;
@@ -468,7 +468,7 @@ fn element(text: &mut Text<'_>) -> Result<()> {
 }
 
 /// The rest of a list that began with `#PCDATA`.
-fn mixed(text: &mut Text<'_>) -> Result<()> {
+fn mixed(text: &mut DtdText<'_>) -> Result<()> {
     let mut names = false;
     loop {
         text.spaces();
@@ -487,10 +487,10 @@ fn mixed(text: &mut Text<'_>) -> Result<()> {
 }
 
 /// The rest of a list of elements and lists, however deep they nest.
-fn children(text: &mut Text<'_>) -> Result<()> {
+fn children(text: &mut DtdText<'_>) -> Result<()> {
     // Of each open list: the separator, once there was one.
     let mut open: Vec<Option<u8>> = vec![None];
-    let repeated = |text: &mut Text<'_>| {
+    let repeated = |text: &mut DtdText<'_>| {
         if matches!(text.peek(), Some(b'?' | b'*' | b'+')) {
             text.at += 1;
         }

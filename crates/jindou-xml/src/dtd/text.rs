@@ -12,7 +12,7 @@ pub(crate) struct Bad {
 pub(crate) type Result<T> = std::result::Result<T, Bad>;
 
 /// Text that is read, and the next byte of it.
-pub(super) struct Text<'t> {
+pub(super) struct DtdText<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     /// In a parameter entity's text, the place of the reference to it: there faults are reported.
@@ -22,7 +22,7 @@ pub(super) struct Text<'t> {
     pub(super) colons: bool,
 }
 
-impl<'t> Text<'t> {
+impl<'t> DtdText<'t> {
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! Content of elements: text, references, comments, instructions, ends.
 
-use super::{Frame, Reader, Token};
+use super::{EntityFrame, Reader, Token};
 use crate::chars;
 use crate::dtd::{Value, predefined};
 use crate::error::Result;
@@ -262,7 +262,7 @@ impl Reader<'_> {
         entity.is_open = true;
         self.input.at += length;
         let inner = Input::entity(text);
-        let frame = Frame {
+        let frame = EntityFrame {
             input: std::mem::replace(&mut self.input, inner),
             depth: self.elements.len(),
             entity: name.into(),

@@ -26,7 +26,7 @@ pub struct Reader<'r> {
     /// The text that is read now: the document's, or that of an entity in it.
     input: Input<'r>,
     /// The texts that are read again when the entity ends, the document's first.
-    outer: Vec<Frame<'r>>,
+    outer: Vec<EntityFrame<'r>>,
     options: Options,
     stage: Stage,
     dtd: Dtd,
@@ -70,7 +70,7 @@ struct Element {
 }
 
 /// The reader's state around an entity.
-struct Frame<'r> {
+struct EntityFrame<'r> {
     input: Input<'r>,
     /// Elements that were open.
     depth: usize,

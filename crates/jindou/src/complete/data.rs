@@ -9,7 +9,7 @@ use crate::{Database, Snapshot};
 use jindou_graph::Graph;
 use jindou_graph::segment::Scope;
 use jindou_model::{Direction, PredicateId, VertexId, term};
-use jindou_syntax::place::{Pattern, Place, Slot};
+use jindou_syntax::place::{CursorPlace, Pattern, Slot};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -72,7 +72,7 @@ pub(crate) struct Look<'a> {
     pub db: &'a Database,
     pub snapshot: &'a Snapshot,
     pub lists: &'a Lists,
-    pub place: &'a Place,
+    pub place: &'a CursorPlace,
     pub names: Names<'a>,
     pub request: &'a Request<'a>,
     pub graphs: Graphs,
@@ -84,7 +84,7 @@ impl<'a> Look<'a> {
         db: &'a Database,
         snapshot: &'a Snapshot,
         lists: &'a Lists,
-        place: &'a Place,
+        place: &'a CursorPlace,
         request: &'a Request<'a>,
         begin: Instant,
     ) -> Self {
@@ -93,7 +93,7 @@ impl<'a> Look<'a> {
             snapshot,
             lists,
             place,
-            names: Names::of(place, &request.options.prefixes),
+            names: Names::at(place, &request.options.prefixes),
             request,
             graphs: Graphs::Default,
             begin,

@@ -29,7 +29,7 @@ const GRAPHS: usize = 1000;
 
 impl Lists {
     /// O(predicates + classes + characteristic sets).
-    pub(crate) fn of(snapshot: &Snapshot, db: &Database) -> Self {
+    pub(crate) fn from_snapshot(snapshot: &Snapshot, db: &Database) -> Self {
         let summary = db.summary();
         let counted = |list: Vec<(String, u64)>| {
             let named = list.into_iter().filter(|c| c.1 > 0);

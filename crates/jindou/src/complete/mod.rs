@@ -208,7 +208,7 @@ impl Completer {
         }
         // Others may make them too meanwhile: better than waiting for one.
         drop(known);
-        let made = Arc::new(Lists::of(snapshot, &self.db));
+        let made = Arc::new(Lists::from_snapshot(snapshot, &self.db));
         let mut known = sync::lock(&self.lists);
         *known = Some(Arc::clone(&made));
         made

@@ -2,7 +2,7 @@
 
 use jindou_plan::oxiri::Iri;
 use jindou_syntax::COMMON_PREFIXES;
-use jindou_syntax::place::Place;
+use jindou_syntax::place::CursorPlace;
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Names<'p> {
 
 impl<'p> Names<'p> {
     /// `given`: prefixes that the query need not declare, in addition to the common ones.
-    pub(crate) fn of(place: &'p Place, given: &'p [(String, String)]) -> Self {
+    pub(crate) fn at(place: &'p CursorPlace, given: &'p [(String, String)]) -> Self {
         let declared: FxHashMap<&str, &str> = given
             .iter()
             .chain(&place.prefixes)

@@ -4,7 +4,7 @@ use super::data::{Candidate, Found, Look};
 use super::names::Names;
 use super::{Completion, Counts, Item, Kind};
 use jindou_syntax::algebra::Function;
-use jindou_syntax::place::{Place, Slot};
+use jindou_syntax::place::{CursorPlace, Slot};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, Term};
 use rustc_hash::FxHashSet;
@@ -41,14 +41,14 @@ type Fit = u8;
 
 /// The answer: `found` and words of SPARQL, at most `limit` of them.
 pub(crate) fn completion(
-    place: &Place,
+    place: &CursorPlace,
     word: &str,
     look: &Look<'_>,
     found: Found,
     limit: usize,
 ) -> Completion {
     let names = &look.names;
-    let wanted = Wanted::of(word, names);
+    let wanted = Wanted::parse(word, names);
     let is_type = place.predicate.as_ref().and_then(|p| names.iri(p));
     let is_type = is_type.is_some_and(|p| p == rdf::TYPE.as_str());
     let said = said(place, names);
@@ -115,7 +115,7 @@ pub(crate) fn completion(
 }
 
 /// Predicates that the subject has already, and classes: the next one is rather another.
-fn said(place: &Place, names: &Names<'_>) -> FxHashSet<Term> {
+fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
     let own = place
         .patterns
         .iter()
@@ -144,7 +144,7 @@ enum Wanted<'w> {
 }
 
 impl<'w> Wanted<'w> {
-    fn of(word: &'w str, names: &Names<'_>) -> Self {
+    fn parse(word: &'w str, names: &Names<'_>) -> Self {
         if word.is_empty() {
             return Self::Anything;
         }
@@ -292,7 +292,7 @@ fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>)
 
 /// Variables of the text: first those that it names and says nothing about yet, as the list of SELECT does, in their order; then the
 /// nearest.
-fn variables(place: &Place, word: &str) -> Vec<Item> {
+fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
     let begins = word.is_empty() || word.starts_with(['?', '$']);
     let takes = matches!(
         place.slot,

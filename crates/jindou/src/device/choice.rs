@@ -2,7 +2,7 @@
 
 use super::faults::ring;
 use super::{Devices, GpuChoice};
-use jindou_engine::Choice;
+use jindou_engine::ExecutorChoice;
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, Calibration, LazyGpu};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
@@ -15,7 +15,7 @@ fn devices(speeds: Option<Calibration>) -> Devices {
         let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
         Ok(Arc::new(shim) as Arc<dyn Backend>)
     };
-    let gpu = LazyGpu::of(Box::new(open), Duration::from_secs(60));
+    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
     Devices::with(vec![match speeds {
         Some(speeds) => gpu.with_calibration(speeds),
         None => gpu,
@@ -43,7 +43,7 @@ fn heavy(snapshot: &Snapshot) -> Plan {
 
 fn is_there(devices: &Devices, plan: &Plan, snapshot: &Snapshot, threads: usize) -> bool {
     let choice = devices.choose(plan, snapshot, GpuChoice::Auto, threads);
-    matches!(choice.unwrap(), Choice::Rather(_))
+    matches!(choice.unwrap(), ExecutorChoice::Rather(_))
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1000));
     // Whoever demands it gets it.
     let demanded = old.choose(&plan, &snapshot, GpuChoice::On, 1).unwrap();
-    assert!(matches!(demanded, Choice::Demanded(_)));
+    assert!(matches!(demanded, ExecutorChoice::Demanded(_)));
     for (devices, which) in [(&fast, "the GPU"), (&old, "the CPU")] {
         let lines = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
         let lines: Vec<&str> = lines.lines().collect();

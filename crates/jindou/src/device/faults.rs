@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A runtime whose GPU is opened by `open`.
 fn runtime(open: Opener) -> Runtime {
-    let gpu = LazyGpu::of(open, Duration::from_secs(60));
+    let gpu = LazyGpu::with_opener(open, Duration::from_secs(60));
     // Every heavy plan goes there.
     Runtime::with_devices(Devices::with(vec![
         gpu.with_calibration(Calibration::ideal()),

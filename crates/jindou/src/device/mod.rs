@@ -5,7 +5,7 @@ mod choice;
 #[cfg(all(test, feature = "gpu"))]
 mod faults;
 
-use jindou_engine::{Choice, Executor};
+use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
@@ -73,23 +73,28 @@ type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 
 /// The GPU if it is expected to take less time.
 #[cfg(feature = "gpu")]
-fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Choice {
+fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> ExecutorChoice {
     match gpu.predict(plan, snapshot, threads) {
-        Some(p) if p.is_worth_it() => Choice::Rather(gpu),
+        Some(p) if p.is_worth_it() => ExecutorChoice::Rather(gpu),
         Some(p) => {
             gpu.refused(&p, snapshot);
-            Choice::Here
+            ExecutorChoice::Here
         }
         None => {
             gpu.calibrate_in_background();
-            Choice::Here
+            ExecutorChoice::Here
         }
     }
 }
 
 #[cfg(not(feature = "gpu"))]
-fn worth_it(_gpu: Arc<Gpu>, _plan: &Plan, _snapshot: &dyn Graph, _threads: usize) -> Choice {
-    Choice::Here
+fn worth_it(
+    _gpu: Arc<Gpu>,
+    _plan: &Plan,
+    _snapshot: &dyn Graph,
+    _threads: usize,
+) -> ExecutorChoice {
+    ExecutorChoice::Here
 }
 
 #[cfg(feature = "gpu")]
@@ -147,23 +152,23 @@ impl Devices {
         snapshot: &dyn Graph,
         choice: GpuChoice,
         threads: usize,
-    ) -> Result<Choice> {
+    ) -> Result<ExecutorChoice> {
         // A device's memory has segments, and a shard's segments have keys of their own.
         if snapshot.is_sharded() {
             return match choice {
                 GpuChoice::On => Err(Error::Gpu("the store is sharded".into())),
-                GpuChoice::Off | GpuChoice::Auto => Ok(Choice::Here),
+                GpuChoice::Off | GpuChoice::Auto => Ok(ExecutorChoice::Here),
             };
         }
         match choice {
-            GpuChoice::Off => Ok(Choice::Here),
-            GpuChoice::Auto if plan.weight == Weight::Light => Ok(Choice::Here),
+            GpuChoice::Off => Ok(ExecutorChoice::Here),
+            GpuChoice::Auto if plan.weight == Weight::Light => Ok(ExecutorChoice::Here),
             GpuChoice::Auto => Ok(match self.gpu(false) {
                 Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, threads),
-                Ok(None) | Err(_) => Choice::Here,
+                Ok(None) | Err(_) => ExecutorChoice::Here,
             }),
             GpuChoice::On => match self.gpu(true) {
-                Ok(Some(gpu)) => Ok(Choice::Demanded(gpu as Arc<dyn Executor>)),
+                Ok(Some(gpu)) => Ok(ExecutorChoice::Demanded(gpu as Arc<dyn Executor>)),
                 Ok(None) => Err(Error::Gpu("it is being opened".into())),
                 Err(why) => Err(Error::Gpu(why)),
             },
@@ -201,7 +206,7 @@ impl Devices {
     #[cfg(all(test, feature = "gpu"))]
     pub(crate) fn with(gpus: Vec<jindou_gpu::LazyGpu>) -> Self {
         Self {
-            gpus: jindou_gpu::Fleet::of(gpus),
+            gpus: jindou_gpu::Fleet::new(gpus),
         }
     }
 }

@@ -64,18 +64,18 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 
 enum WriterState<W: Write> {
     Ready(W),
-    Text(W, Vec<u8>, Kind),
+    Text(W, Vec<u8>, FormatKind),
     Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
     Done,
 }
 
-enum Kind {
+enum FormatKind {
     Table(Table),
     /// Rows of a text, and whether one was written.
     Rows(RowText, bool),
 }
 
-impl Kind {
+impl FormatKind {
     fn tail(&self) -> &'static [u8] {
         match self {
             Self::Rows(RowText::Json(_), _) => b"]}}\n",
@@ -86,9 +86,9 @@ impl Kind {
 }
 
 /// Leaves out the comma before an answer's first row.
-fn unjoined<'t>(kind: &mut Kind, text: &'t [u8]) -> &'t [u8] {
+fn unjoined<'t>(kind: &mut FormatKind, text: &'t [u8]) -> &'t [u8] {
     match kind {
-        Kind::Rows(RowText::Json(_), started) if !text.is_empty() => {
+        FormatKind::Rows(RowText::Json(_), started) if !text.is_empty() => {
             let from = usize::from(!*started);
             *started = true;
             &text[from..]
@@ -157,27 +157,30 @@ impl<W: Write> ResultWriter<W> {
         let (kind, head) = match format {
             ResultFormat::Table => {
                 let prefixes = std::mem::take(&mut self.prefixes);
-                (Kind::Table(Table::new(variables, prefixes)), Vec::new())
+                (
+                    FormatKind::Table(Table::new(variables, prefixes)),
+                    Vec::new(),
+                )
             }
             ResultFormat::Tsv | ResultFormat::Rdf(_) => {
                 let names: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
                 let head = names.join("\t") + "\n";
-                (Kind::Rows(RowText::Tsv, false), head.into_bytes())
+                (FormatKind::Rows(RowText::Tsv, false), head.into_bytes())
             }
             ResultFormat::Csv => {
                 let head = variables.join(",") + "\r\n";
-                (Kind::Rows(RowText::Csv, false), head.into_bytes())
+                (FormatKind::Rows(RowText::Csv, false), head.into_bytes())
             }
             ResultFormat::Json => (
-                Kind::Rows(RowText::json(variables), false),
+                FormatKind::Rows(RowText::json(variables), false),
                 json_head(variables),
             ),
             ResultFormat::JsonLines => {
                 let rows = RowText::json_lines(variables);
-                (Kind::Rows(rows, false), Vec::new())
+                (FormatKind::Rows(rows, false), Vec::new())
             }
             ResultFormat::Xml => (
-                Kind::Rows(RowText::xml(variables), false),
+                FormatKind::Rows(RowText::xml(variables), false),
                 xml_head(variables),
             ),
         };
@@ -201,8 +204,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         };
         for r in 0..rows.rows {
             match kind {
-                Kind::Table(t) => t.row(rows.row(r), buffer),
-                Kind::Rows(text, _) => text.push(rows.row(r), buffer)?,
+                FormatKind::Table(t) => t.row(rows.row(r), buffer),
+                FormatKind::Rows(text, _) => text.push(rows.row(r), buffer)?,
             }
             if buffer.len() >= PIECE {
                 out.write_all(unjoined(kind, buffer)).map_err(closed)?;
@@ -214,14 +217,14 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn row_text(&self) -> Option<RowText> {
         match &self.state {
-            WriterState::Text(_, _, Kind::Rows(text, _)) => Some(text.clone()),
+            WriterState::Text(_, _, FormatKind::Rows(text, _)) => Some(text.clone()),
             _ => None,
         }
     }
 
     fn raw(&mut self, text: &[u8], _: u64) -> Result<()> {
         match &mut self.state {
-            WriterState::Text(out, buffer, kind @ Kind::Rows(..)) => {
+            WriterState::Text(out, buffer, kind @ FormatKind::Rows(..)) => {
                 if !buffer.is_empty() {
                     out.write_all(unjoined(kind, buffer)).map_err(closed)?;
                     buffer.clear();
@@ -275,7 +278,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                 let triple = other.as_ref().unwrap_or(triple);
                 g.serialize_triple(triple).map_err(closed)
             }
-            WriterState::Text(out, buffer, Kind::Rows(text, _)) => {
+            WriterState::Text(out, buffer, FormatKind::Rows(text, _)) => {
                 let parts = [
                     &Term::from(triple.subject.clone()),
                     &Term::from(triple.predicate.clone()),
@@ -299,7 +302,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn finish(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.state, WriterState::Done) {
             WriterState::Text(mut out, mut buffer, mut kind) => {
-                if let Kind::Table(t) = &mut kind {
+                if let FormatKind::Table(t) = &mut kind {
                     t.finish(&mut buffer);
                 }
                 out.write_all(unjoined(&mut kind, &buffer))

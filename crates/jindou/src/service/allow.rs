@@ -92,7 +92,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub fn of(url: &Uri) -> Result<Self, NotAllowed> {
+    pub fn from_url(url: &Uri) -> Result<Self, NotAllowed> {
         let usual = match url.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
@@ -125,7 +125,7 @@ impl AllowList {
 
     /// Whether the list names the URL's host and port.
     pub(crate) fn check(&self, url: &Uri) -> Result<Target, NotAllowed> {
-        let target = Target::of(url)?;
+        let target = Target::from_url(url)?;
         if self.has(&target.host, &target) {
             return Ok(target);
         }

@@ -84,7 +84,7 @@ enum Element {
 }
 
 /// Outcome of an event.
-enum Step {
+enum ReadStep {
     Nothing,
     /// A row ended.
     Row,
@@ -166,13 +166,13 @@ impl<'r> XmlAnswer<'r> {
                     }
                 };
             }
-            _ => Step::Nothing,
+            _ => ReadStep::Nothing,
         };
         match step {
-            Step::Nothing => Ok(Some(false)),
-            Step::Row => Ok(Some(true)),
-            Step::Wrong(message) => Err(self.wrong(&message)),
-            Step::Wide(wide) => Err(AnswerError::Wide(wide)),
+            ReadStep::Nothing => Ok(Some(false)),
+            ReadStep::Row => Ok(Some(true)),
+            ReadStep::Wrong(message) => Err(self.wrong(&message)),
+            ReadStep::Wide(wide) => Err(AnswerError::Wide(wide)),
         }
     }
 
@@ -183,7 +183,7 @@ impl<'r> XmlAnswer<'r> {
 }
 
 impl ReaderState {
-    fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> Step {
+    fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> ReadStep {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
             (None, "sparql") => Element::Sparql,
@@ -209,7 +209,7 @@ impl ReaderState {
                     return wrong("a variable has no name, expected `name=\"…\"`");
                 };
                 if self.variables.len() >= MOST_VARIABLES {
-                    return Step::Wide(WideAnswer::Variables);
+                    return ReadStep::Wide(WideAnswer::Variables);
                 }
                 self.variables.push(name.to_owned());
                 Element::Variable
@@ -248,7 +248,7 @@ impl ReaderState {
                     }
                     _ => {
                         if self.triples.len() >= DEEPEST {
-                            return Step::Wide(WideAnswer::Depth);
+                            return ReadStep::Wide(WideAnswer::Depth);
                         }
                         self.triples.push([None, None, None]);
                         Element::Triple
@@ -272,7 +272,7 @@ impl ReaderState {
             self.text.clear();
         }
         self.open.push(inner);
-        Step::Nothing
+        ReadStep::Nothing
     }
 
     fn literal_attributes(&mut self, start: &Start<'_>) -> std::result::Result<(), String> {
@@ -315,21 +315,21 @@ impl ReaderState {
         Ok(())
     }
 
-    fn text(&mut self, text: &str) -> Step {
+    fn text(&mut self, text: &str) -> ReadStep {
         match self.open.last() {
             Some(Element::Uri | Element::Blank | Element::Literal | Element::Boolean) => {
                 self.text.push_str(text);
-                Step::Nothing
+                ReadStep::Nothing
             }
-            Some(Element::Other) => Step::Nothing,
-            _ if text.trim_ascii().is_empty() => Step::Nothing,
+            Some(Element::Other) => ReadStep::Nothing,
+            _ if text.trim_ascii().is_empty() => ReadStep::Nothing,
             _ => wrong("text between elements, expected only white space"),
         }
     }
 
-    fn end(&mut self) -> Step {
+    fn end(&mut self) -> ReadStep {
         let Some(element) = self.open.pop() else {
-            return Step::Nothing;
+            return ReadStep::Nothing;
         };
         let mut bytes = Vec::new();
         match element {
@@ -393,7 +393,7 @@ impl ReaderState {
                 bytes.push(term::TRIPLE);
                 for part in [s, p, o] {
                     let Ok(length) = u32::try_from(part.len()) else {
-                        return Step::Wide(WideAnswer::Depth);
+                        return ReadStep::Wide(WideAnswer::Depth);
                     };
                     bytes.extend_from_slice(&length.to_le_bytes());
                     bytes.extend_from_slice(&part);
@@ -420,15 +420,15 @@ impl ReaderState {
                 };
             }
             Element::Sparql => self.has_results |= self.boolean.is_some(),
-            Element::Result => return Step::Row,
+            Element::Result => return ReadStep::Row,
             Element::Head | Element::Variable | Element::Results | Element::Other => {}
         }
-        Step::Nothing
+        ReadStep::Nothing
     }
 }
 
-fn wrong(message: impl Into<String>) -> Step {
-    Step::Wrong(message.into())
+fn wrong(message: impl Into<String>) -> ReadStep {
+    ReadStep::Wrong(message.into())
 }
 
 fn attribute<'a>(start: &Start<'a>, namespace: &str, local: &str) -> Option<&'a str> {

@@ -149,7 +149,7 @@ impl From<NotAllowed> for Failure {
 }
 
 impl Failure {
-    fn of(self, endpoint: &str) -> Error {
+    fn into_error(self, endpoint: &str) -> Error {
         Error::Service {
             endpoint: endpoint.to_owned(),
             message: self.message,
@@ -167,7 +167,7 @@ impl ServiceCaller for HttpCaller {
         cancel: &CancelToken,
         row: TakeRow<'_>,
     ) -> Result<()> {
-        let failed = |failure: Failure| failure.of(endpoint);
+        let failed = |failure: Failure| failure.into_error(endpoint);
         let url: Uri = endpoint
             .parse()
             .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
@@ -436,7 +436,7 @@ fn pass_on(mut from: impl Read, send: &SyncSender<ReplyPiece>) -> std::result::R
 fn resolve(from: &Uri, to: &str) -> Option<Uri> {
     let next: Uri = to.parse().ok()?;
     if next.scheme().is_some() {
-        return Target::of(&next).is_ok().then_some(next);
+        return Target::from_url(&next).is_ok().then_some(next);
     }
     if next.authority().is_some() || !to.starts_with('/') {
         return None;
@@ -459,7 +459,7 @@ impl Why {
     fn error(self, endpoint: &str) -> Error {
         match self {
             Self::Own(e) => e,
-            Self::Said(failure) => failure.of(endpoint),
+            Self::Said(failure) => failure.into_error(endpoint),
         }
     }
 }

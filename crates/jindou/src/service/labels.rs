@@ -38,7 +38,7 @@ impl<R: Read> Labels<R> {
     pub fn of(format: QueryResultsFormat, inner: R) -> Self {
         Self {
             inner,
-            width: Width::of(format),
+            width: Width::for_format(format),
             scan: match format {
                 QueryResultsFormat::Json => Scan::Json(Json::default()),
                 _ => Scan::Nothing,

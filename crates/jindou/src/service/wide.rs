@@ -46,7 +46,7 @@ pub enum Width {
 
 impl Width {
     /// The beginning of an answer in this format.
-    pub fn of(format: QueryResultsFormat) -> Self {
+    pub fn for_format(format: QueryResultsFormat) -> Self {
         match format {
             QueryResultsFormat::Json => Self::Json(Json::default()),
             QueryResultsFormat::Tsv => Self::Tsv {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn passed(format: QueryResultsFormat, text: &str, at_once: usize) -> Result<(), WideAnswer> {
-        let mut width = Width::of(format);
+        let mut width = Width::for_format(format);
         text.as_bytes()
             .chunks(at_once)
             .try_for_each(|piece| width.pass(piece))

@@ -11,7 +11,8 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
-    BaseLocation, CURRENT, Kind, LOG, Manifest, current, open_after, open_at, remove_leftovers,
+    BaseLocation, CURRENT, LOG, Manifest, ManifestState, current, open_after, open_at,
+    remove_leftovers,
 };
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
 use std::path::{Path, PathBuf};
@@ -309,7 +310,7 @@ fn found_in_log(dir: &Path) -> Result<Found> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let place = match BaseLocation::of(dir) {
+        let place = match BaseLocation::find(dir) {
             Ok(place) => place,
             // Said already.
             Err(Error::Damaged { .. }) => return Ok(Found::None),
@@ -320,7 +321,7 @@ fn found_in_log(dir: &Path) -> Result<Found> {
         // Another process may merge or recluster meanwhile, and remove what was needed before.
         let moved = || {
             Ok::<_, Error>(
-                BaseLocation::of(dir)? != place || Manifest::read(&place.folder())? != manifest,
+                BaseLocation::find(dir)? != place || Manifest::read(&place.folder())? != manifest,
             )
         };
         match found {
@@ -331,9 +332,9 @@ fn found_in_log(dir: &Path) -> Result<Found> {
     }
 }
 
-fn found_at(folder: &Path, manifest: &Kind) -> Result<Found> {
+fn found_at(folder: &Path, manifest: &ManifestState) -> Result<Found> {
     let base = match manifest {
-        Kind::Store(m) => Some((m.epoch, m.holds())),
+        ManifestState::Store(m) => Some((m.epoch, m.holds())),
         _ => None,
     };
     let files = match Directory::open(folder) {

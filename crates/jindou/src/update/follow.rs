@@ -49,8 +49,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(dir: &Path) -> Result<Self> {
-        let folder = BaseLocation::of(dir)?.folder();
+    fn read(dir: &Path) -> Result<Self> {
+        let folder = BaseLocation::find(dir)?.folder();
         let log = folder.join(LOG);
         let names = std::fs::read_dir(&log).into_iter().flatten().flatten();
         let newest = names
@@ -86,7 +86,7 @@ impl Follower {
     /// Looks at the files and publishes what is new. True if there was something to do.
     fn look(&mut self) -> Result<bool> {
         let now = SystemTime::now();
-        let seen = Seen::of(&self.reader.dir)?;
+        let seen = Seen::read(&self.reader.dir)?;
         if seen == self.seen && self.settled {
             return Ok(false);
         }

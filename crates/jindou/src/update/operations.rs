@@ -205,7 +205,7 @@ impl Evaluation<'_> {
             };
             // A text without BNODE is left alone by this.
             blank_nodes::of_each_solution(&mut query);
-            let query = Parsed::of(query)?;
+            let query = Parsed::from_query(query)?;
             let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
             Ok((delete, insert, variables, plan))
         })?;

@@ -74,7 +74,7 @@ impl Transaction {
             labels: Labels::new(),
             threads: options.threads,
             cancel: cancel.clone(),
-            charge: Charge::of(&options.memory),
+            charge: Charge::new(&options.memory),
         }
     }
 
@@ -223,7 +223,7 @@ struct Charge {
 }
 
 impl Charge {
-    fn of(budget: &MemoryBudget) -> Self {
+    fn new(budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
             held: 0,

@@ -33,7 +33,7 @@ pub fn load(dir: &Path, nquads: &str) -> jindou::Result<()> {
 }
 
 /// All quads, by queries.
-pub fn of(db: &Database) -> Dataset {
+pub fn all_quads(db: &Database) -> Dataset {
     let mut out = Dataset::new();
     let options = jindou::QueryOptions::default()
         .with_union_default(false)

@@ -59,10 +59,10 @@ impl<'v> Case<'v> {
                 tree(rng, theme, matrix, depth)
             })
             .collect();
-        Self::of(matrix, trees, rows)
+        Self::new(matrix, trees, rows)
     }
 
-    pub fn of(matrix: &'v [Term], trees: Vec<Tree>, rows: Vec<Row>) -> Self {
+    pub fn new(matrix: &'v [Term], trees: Vec<Tree>, rows: Vec<Row>) -> Self {
         let mut case = Self {
             matrix,
             rows,

@@ -337,7 +337,7 @@ fn smallest(
         if part.parts().is_empty() {
             continue;
         }
-        let alone = Case::of(case.matrix, vec![part.clone()], vec![*row]);
+        let alone = Case::new(case.matrix, vec![part.clone()], vec![*row]);
         let asked = (position.1)(&Setting {
             case: &alone,
             turn: 0,

@@ -74,7 +74,7 @@ pub const POSITIONS: [Position; 25] = [
     }),
     ("MIN, MAX and SAMPLE", least),
     ("SUM", |s| {
-        s.aggregated("SUM", |v| reference::add(&Value::of(&integer(0)), v))
+        s.aggregated("SUM", |v| reference::add(&Value::from_term(&integer(0)), v))
     }),
     ("AVG", averaged),
     ("COUNT", counted),
@@ -430,10 +430,10 @@ fn least(s: &Setting<'_>) -> Asked {
 
 fn averaged(s: &Setting<'_>) -> Asked {
     s.aggregated("AVG", |v| {
-        let sum = reference::add(&Value::of(&integer(0)), v);
+        let sum = reference::add(&Value::from_term(&integer(0)), v);
         match &sum.value {
             Some(value) => {
-                let mean = reference::divide(value, &Value::of(&integer(1)));
+                let mean = reference::divide(value, &Value::from_term(&integer(1)));
                 Outcome {
                     value: mean.value,
                     free: mean.free.or(sum.free),
@@ -452,7 +452,7 @@ fn counted(s: &Setting<'_>) -> Asked {
     s.table(query, |k, n, t| {
         let Outcome { value, free } = &s.case.expressions[k].values[n];
         let want = Outcome {
-            value: Some(Value::of(&integer(i64::from(value.is_some())))),
+            value: Some(Value::from_term(&integer(i64::from(value.is_some())))),
             free: *free,
         };
         Some(What::Made(t, want))

@@ -25,7 +25,7 @@ struct Relations {
 }
 
 impl Relations {
-    fn of(values: &[Term]) -> Self {
+    fn from_values(values: &[Term]) -> Self {
         let truths = OPERATORS
             .iter()
             .map(|op| {
@@ -72,7 +72,7 @@ fn add(
 
 /// Every operator over every two values in every store; of constants one in this many a store.
 pub fn of_all_pairs(values: &[Term], stores: &[Store], one_in: usize, report: &mut Report) {
-    let relations = Relations::of(values);
+    let relations = Relations::from_values(values);
     for (which, store) in stores.iter().enumerate() {
         for (o, op) in OPERATORS.iter().enumerate() {
             let truth = |a: usize, b: usize| relations.truths[o][a][b];
@@ -307,7 +307,7 @@ fn aggregated(
         _ => false,
     };
     if !all.iter().any(floating) {
-        let mut sum = Some(Value::of(&crate::positions::integer(0)));
+        let mut sum = Some(Value::from_term(&crate::positions::integer(0)));
         let mut free = false;
         for v in &all {
             let next = sum.as_ref().map(|s| reference::add(s, v));

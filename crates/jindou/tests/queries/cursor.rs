@@ -10,7 +10,7 @@ use oxrdf::Quad;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-fn of(nquads: String) -> Database {
+fn load(nquads: String) -> Database {
     let source = Sources::builder()
         .text("data.nq", nquads.into_bytes(), Format::NQuads)
         .build()
@@ -19,7 +19,7 @@ fn of(nquads: String) -> Database {
 }
 
 fn database(quads: &[Quad]) -> Database {
-    of(quads.iter().map(|q| format!("{q} .\n")).collect())
+    load(quads.iter().map(|q| format!("{q} .\n")).collect())
 }
 
 /// `n` things with a number each: their product has n² rows.
@@ -28,7 +28,7 @@ fn numbered(n: usize) -> Database {
     for i in 0..n {
         let _ = writeln!(text, "<http://e/v{i}> <http://e/p> \"{i}\" .");
     }
-    of(text)
+    load(text)
 }
 
 const PRODUCT: &str = "SELECT ?a ?b { ?a <http://e/p> ?x . ?b <http://e/p> ?y }";

@@ -91,7 +91,7 @@ struct Case {
 }
 
 impl Case {
-    fn of(test: &Test) -> Result<Self, String> {
+    fn read(test: &Test) -> Result<Self, String> {
         let text = std::fs::read_to_string(&test.query).map_err(|e| e.to_string())?;
         let query = parse(&test.query, &text)?;
         let mut named: Vec<(String, PathBuf)> = test.graphs.clone();
@@ -160,7 +160,7 @@ impl std::fmt::Debug for Endpoints {
 }
 
 impl Endpoints {
-    fn of(test: &Test) -> Result<Self, String> {
+    fn read(test: &Test) -> Result<Self, String> {
         let mut all = vec![];
         for (endpoint, data) in &test.endpoints {
             let case = Case {
@@ -218,13 +218,13 @@ impl QuadSource for Nothing {
 }
 
 fn evaluate(test: &Test) -> Result<(), String> {
-    let case = Case::of(test)?;
+    let case = Case::read(test)?;
     let (_dir, db) = case.load()?;
     let result = test.result.as_ref().ok_or("no expected result")?;
     if result.extension().is_some_and(|e| e == "csv") {
         return same_csv(&db, &case.text, result);
     }
-    let options = query_options().with_service(Arc::new(Endpoints::of(test)?));
+    let options = query_options().with_service(Arc::new(Endpoints::read(test)?));
     let mut got = db
         .query_with(&case.text, &options)
         .map_err(|e| e.to_string())?;

@@ -82,7 +82,7 @@ fn evaluate(test: &Test, text: &str, base: &str) -> Result<(), String> {
         .with_threads(2)
         .with_base(base.to_owned());
     db.update(text, &options).map_err(|e| e.to_string())?;
-    let got = quads::of(&db);
+    let got = quads::all_quads(&db);
     if quads::same(&got, &want) {
         return Ok(());
     }

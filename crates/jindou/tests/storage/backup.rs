@@ -73,7 +73,7 @@ fn insert(db: &Database, n: u32) -> u32 {
 }
 
 fn lines(db: &Database) -> Vec<String> {
-    let d: Dataset = quads::of(db);
+    let d: Dataset = quads::all_quads(db);
     let mut all: Vec<String> = d.iter().map(|q| q.to_string()).collect();
     all.sort();
     all
@@ -430,5 +430,8 @@ fn objects_serve_as_well() {
     assert_eq!((report.snapshot, report.quads), (2, 504));
     let made = opened(&place);
     assert_eq!(lines(&made), lines(&db));
-    assert!(quads::same(&quads::of(&made), &quads::of(&db)));
+    assert!(quads::same(
+        &quads::all_quads(&made),
+        &quads::all_quads(&db)
+    ));
 }

@@ -96,7 +96,7 @@ impl Model {
     }
 
     fn is(&self, db: &Database) -> bool {
-        let found: BTreeSet<String> = quads::of(db)
+        let found: BTreeSet<String> = quads::all_quads(db)
             .iter()
             .map(|q| match q.graph_name.is_default_graph() {
                 true => format!("{} {} {} .", q.subject, q.predicate, q.object),

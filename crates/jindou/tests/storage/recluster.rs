@@ -77,7 +77,7 @@ fn the_quads_stay_and_the_ids_change() {
          DELETE WHERE { <http://e/a> <http://e/p> ?x }",
     );
     let before = db.snapshot();
-    let want = lines(&quads::of(&db));
+    let want = lines(&quads::all_quads(&db));
     let query = "SELECT ?o { <http://e/new> <http://e/r> ?o }";
     assert_eq!(db.query(query).unwrap().solutions().len(), 2);
     let report = recluster(&db).unwrap();
@@ -86,13 +86,13 @@ fn the_quads_stay_and_the_ids_change() {
     assert_ne!(before.base().epoch(), report.epoch);
     assert_eq!(db.snapshot().base().epoch(), report.epoch);
     assert_eq!(db.snapshot().edit_count(), 0);
-    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!(lines(&quads::all_quads(&db)), want);
     assert_eq!(db.query(query).unwrap().solutions().len(), 2);
     // Who reads the old base goes on, though its files have no names any more.
     assert_eq!(names(&dir), ["base-1", "current.jd", "lock"]);
-    let old = quads::of(&Database::of_snapshot(before));
+    let old = quads::all_quads(&Database::of_snapshot(before));
     assert_eq!(lines(&old), want);
-    assert!(quads::same(&old, &quads::of(&db)));
+    assert!(quads::same(&old, &quads::all_quads(&db)));
     // Equal data, and yet other ids for the terms of updates.
     assert_eq!(
         update(&db, "INSERT DATA { <http://e/z> <http://e/r> 2 }"),
@@ -103,12 +103,15 @@ fn the_quads_stay_and_the_ids_change() {
         3
     );
     assert_ne!(recluster(&db).unwrap().epoch, report.epoch);
-    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!(lines(&quads::all_quads(&db)), want);
     drop(db);
     sound(&dir);
     assert_eq!(names(&dir), ["base-2", "current.jd", "lock"]);
     let db = opened(&dir, Durability::Batch);
-    assert_eq!((lines(&quads::of(&db)), db.snapshot().number()), (want, 3));
+    assert_eq!(
+        (lines(&quads::all_quads(&db)), db.snapshot().number()),
+        (want, 3)
+    );
     assert_eq!(
         update(&db, "INSERT DATA { <http://e/z> <http://e/r> 2 }"),
         4
@@ -116,10 +119,16 @@ fn the_quads_stay_and_the_ids_change() {
     // A second process may read, while this one goes on and reclusters again.
     let reader = Database::open(&dir).unwrap();
     recluster(&db).unwrap();
-    assert_eq!(lines(&quads::of(&reader)), lines(&quads::of(&db)));
+    assert_eq!(
+        lines(&quads::all_quads(&reader)),
+        lines(&quads::all_quads(&db))
+    );
     assert_eq!(Database::info(&dir).unwrap().quads, 7);
     let again = Database::open(&dir).unwrap();
-    assert_eq!(lines(&quads::of(&again)), lines(&quads::of(&db)));
+    assert_eq!(
+        lines(&quads::all_quads(&again)),
+        lines(&quads::all_quads(&db))
+    );
 }
 
 #[test]
@@ -197,9 +206,9 @@ fn numbers_begin_again_before_they_are_used_up() {
     let db = opened(&dir, Durability::Batch);
     let n = |n: u32| format!("INSERT DATA {{ <http://e/n> <http://e/n> {n} }}");
     assert_eq!(update(&db, &n(0)), u32::MAX - 1);
-    let want = lines(&quads::of(&db));
+    let want = lines(&quads::all_quads(&db));
     assert_eq!(recluster(&db).unwrap().snapshot, 0);
-    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!(lines(&quads::all_quads(&db)), want);
     assert_eq!([update(&db, &n(1)), update(&db, &n(2))], [1, 2]);
     drop(db);
     let db = opened(&dir, Durability::Batch);
@@ -210,7 +219,7 @@ fn numbers_begin_again_before_they_are_used_up() {
 fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     let (_dir, dir) = store(DATA);
     let db = opened(&dir, Durability::Batch);
-    let want = lines(&quads::of(&db));
+    let want = lines(&quads::all_quads(&db));
     let cancel = CancelToken::new();
     cancel.cancel();
     let cancelled = options().with_cancel(cancel);
@@ -227,7 +236,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     assert!(dir.join("base-1").exists(), "readers touch nothing");
     let db = opened(&dir, Durability::Batch);
     assert!(!dir.join("base-1").exists() && !dir.join("current.jd.new").exists());
-    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!(lines(&quads::all_quads(&db)), want);
     // And one that was killed before it removed the old base.
     let copy = dir.with_extension("copy");
     std::fs::create_dir(&copy).unwrap();
@@ -244,7 +253,7 @@ fn what_was_left_goes_and_a_cancelled_one_changes_nothing() {
     sound(&dir);
     let db = opened(&dir, Durability::Batch);
     assert_eq!(names(&dir), ["base-1", "current.jd", "lock"]);
-    assert_eq!(lines(&quads::of(&db)), want);
+    assert_eq!(lines(&quads::all_quads(&db)), want);
     // In memory there is nothing to put in place.
     let memory = Database::of_snapshot(db.snapshot());
     assert!(matches!(recluster(&memory), Err(Error::Usage(_))));

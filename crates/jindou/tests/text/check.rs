@@ -1,6 +1,6 @@
 //! Takes a case's steps over a database and compares what they give.
 
-use crate::read::{Case, Document, EXPECTED_QUADS, Expected, Step};
+use crate::read::{Case, CaseStep, Document, EXPECTED_QUADS, Expected};
 use jindou::parse::Sources;
 use jindou::{Answer, LoadOptions, Progress, Sharding, UpdateOptions};
 use oxrdf::dataset::CanonicalizationAlgorithm;
@@ -86,12 +86,12 @@ pub fn run(case: &Case, database: Database) -> Result<(), String> {
     };
     for step in &case.steps {
         match step {
-            Step::Query(text, expected) => {
+            CaseStep::Query(text, expected) => {
                 query(&opened.db, text, expected).map_err(|e| format!("{e}\n{text}"))?
             }
             // Shards take no updates, so the rest is for the other databases.
-            Step::Update(..) if database == Database::Shards => return Ok(()),
-            Step::Update(text, error) => {
+            CaseStep::Update(..) if database == Database::Shards => return Ok(()),
+            CaseStep::Update(text, error) => {
                 match (opened.db.update(text, &UpdateOptions::default()), error) {
                     (Ok(_), None) => {}
                     (Ok(_), Some(_)) => return Err(format!("no error\n{text}")),
@@ -99,7 +99,7 @@ pub fn run(case: &Case, database: Database) -> Result<(), String> {
                     (Err(e), Some(words)) => has_words(&e.to_string(), words)?,
                 }
             }
-            Step::Quads(text) => same_quads(&stored(&opened.db)?, &parsed(text)?)?,
+            CaseStep::Quads(text) => same_quads(&stored(&opened.db)?, &parsed(text)?)?,
         }
     }
     Ok(())

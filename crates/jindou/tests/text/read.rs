@@ -12,7 +12,7 @@ pub struct Case {
     pub data: Vec<Document>,
     /// Whether loading them fails, with these words in the message.
     pub load_error: Option<Vec<String>>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
 }
 
 /// A document to load.
@@ -23,7 +23,7 @@ pub struct Document {
 }
 
 /// A step, and what it must give.
-pub enum Step {
+pub enum CaseStep {
     Query(String, Expected),
     /// An update, and whether it fails, with these words in the message.
     Update(String, Option<Vec<String>>),
@@ -141,11 +141,11 @@ impl Case {
         }
         cases
             .into_iter()
-            .map(|(name, line, sections)| Self::of(name, line, sections))
+            .map(|(name, line, sections)| Self::parse(name, line, sections))
             .collect()
     }
 
-    fn of(name: String, line: usize, sections: Vec<Section<'_>>) -> Result<Self, String> {
+    fn parse(name: String, line: usize, sections: Vec<Section<'_>>) -> Result<Self, String> {
         let mut case = Self {
             name,
             line,
@@ -174,11 +174,11 @@ impl Case {
                     });
                 }
                 "load" if rest == "error" => case.load_error = Some(section.words()),
-                "quads" => case.steps.push(Step::Quads(section.text())),
+                "quads" => case.steps.push(CaseStep::Quads(section.text())),
                 "update" => {
                     let error = sections.next_if(|s| s.kind == "error");
                     case.steps
-                        .push(Step::Update(section.text(), error.map(|e| e.words())));
+                        .push(CaseStep::Update(section.text(), error.map(|e| e.words())));
                 }
                 "query" => {
                     let Some(expected) = sections.next() else {
@@ -201,7 +201,7 @@ impl Case {
                             ));
                         }
                     };
-                    case.steps.push(Step::Query(section.text(), answer));
+                    case.steps.push(CaseStep::Query(section.text(), answer));
                 }
                 _ => {
                     return Err(format!(

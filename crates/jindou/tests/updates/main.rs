@@ -280,14 +280,14 @@ fn random_steps(seed: u64, steps: usize) {
                 "seed {seed}, step {step}: {what}\n{text}\n--- before:\n{}\n--- want:\n{}\n--- got:\n{}",
                 show(&before.0),
                 show(&model.0),
-                show(&quads::of(db))
+                show(&quads::all_quads(db))
             )
         };
         let report = match db.update(&text, &options) {
             Ok(report) => report,
             Err(e) => fail(&e.to_string(), &db),
         };
-        let got = quads::of(&db);
+        let got = quads::all_quads(&db);
         if got.len() != model.0.len() || (step % 4 == 0 && !quads::same(&got, &model.0)) {
             fail("another set of quads", &db);
         }
@@ -309,13 +309,13 @@ fn random_steps(seed: u64, steps: usize) {
                     drop(db);
                     opened(&store)
                 };
-                if !quads::same(&quads::of(&db), &model.0) {
+                if !quads::same(&quads::all_quads(&db), &model.0) {
                     fail("another set after reopening", &db);
                 }
             }
             1 => {
                 let now = Database::of_snapshot(old.0.clone());
-                if !quads::same(&quads::of(&now), &old.1.0) {
+                if !quads::same(&quads::all_quads(&now), &old.1.0) {
                     fail("an old snapshot changed", &now);
                 }
                 old = (db.snapshot(), model.clone());
@@ -325,7 +325,7 @@ fn random_steps(seed: u64, steps: usize) {
                 merges = Some(merging(&db, 1 + rng.below(5)));
                 if rng.chance(50) {
                     merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
-                    if !quads::same(&quads::of(&db), &model.0) {
+                    if !quads::same(&quads::all_quads(&db), &model.0) {
                         fail("another set after a merge", &db);
                     }
                 }
@@ -338,14 +338,14 @@ fn random_steps(seed: u64, steps: usize) {
                 if let Err(e) = db.recluster(&options, &Progress::default()) {
                     fail(&e.to_string(), &db);
                 }
-                if !quads::same(&quads::of(&db), &model.0) {
+                if !quads::same(&quads::all_quads(&db), &model.0) {
                     fail("another set after reclustering", &db);
                 }
             }
             8 if rng.chance(30) => {
                 merges.take().map_or(Ok(()), |m| m.join()).expect("merged");
                 db = backed_up(db, dir.path(), &mut rng);
-                if !quads::same(&quads::of(&db), &model.0) {
+                if !quads::same(&quads::all_quads(&db), &model.0) {
                     fail("another set after a backup was restored", &db);
                 }
             }
@@ -421,7 +421,7 @@ fn one_process_writes_and_others_read() {
     insert(&db, 1).unwrap();
     // The second one may read, as the store is now, and says why it may not write.
     let second = Database::open(&store).unwrap();
-    assert_eq!(quads::of(&second).len(), 1);
+    assert_eq!(quads::all_quads(&second).len(), 1);
     assert!(matches!(insert(&second, 2), Err(Error::ReadOnly(_))));
     let write = OpenOptions::default().with_access(Access::Write);
     assert!(matches!(
@@ -429,12 +429,12 @@ fn one_process_writes_and_others_read() {
         Err(Error::InUse { .. })
     ));
     insert(&db, 3).unwrap();
-    assert_eq!(quads::of(&second).len(), 1);
+    assert_eq!(quads::all_quads(&second).len(), 1);
     drop((db, second));
     let db = Database::open(&store).unwrap();
     assert_eq!(db.recovery().map(|r| r.records), Some(2));
     assert_eq!(insert(&db, 2).unwrap().snapshot, 3);
-    assert_eq!(quads::of(&db).len(), 3);
+    assert_eq!(quads::all_quads(&db).len(), 3);
 }
 
 /// Fails while it is told to: a record, and all after it until it is reset.
@@ -541,7 +541,7 @@ fn what_the_journal_refuses_never_was() {
             .flat_map(|c| c.join().unwrap())
             .collect()
     });
-    let there: Dataset = quads::of(&db);
+    let there: Dataset = quads::all_quads(&db);
     let mut refused = 0;
     for (n, ok) in &done {
         let name = iri(&format!("s{n}"));

@@ -75,7 +75,7 @@ pub fn run(a: &BenchClusterLight) -> Result<ExitCode> {
         for (sum, times) in sums.iter_mut().zip(&times) {
             *sum += times.iter().sum::<Duration>().as_secs_f64();
         }
-        let mut medians = times.into_iter().map(|t| Times::of(t).median() * 1e3);
+        let mut medians = times.into_iter().map(|t| Times::new(t).median() * 1e3);
         let alone = medians.next().unwrap_or_default();
         for (fabric, two) in a.fabric.iter().zip(medians) {
             println!(

@@ -7,7 +7,7 @@ use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of}
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
 use crate::obliger::{
-    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, Work,
+    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, TaskSource,
 };
 use jindou::{
     Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
@@ -237,7 +237,7 @@ impl Emulator {
     }
 }
 
-impl Work for Emulator {
+impl TaskSource for Emulator {
     type Task = Task;
     type Local = Local;
 

@@ -73,7 +73,7 @@ pub fn svg(panels: &[Panel<'_>]) -> String {
                 .map(|(at, share)| (x(at.as_secs_f64()), y(*share)));
             out.curve(
                 std::iter::once(first).chain(rest),
-                Colour::of(&legend, name),
+                Colour::for_name(&legend, name),
                 Stroke::Measured,
             );
         }

@@ -80,7 +80,7 @@ impl Runs<'_> {
         self.done.len() - 1
     }
 
-    fn of(&self, runs: &[usize]) -> Vec<&Outcome> {
+    fn outcomes(&self, runs: &[usize]) -> Vec<&Outcome> {
         runs.iter().map(|n| &self.done[*n].outcome).collect()
     }
 
@@ -142,11 +142,11 @@ impl Runs<'_> {
         }
         for (s, beside) in a.scheduling.iter().zip(&beside).filter(|_| fair) {
             let title = format!("{workers} workers, {s}");
-            let (beside, heavy) = (self.of(beside), &self.done[heavy].outcome);
+            let (beside, heavy) = (self.outcomes(beside), &self.done[heavy].outcome);
             let than = "one core alone";
-            print_ratios(&title, than, &self.of(&alone), &beside, Some(heavy));
+            print_ratios(&title, than, &self.outcomes(&alone), &beside, Some(heavy));
             let than = "one core beside a bare loop of the heavy queries";
-            print_ratios(&title, than, &self.of(&bare), &beside, None);
+            print_ratios(&title, than, &self.outcomes(&bare), &beside, None);
         }
         for rate in &a.rates {
             let Rate::Absolute(n) = rate else { continue };
@@ -173,7 +173,7 @@ impl Runs<'_> {
         }
         for (what, (alone, beside)) in kinds.iter().zip(&rounds) {
             let title = format!("1 worker beside {what}");
-            let (alone, beside) = (self.of(alone), self.of(beside));
+            let (alone, beside) = (self.outcomes(alone), self.outcomes(beside));
             print_ratios(&title, "one core alone", &alone, &beside, None);
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs tasks.
-pub trait Work: Send + Sync + 'static {
+pub trait TaskSource: Send + Sync + 'static {
     /// A task to be done.
     type Task: Send + 'static;
     /// State that each worker keeps from task to task.
@@ -39,7 +39,7 @@ pub trait Work: Send + Sync + 'static {
     }
 }
 
-/// Result of [`Work::draw`].
+/// Result of [`TaskSource::draw`].
 #[derive(Debug)]
 pub enum Drawn<T> {
     /// A job that has come.

@@ -10,7 +10,7 @@
 //!                                             else its own queue
 //! ```
 //!
-//! Nothing here knows what a query is: [`Work`] runs tasks. A heavy task is given a [`WorkerPool`](jindou::WorkerPool) whose
+//! Nothing here knows what a query is: [`TaskSource`] runs tasks. A heavy task is given a [`WorkerPool`](jindou::WorkerPool) whose
 //! threads are the scheduler's other workers, so that there never are more threads that compute than workers. A server has the
 //! engine's [`Workers`](jindou::Workers) instead; the admission is the server's own.
 
@@ -27,6 +27,6 @@ mod worker;
 
 pub use counts::Counts;
 pub use jindou_server::{Class, Limits, Refused};
-pub use job::{Drawn, Dropped, Job, Ran, Submit, Work};
+pub use job::{Drawn, Dropped, Job, Ran, Submit, TaskSource};
 pub use options::{Options, Policy};
 pub use scheduler::Scheduler;

@@ -3,7 +3,7 @@
 use super::counts::Counters;
 use super::pool::Heavy;
 use super::queue::Queue;
-use super::{Class, Counts, Dropped, Job, Options, Policy, Refused, Submit, Work};
+use super::{Class, Counts, Dropped, Job, Options, Policy, Refused, Submit, TaskSource};
 use jindou::WorkerPool;
 use jindou_engine::HELPERS_STACK;
 use jindou_server::{Admission, Reason};
@@ -13,13 +13,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// See [`crate`].
-pub struct Scheduler<W: Work> {
-    inner: Arc<Inner<W>>,
+pub struct Scheduler<W: TaskSource> {
+    inner: Arc<SchedulerState<W>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// State that workers share.
-pub(crate) struct Inner<W: Work> {
+pub(crate) struct SchedulerState<W: TaskSource> {
     pub work: W,
     pub options: Options,
     pub admission: Admission,
@@ -35,7 +35,7 @@ pub(crate) struct Inner<W: Work> {
     pub counters: Box<[Counters]>,
 }
 
-impl<W: Work> Scheduler<W> {
+impl<W: TaskSource> Scheduler<W> {
     /// Starts the workers.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl<W: Work> Scheduler<W> {
         };
         let heavy = Arc::new(Heavy::new(options.heavy_workers.clamp(1, workers)));
         let begin = Instant::now();
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(SchedulerState {
             work,
             admission: Admission::new(options.limits.clone()),
             queues: (0..workers).map(|w| Queue::new(w, begin)).collect(),
@@ -99,7 +99,7 @@ impl<W: Work> Scheduler<W> {
         &self.inner.admission
     }
 
-    /// The [`Work`] that runs tasks.
+    /// The [`TaskSource`] that runs tasks.
     #[must_use]
     pub fn work(&self) -> &W {
         &self.inner.work
@@ -153,13 +153,13 @@ impl<W: Work> Scheduler<W> {
     }
 }
 
-impl<W: Work> Drop for Scheduler<W> {
+impl<W: TaskSource> Drop for Scheduler<W> {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-impl<W: Work> Inner<W> {
+impl<W: TaskSource> SchedulerState<W> {
     fn submit(&self, job: Job<W::Task>) -> Result<(), (Refused, Job<W::Task>)> {
         if let Err(refused) = self.enter_late(&job, job.arrived.elapsed()) {
             return Err((refused, job));

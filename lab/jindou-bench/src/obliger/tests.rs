@@ -77,7 +77,7 @@ fn number(task: &Task) -> usize {
     }
 }
 
-impl Work for Sayer {
+impl TaskSource for Sayer {
     type Task = Task;
     type Local = ();
 

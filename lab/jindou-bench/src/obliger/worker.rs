@@ -1,8 +1,8 @@
 //! The work of a worker, turn by turn.
 
 use super::counts::one;
-use super::scheduler::Inner;
-use super::{Class, Drawn, Dropped, Job, Policy, Ran, Work};
+use super::scheduler::SchedulerState;
+use super::{Class, Drawn, Dropped, Job, Policy, Ran, TaskSource};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ struct Turn {
     left: usize,
 }
 
-impl<W: Work> Inner<W> {
+impl<W: TaskSource> SchedulerState<W> {
     /// Works until the scheduler is closed.
     pub(crate) fn serve(&self, worker: usize) {
         self.queues[worker].set_thread(std::thread::current());

@@ -162,8 +162,8 @@ fn read(said: &str, repeat: usize) -> Option<Beside> {
     let last = times.len().checked_sub(repeat)?;
     let list = || times.iter().skip(last);
     Some(Beside {
-        exec: Times::of(list().map(|t| Duration::from_secs_f64(t[0]))),
-        cpu: Times::of(list().map(|t| Duration::from_secs_f64(t[1] + t[2]))),
+        exec: Times::new(list().map(|t| Duration::from_secs_f64(t[0]))),
+        cpu: Times::new(list().map(|t| Duration::from_secs_f64(t[1] + t[2]))),
         rows: rows?,
         given_up: false,
     })

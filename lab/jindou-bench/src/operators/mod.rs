@@ -166,7 +166,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
 fn copy_speed() -> f64 {
     let from = vec![1u8; BLOCK];
     let mut to = vec![0u8; BLOCK];
-    let times = Times::of((0..9).map(|_| {
+    let times = Times::new((0..9).map(|_| {
         let start = cpu_time();
         std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from));
         cpu_time().saturating_sub(start)
@@ -222,7 +222,7 @@ fn line(
             )));
         }
     }
-    let input_ms: f64 = alone.into_iter().map(|t| Times::of(t).median()).sum();
+    let input_ms: f64 = alone.into_iter().map(|t| Times::new(t).median()).sum();
     let floor_ms = input_ms + ((input.ids + output.ids) * ID) as f64 / copy * 1e3;
     let mut fault = if a.no_check {
         None
@@ -249,8 +249,8 @@ fn line(
     }
     Ok(Line {
         question: q,
-        exec: Times::of(exec),
-        cpu: Times::of(cpu),
+        exec: Times::new(exec),
+        cpu: Times::new(cpu),
         input_ms,
         input,
         output,

@@ -51,8 +51,8 @@ pub fn cost(db: &Database, text: &str, options: &QueryOptions, repeat: usize) ->
     }
     Ok(Cost {
         rows: seen.rows,
-        plan: Times::of(plans),
-        exec: Times::of(execs),
-        whole: Times::of(wholes),
+        plan: Times::new(plans),
+        exec: Times::new(execs),
+        whole: Times::new(wholes),
     })
 }

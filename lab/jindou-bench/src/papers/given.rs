@@ -43,7 +43,7 @@ pub fn table(number: u32, a: &BenchPapers, stores: &Stores, threads: usize) -> R
         builder = builder.path(file);
     }
     let sources = builder.build()?;
-    let dir = stores.of(&format!("table-{number}"), &sources)?;
+    let dir = stores.open(&format!("table-{number}"), &sources)?;
     let mut sheet = measured(&table, &dir, &queries, &counts, base, threads, a.repeat)?;
     if sources.skipped() > 0 {
         sheet.notes.push(format!(

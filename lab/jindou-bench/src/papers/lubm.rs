@@ -145,7 +145,7 @@ pub fn figure_14(dir: &Path, universities: u32, most: usize, repeat: usize) -> R
                 }
             }
         }
-        let times: Vec<Times> = times.into_iter().map(Times::of).collect();
+        let times: Vec<Times> = times.into_iter().map(Times::new).collect();
         let (one, all) = (&times[0], &times[times.len() - 1]);
         let mut row: Vec<Cell> = vec![q.name.into()];
         row.extend(times.iter().map(|t| Cell::from(t.median())));

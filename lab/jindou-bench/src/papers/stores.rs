@@ -56,7 +56,7 @@ impl Stores {
     }
 
     /// The store of other data, named after its table.
-    pub fn of(&self, name: &str, source: &dyn QuadSource) -> Result<PathBuf> {
+    pub fn open(&self, name: &str, source: &dyn QuadSource) -> Result<PathBuf> {
         let dir = self.root.join(name);
         self.load(&dir, source)?;
         Ok(dir)

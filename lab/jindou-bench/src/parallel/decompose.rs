@@ -23,7 +23,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub fn of(parts: &Parts) -> Self {
+    pub fn new(parts: &Parts) -> Self {
         Self {
             hops: parts.hops,
             one_way: parts.one_way.clone(),
@@ -118,14 +118,14 @@ pub fn decompose(
     }
     // A pattern that another part has too makes a part's answer smaller, if it brings no variable.
     for (core, mine) in &mut chosen {
-        let bound: BTreeSet<_> = of(patterns, mine).flat_map(variables).collect();
+        let bound: BTreeSet<_> = selected(patterns, mine).flat_map(variables).collect();
         for (i, p) in patterns.iter().enumerate() {
             mine[i] |= reaches[*core][i].is_some() && variables(p).is_subset(&bound);
         }
     }
     let bound: Vec<BTreeSet<String>> = chosen
         .iter()
-        .map(|(_, mine)| of(patterns, mine).flat_map(variables).collect())
+        .map(|(_, mine)| selected(patterns, mine).flat_map(variables).collect())
         .collect();
     let texts = chosen.iter().enumerate().map(|(i, (core, mine))| {
         let columns: Vec<String> = bound[i]
@@ -146,8 +146,8 @@ pub fn decompose(
         };
         let core = rules.marked.then(|| cores[*core].as_str());
         PartQuery {
-            text: select(&columns, of(patterns, mine), core, rules.marked),
-            unmarked: select(&columns, of(patterns, mine), None, false),
+            text: select(&columns, selected(patterns, mine), core, rules.marked),
+            unmarked: select(&columns, selected(patterns, mine), None, false),
             columns,
         }
     });
@@ -194,7 +194,7 @@ pub fn naive(patterns: &[TriplePattern], rules: &Rules) -> PartQuery {
     }
 }
 
-fn of<'a>(
+fn selected<'a>(
     patterns: &'a [TriplePattern],
     which: &'a [bool],
 ) -> impl Iterator<Item = &'a TriplePattern> {

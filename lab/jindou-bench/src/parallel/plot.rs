@@ -96,7 +96,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(lines: &[Line], cores: u32) -> Self {
+    fn new(lines: &[Line], cores: u32) -> Self {
         let measured = lines.iter().map(Line::cores).max().unwrap_or(2);
         let last = measured.max(cores).max(3);
         let speed_ups = lines.iter().map(Line::speed_up);
@@ -184,7 +184,7 @@ fn name(run: &[&Line]) -> &'static str {
 /// The drawing.
 pub fn svg(title: &str, lines: &[Line], cores: u32) -> String {
     let sections = sections(lines);
-    let scale = Scale::of(lines, cores);
+    let scale = Scale::new(lines, cores);
     let columns = sections.iter().map(|s| s.panels.len()).max().unwrap_or(1);
     let columns = columns.clamp(3, COLUMNS);
     let rows = |s: &Section<'_>| s.panels.len().div_ceil(columns) as f64;

@@ -284,7 +284,7 @@ fn one_partition(
     alone: &mut WorkerProcesses,
     lines: &mut Vec<Line>,
 ) -> Result<Vec<Asked>> {
-    let rules = Rules::of(parts);
+    let rules = Rules::new(parts);
     let mut processes = WorkerProcesses::start(parts.workers)?;
     processes.open(parts.stores())?;
     let mut asked = vec![];

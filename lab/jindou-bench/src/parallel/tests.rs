@@ -146,7 +146,7 @@ fn load(data: &[Quad], dir: &Path) -> Database {
 }
 
 fn check(db: &Database, data: &[Quad], parts: &Parts, queries: &[String]) {
-    let rules = Rules::of(parts);
+    let rules = Rules::new(parts);
     let mut stores: Vec<Opened> = parts
         .stores()
         .map(|(store, ids)| Opened::new(Path::new(&store), Some(Path::new(&ids))).unwrap())

@@ -1,10 +1,10 @@
 //! The answering side of a lane.
 
-use super::super::frame::{self, Kind};
+use super::super::frame::{self, FrameKind};
 use super::super::listen::{Own, failure, message_for};
 use super::super::{MAX_REQUEST, SILENCE};
-use super::parts::{Assembly, Part};
-use super::{End, IN_WORK, secret};
+use super::parts::{Assembly, LanePart};
+use super::{IN_WORK, LaneEnd, secret};
 use crate::transport::Peer;
 use jindou_model::sync::lock;
 use jindou_model::{Charge, Holder, MemoryBudget};
@@ -22,18 +22,18 @@ const MAX_BEGUN: usize = 4;
 pub struct Answering {
     own: Own,
     /// The way over TLS.
-    out: Sender<frame::Part>,
+    out: Sender<frame::FramePart>,
     /// Where requests are answered.
     runtime: Handle,
     /// Stands before replies.
     theirs: u64,
     /// Requests are charged to it while they come and until they are answered.
     memory: MemoryBudget,
-    state: Mutex<State>,
+    state: Mutex<AnswerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct AnswerState {
     /// Requests that are being answered.
     in_work: usize,
     /// The one that was begun last comes last.
@@ -61,7 +61,7 @@ impl Begun {
     }
 
     /// As [`Assembly::put`].
-    fn put(&mut self, part: &Part<'_>) -> Result<Option<Vec<u8>>, &'static str> {
+    fn put(&mut self, part: &LanePart<'_>) -> Result<Option<Vec<u8>>, &'static str> {
         if self.refused.is_none() {
             // A list doubles: the old one and the new one exist at once. It is read into requests afterwards.
             let length = self.assembly.bytes() + part.body.len();
@@ -77,13 +77,13 @@ impl Begun {
 }
 
 /// A request that has come whole.
-struct Whole {
+struct WholeRequest {
     /// Or why there was no room for it.
     bytes: Result<Vec<u8>, String>,
     _charge: Charge,
 }
 
-impl State {
+impl AnswerState {
     /// Forgets parts of requests that the peer has given up: it sends one request in parts at a time.
     fn forget_old(&mut self) {
         let held = |all: &VecDeque<Begun>| all.iter().map(|p| p.assembly.bytes()).sum::<usize>();
@@ -96,14 +96,14 @@ impl State {
 }
 
 /// A lane in its end's table, until it is dropped.
-pub struct Open {
-    end: Arc<End>,
+pub struct AnsweringLane {
+    end: Arc<LaneEnd>,
     /// Stands before requests.
     pub number: u64,
     lane: Arc<Answering>,
 }
 
-impl Drop for Open {
+impl Drop for AnsweringLane {
     fn drop(&mut self) {
         lock(&self.end.tables.answering).remove(&self.number);
         self.lane.end();
@@ -113,12 +113,12 @@ impl Drop for Open {
 impl Answering {
     /// Opens a lane to a peer that reads replies behind a number. Its requests are charged to `memory`.
     pub fn open(
-        end: &Arc<End>,
+        end: &Arc<LaneEnd>,
         own: &Own,
-        out: &Sender<frame::Part>,
+        out: &Sender<frame::FramePart>,
         theirs: u64,
         memory: &MemoryBudget,
-    ) -> Option<Open> {
+    ) -> Option<AnsweringLane> {
         let number = secret()?;
         let lane = Arc::new(Self {
             own: own.clone(),
@@ -129,7 +129,7 @@ impl Answering {
             state: Mutex::default(),
         });
         lock(&end.tables.answering).insert(number, Arc::clone(&lane));
-        Some(Open {
+        Some(AnsweringLane {
             end: Arc::clone(end),
             number,
             lane,
@@ -142,9 +142,9 @@ impl Answering {
     /// For one that is none, which ends the lane.
     pub(super) fn take(
         self: &Arc<Self>,
-        end: &Arc<End>,
+        end: &Arc<LaneEnd>,
         peer: &Arc<dyn Peer>,
-        part: &Part<'_>,
+        part: &LanePart<'_>,
     ) -> Result<(), &'static str> {
         let taken = self.whole(part);
         match taken {
@@ -163,7 +163,7 @@ impl Answering {
                 let out = self.out.clone();
                 // The peer has to know that nothing more is taken here.
                 self.runtime.spawn(async move {
-                    for part in frame::parts(Kind::Lane, 0, Vec::new()) {
+                    for part in frame::parts(FrameKind::Lane, 0, Vec::new()) {
                         let _ = out.send(part).await;
                     }
                 });
@@ -172,12 +172,12 @@ impl Answering {
         }
     }
 
-    fn whole(&self, part: &Part<'_>) -> Result<Option<Whole>, &'static str> {
+    fn whole(&self, part: &LanePart<'_>) -> Result<Option<WholeRequest>, &'static str> {
         let mut state = lock(&self.state);
         if state.has_ended {
             return Err("the lane has ended");
         }
-        if part.kind != Kind::Requests {
+        if part.kind != FrameKind::Requests {
             return Err("a part that belongs to no request");
         }
         let known = state.partial.iter().position(|p| p.number == part.number);
@@ -201,16 +201,16 @@ impl Answering {
             return Err("more requests than allowed at a time");
         }
         state.in_work += 1;
-        Ok(Some(Whole {
+        Ok(Some(WholeRequest {
             bytes: begun.refused.map_or(Ok(bytes), Err),
             _charge: begun.charge,
         }))
     }
 
-    fn answer(&self, end: &End, peer: &dyn Peer, number: u64, request: Whole) {
+    fn answer(&self, end: &LaneEnd, peer: &dyn Peer, number: u64, request: WholeRequest) {
         let (kind, body) = match &request.bytes {
             Ok(bytes) => message_for(&self.own, bytes),
-            Err(why) => (Kind::Failure, failure(0, why)),
+            Err(why) => (FrameKind::Failure, failure(0, why)),
         };
         drop(request);
         let has_ended = {
@@ -249,7 +249,7 @@ mod tests {
         let count = all.len() as u32;
         all.map(|(at, body)| {
             let mut out = Vec::new();
-            write(1, number, Kind::Requests, (at, count), body, &mut out);
+            write(1, number, FrameKind::Requests, (at, count), body, &mut out);
             out
         })
         .collect()
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn requests_that_are_given_up_give_their_memory_back() {
         let memory = MemoryBudget::new(1 << 30);
-        let mut state = State::default();
+        let mut state = AnswerState::default();
         let message = vec![7; 3 * PART];
         for number in 0..20 {
             let mut begun = Begun::new(number, &memory);

@@ -1,11 +1,11 @@
 //! The asking side of a lane.
 
-use super::super::frame::Kind;
+use super::super::frame::FrameKind;
 use super::super::peer::{MAX_REPLY, Peer};
 use super::super::reads::Reads;
 use super::super::{BEAT, SILENCE};
-use super::parts::{Assembly, Part};
-use super::{ALIVE, End, IN_WORK, secret};
+use super::parts::{Assembly, LanePart};
+use super::{ALIVE, IN_WORK, LaneEnd, secret};
 use crate::transport::{self, Epoch, Transport, TransportError};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Result};
@@ -25,7 +25,7 @@ const DEAF: Duration = SILENCE;
 
 /// The lane of the connection to a peer.
 pub struct Lane {
-    end: Arc<End>,
+    end: Arc<LaneEnd>,
     peer: Arc<Peer>,
     link: Arc<dyn transport::Peer>,
     /// Stands before replies.
@@ -86,7 +86,7 @@ impl Lane {
             Ok(()) => cancel.left().map_or(SILENCE, |left| left.min(SILENCE)),
             Err(_) => Duration::ZERO,
         };
-        let to = (theirs, number, Kind::Requests);
+        let to = (theirs, number, FrameKind::Requests);
         if let Err(e) = self.end.send(&*self.link, to, message, patience) {
             self.forget(number);
             // That this query's time is over, or the peer is slow, must not fail the requests of others.
@@ -117,7 +117,7 @@ impl Lane {
     ///
     /// # Errors
     /// For one that is none.
-    pub(super) fn take(&self, part: &Part<'_>) -> Result<(), &'static str> {
+    pub(super) fn take(&self, part: &LanePart<'_>) -> Result<(), &'static str> {
         let is_unwanted = !part.is_whole() && !self.peer.waits_for(part.number);
         let taken = {
             let mut under_way = lock(&self.under_way);
@@ -197,9 +197,9 @@ impl Lane {
 }
 
 /// A lane in its end's table, until it is dropped.
-struct Open(Arc<Lane>);
+struct AskingLane(Arc<Lane>);
 
-impl Drop for Open {
+impl Drop for AskingLane {
     fn drop(&mut self) {
         lock(&self.0.end.tables.asking).remove(&self.0.own);
         self.0.end();
@@ -219,7 +219,7 @@ impl Drop for Connected {
 }
 
 /// Opens a peer's lane and watches it until it ends. To be dropped with the connection.
-pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
+pub async fn keep(peer: &Arc<Peer>, end: &Arc<LaneEnd>, address: SocketAddr) {
     let ours = Arc::clone(end);
     let connecting = tokio::task::spawn_blocking(move || {
         let link = ours.connect(address)?;
@@ -239,7 +239,7 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<End>, address: SocketAddr) {
     let (Some(link), Some(own)) = (link, secret()) else {
         return;
     };
-    let open = Open(Arc::new(Lane {
+    let open = AskingLane(Arc::new(Lane {
         end: Arc::clone(end),
         peer: Arc::clone(peer),
         link,
@@ -365,7 +365,7 @@ mod tests {
             println!("skipped: {e}");
             return None;
         }
-        let end = End {
+        let end = LaneEnd {
             transport: UcxTransport::new(UcxOptions::loopback(Fabric::SharedMemory)).unwrap(),
             tables: Arc::<Tables>::default(),
             shelf: None,
@@ -407,7 +407,7 @@ mod tests {
         let count = all.len() as u32;
         for (at, body) in all {
             let mut bytes = Vec::new();
-            write(1, 9, Kind::Replies, (at, count), body, &mut bytes);
+            write(1, 9, FrameKind::Replies, (at, count), body, &mut bytes);
             lane.take(&read(&bytes).unwrap()).unwrap();
             let under_way = lock(&lane.under_way);
             let one = under_way.as_ref().unwrap().get(&9);

@@ -1,7 +1,7 @@
 //! The lane of a connection: its requests and replies over UCX instead of TLS.
 //!
 //! A connection over TLS says who is there, and lives or ends as without a lane. Where both servers have UCX, the one that dialled connects
-//! to the other's end as well, and both tell one another over TLS, in a frame of kind [`Kind::Lane`], a random number that has to stand
+//! to the other's end as well, and both tell one another over TLS, in a frame of kind [`FrameKind::Lane`], a random number that has to stand
 //! before all that is sent to them. From then on requests and replies go over UCX in one-way messages ([`parts`]).
 //!
 //! A lane only ever makes things quicker. What it has no room for goes over TLS, and when it breaks, all does until the next connection.
@@ -12,11 +12,11 @@ mod answer;
 mod ask;
 mod parts;
 
-pub use answer::{Answering, Open};
+pub use answer::{Answering, AnsweringLane};
 pub use ask::{LOST, Lane, keep};
 
 use super::file::{ClusterFile, Fabric};
-use super::frame::Kind;
+use super::frame::FrameKind;
 use super::reads::Shelf;
 use super::{BEAT, SILENCE};
 use crate::transport::ucx::{self, UcxOptions, UcxTransport};
@@ -41,7 +41,7 @@ pub const ALIVE: u16 = 4;
 pub const CATALOGUE: u16 = 5;
 
 /// A server's end of the fabric.
-pub struct End {
+pub struct LaneEnd {
     transport: Arc<UcxTransport>,
     tables: Arc<Tables>,
     /// Shards that peers may read; `None` where they may not.
@@ -56,13 +56,13 @@ struct Tables {
     answering: Mutex<FxHashMap<u64, Arc<Answering>>>,
 }
 
-impl End {
+impl LaneEnd {
     /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has this many
     /// predicates.
     ///
     /// # Errors
     /// [`Error::Usage`] when UCX cannot be used here.
-    pub fn of(
+    pub fn open(
         file: &ClusterFile,
         name: &str,
         ip: IpAddr,
@@ -162,12 +162,12 @@ impl End {
     fn send(
         &self,
         to: &dyn Peer,
-        (lane, number, kind): (u64, u64, Kind),
+        (lane, number, kind): (u64, u64, FrameKind),
         message: &[u8],
         patience: impl Fn() -> Duration,
     ) -> Result<(), TransportError> {
         let transport_kind = match kind {
-            Kind::Requests => REQUESTS,
+            FrameKind::Requests => REQUESTS,
             _ => REPLIES,
         };
         let mut bytes = Vec::new();
@@ -188,7 +188,7 @@ impl End {
 }
 
 /// The part in a message. One that came damaged ends its connection, and the lane with that: whoever waits for it would wait for ever.
-fn whole<'m>(m: &Message<'m>) -> Result<parts::Part<'m>, &'static str> {
+fn whole<'m>(m: &Message<'m>) -> Result<parts::LanePart<'m>, &'static str> {
     parts::read(m.payload).ok_or_else(|| {
         if let Some(peer) = m.peer {
             peer.close();

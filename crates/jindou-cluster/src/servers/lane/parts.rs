@@ -13,7 +13,7 @@
 //!
 //! All numbers are little-endian.
 
-use super::super::frame::Kind;
+use super::super::frame::FrameKind;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Bytes of a part's body; only the last part of a message may have fewer.
@@ -22,16 +22,16 @@ const HEADER: usize = 40;
 
 /// A part that came.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct LanePart<'a> {
     pub lane: u64,
     pub number: u64,
-    pub kind: Kind,
+    pub kind: FrameKind,
     index: u32,
     count: u32,
     pub body: &'a [u8],
 }
 
-impl Part<'_> {
+impl LanePart<'_> {
     /// True if it is all of its message.
     pub fn is_whole(&self) -> bool {
         self.count == 1
@@ -52,7 +52,7 @@ pub fn parts(message: &[u8]) -> impl ExactSizeIterator<Item = (u32, &[u8])> {
 pub fn write(
     lane: u64,
     number: u64,
-    kind: Kind,
+    kind: FrameKind,
     (index, count): (u32, u32),
     body: &[u8],
     out: &mut Vec<u8>,
@@ -70,7 +70,7 @@ pub fn write(
 }
 
 /// Reads a part; `None` for anything else.
-pub fn read(bytes: &[u8]) -> Option<Part<'_>> {
+pub fn read(bytes: &[u8]) -> Option<LanePart<'_>> {
     let (head, rest) = bytes.split_first_chunk::<32>()?;
     let (seal, body) = rest.split_first_chunk::<8>()?;
     if xxh3_64_with_seed(body, xxh3_64(head)) != u64::from_le_bytes(*seal) {
@@ -86,12 +86,12 @@ pub fn read(bytes: &[u8]) -> Option<Part<'_>> {
             .first_chunk()
             .map(|b| u32::from_le_bytes(*b))
     };
-    let part = Part {
+    let part = LanePart {
         lane: eight(0)?,
         number: eight(8)?,
         index: four(16)?,
         count: four(20)?,
-        kind: Kind::of(head[24])?,
+        kind: FrameKind::from_byte(head[24])?,
         body,
     };
     let last = part.index.checked_add(1)? == part.count;
@@ -128,7 +128,11 @@ impl Assembly {
     ///
     /// # Errors
     /// For a message of more than `most` bytes and a part that does not belong to it.
-    pub fn put(&mut self, part: &Part<'_>, most: usize) -> Result<Option<Vec<u8>>, &'static str> {
+    pub fn put(
+        &mut self,
+        part: &LanePart<'_>,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, &'static str> {
         if self.count == 0 {
             self.count = part.count;
         }
@@ -179,7 +183,7 @@ mod tests {
         let count = all.len() as u32;
         all.map(|(i, body)| {
             let mut out = vec![9; 3];
-            write(7, 8, Kind::Replies, (i, count), body, &mut out);
+            write(7, 8, FrameKind::Replies, (i, count), body, &mut out);
             out
         })
         .collect()
@@ -195,7 +199,10 @@ mod tests {
                 let mut assembly = Assembly::default();
                 for (i, bytes) in all.iter().enumerate() {
                     let part = read(bytes).unwrap();
-                    assert_eq!((part.lane, part.number, part.kind), (7, 8, Kind::Replies));
+                    assert_eq!(
+                        (part.lane, part.number, part.kind),
+                        (7, 8, FrameKind::Replies)
+                    );
                     let whole = assembly.put(&part, MOST).unwrap();
                     assert_eq!(whole.is_some(), i + 1 == all.len());
                     assert!(whole.is_none_or(|w| w == message), "{len}");
@@ -237,7 +244,7 @@ mod tests {
         }
         let mut out = Vec::new();
         for (place, body) in [((0, 0), 0), ((2, 2), 0), ((0, 2), 5), ((0, 1), PART + 1)] {
-            write(1, 2, Kind::Requests, place, &pattern(body), &mut out);
+            write(1, 2, FrameKind::Requests, place, &pattern(body), &mut out);
             assert!(read(&out).is_none(), "{place:?}");
         }
     }
@@ -246,7 +253,7 @@ mod tests {
     fn what_does_not_belong_is_refused() {
         let part = |place, body| {
             let mut out = Vec::new();
-            write(1, 2, Kind::Requests, place, &pattern(body), &mut out);
+            write(1, 2, FrameKind::Requests, place, &pattern(body), &mut out);
             out
         };
         let [first, other, long, end] = [

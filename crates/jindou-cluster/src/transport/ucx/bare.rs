@@ -2,7 +2,7 @@
 
 use super::core::Core;
 use super::operation::Operation;
-use super::worker::{LANDING, Part};
+use super::worker::{LANDING, RemoteRead};
 use crate::transport::{ByteRange, Result, TransportError};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) fn reads(
     core.spinning.fetch_add(1, Ordering::Relaxed);
     let mut result = Ok(());
     'ranges: for r in ranges {
-        let part = Part {
+        let part = RemoteRead {
             address: r.offset,
             len: (r.len as usize).min(LANDING),
         };

@@ -6,7 +6,7 @@
 //! ```
 
 use super::UcxOptions;
-use super::link::Link;
+use super::link::UcxLink;
 use crate::transport::{Epoch, TransportError};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -102,7 +102,7 @@ pub(super) fn beat(mut to: &TcpStream, epoch: Epoch) -> std::io::Result<()> {
 }
 
 /// Sends and receives heartbeats until the connection ends; then the link has failed or was closed.
-pub(super) fn watch(link: &Arc<Link>, epoch: impl Fn() -> Epoch) {
+pub(super) fn watch(link: &Arc<UcxLink>, epoch: impl Fn() -> Epoch) {
     let options = &link.core.options;
     let mut stream = link.control();
     let mut bytes = [0u8; 8];

@@ -29,7 +29,7 @@ pub(super) mod outcome {
 /// Goes before every message. Both ends have the same byte order (the store format is little-endian too).
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Frame {
+pub(super) struct UcxFrame {
     /// [`what`].
     pub what: u8,
     /// [`outcome`], replies only.
@@ -47,7 +47,7 @@ pub(super) struct Frame {
 /// A frame that arrived and its payload.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    pub frame: Frame,
+    pub frame: UcxFrame,
     pub payload: Vec<u8>,
 }
 

@@ -3,9 +3,9 @@
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
 use super::core::Core;
 use super::direct::{Window, Windows};
-use super::frame::{Frame, GatherRange, Incoming, outcome, what};
+use super::frame::{GatherRange, Incoming, UcxFrame, outcome, what};
 use super::mapped::FileName;
-use super::worker::{LANDING, Part};
+use super::worker::{LANDING, RemoteRead};
 use crate::transport::{
     ByteRange, Epoch, MAX_MESSAGE, Moment, Peer, RegionDescriptor, RemoteRegion, Result,
     TransportError, check_read,
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A connection to another server; callers see it as a [`Peer`].
-pub(super) struct Link {
+pub(super) struct UcxLink {
     pub(super) core: Arc<Core>,
     /// The other end's address.
     pub(super) name: String,
@@ -36,7 +36,7 @@ pub(super) struct Link {
     windows: Windows,
 }
 
-impl Link {
+impl UcxLink {
     pub(super) fn new(
         core: Arc<Core>,
         name: String,
@@ -130,7 +130,7 @@ impl Link {
         let mut worker = self.core.worker();
         let operation = worker.operation(0);
         let request = worker.await_reply(&operation);
-        let frame = Frame {
+        let frame = UcxFrame {
             what,
             outcome: outcome::OK,
             kind,
@@ -176,7 +176,7 @@ impl Link {
     fn read_round(
         &self,
         slot: u32,
-        parts: &[Part],
+        parts: &[RemoteRead],
         into: &mut [u8],
         deadline: Moment,
     ) -> Result<()> {
@@ -260,7 +260,7 @@ impl Link {
     fn gather_round(
         &self,
         region: RemoteRegion,
-        parts: &[Part],
+        parts: &[RemoteRead],
         into: &mut [u8],
         deadline: Moment,
     ) -> Result<()> {
@@ -287,7 +287,7 @@ impl Link {
     }
 }
 
-impl Peer for Link {
+impl Peer for UcxLink {
     fn name(&self) -> &str {
         &self.name
     }
@@ -367,7 +367,7 @@ impl Peer for Link {
         if let [r] = ranges
             && r.len as usize <= LANDING
         {
-            let part = Part {
+            let part = RemoteRead {
                 address: r.offset,
                 len: r.len as usize,
             };
@@ -385,7 +385,7 @@ impl Peer for Link {
             let mut total = 0;
             while let Some(r) = ranges.peek_mut() {
                 let len = (r.len as usize).min(LANDING - total);
-                parts.push(Part {
+                parts.push(RemoteRead {
                     address: r.offset,
                     len,
                 });
@@ -433,7 +433,7 @@ impl Peer for Link {
         if now >= deadline {
             return Err(self.late(now));
         }
-        let frame = Frame {
+        let frame = UcxFrame {
             what: what::ONE_WAY,
             outcome: outcome::OK,
             kind,

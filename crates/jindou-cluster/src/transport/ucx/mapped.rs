@@ -29,7 +29,7 @@ fn state(m: &Metadata) -> [u64; 5] {
 
 impl FileName {
     /// The name of a file of `len` bytes; `None` if it is none now.
-    pub(super) fn of(path: &Path, len: u64) -> Option<Self> {
+    pub(super) fn from_path(path: &Path, len: u64) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let found = path.metadata().ok()?;
         (found.is_file() && found.len() == len).then(|| Self {
@@ -94,9 +94,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a b");
         std::fs::write(&path, b"some neighbours").unwrap();
-        assert_eq!(FileName::of(&path, 14), None);
-        assert_eq!(FileName::of(folder.path(), 14), None);
-        let name = FileName::of(&path, 15).unwrap();
+        assert_eq!(FileName::from_path(&path, 14), None);
+        assert_eq!(FileName::from_path(folder.path(), 14), None);
+        let name = FileName::from_path(&path, 15).unwrap();
         let key = name.to_key();
         assert_eq!(FileName::of_key(&key).as_ref(), Some(&name));
         assert_eq!(name.map().unwrap().as_slice(), b"some neighbours");

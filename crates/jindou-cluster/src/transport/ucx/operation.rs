@@ -1,8 +1,8 @@
 //! One thing under way, and the callbacks by which UCX reports on it.
 
 use super::bindings::*;
-use super::frame::{Frame, Incoming, what};
-use super::parts::Parts;
+use super::frame::{Incoming, UcxFrame, what};
+use super::parts::PendingParts;
 use jindou_model::sync::lock;
 use rustc_hash::FxHashMap;
 use std::cell::UnsafeCell;
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(super) struct Operation {
     lib: &'static LibUcp,
     /// Parts that UCX still works on.
-    parts: Parts,
+    parts: PendingParts,
     /// First failure; 0 is none.
     failure: AtomicI32,
     reply: Mutex<Option<Incoming>>,
@@ -27,7 +27,7 @@ pub(super) struct Operation {
 }
 
 // SAFETY: `landing` is written by UCX only while there are parts and read by the operation's owner only once there are none
-// (`Parts::done` acquires what `Parts::end` releases); everything else is atomic or behind a lock.
+// (`PendingParts::done` acquires what `PendingParts::end` releases); everything else is atomic or behind a lock.
 unsafe impl Sync for Operation {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Operation {}
@@ -37,7 +37,7 @@ impl Operation {
     pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             lib,
-            parts: Parts::default(),
+            parts: PendingParts::default(),
             failure: AtomicI32::new(0),
             reply: Mutex::default(),
             landing: (0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect(),
@@ -95,7 +95,7 @@ impl Operation {
 /// A message being sent; UCX reads it until the callback.
 pub(super) struct Sending {
     pub lib: &'static LibUcp,
-    pub frame: Frame,
+    pub frame: UcxFrame,
     pub payload: Vec<u8>,
 }
 
@@ -174,13 +174,13 @@ pub(super) unsafe extern "C" fn on_message(
 ) -> ucs_status_t {
     // SAFETY: UCX passes a valid parameter block.
     let rendezvous = unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-    if rendezvous || header_len != size_of::<Frame>() {
+    if rendezvous || header_len != size_of::<UcxFrame>() {
         // We send eagerly only, so it is not one of ours. UCX drops it.
         return UCS_OK;
     }
     // SAFETY: `header` has the length just checked.
     let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_len) };
-    let frame: Frame = bytemuck::pod_read_unaligned(header);
+    let frame: UcxFrame = bytemuck::pod_read_unaligned(header);
     let payload = if len == 0 {
         Vec::new()
     } else {

@@ -4,13 +4,13 @@ use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, PoisonError, Thread, c
 
 /// A count of parts that others end, and at most one thread that waits for the last of them.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct PendingParts {
     remaining: AtomicU32,
     parked: AtomicBool,
     sleeper: Mutex<Option<Thread>>,
 }
 
-impl Parts {
+impl PendingParts {
     /// True once there are none; then all that was written before their ends is seen.
     #[inline]
     pub(super) fn done(&self) -> bool {

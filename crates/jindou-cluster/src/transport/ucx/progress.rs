@@ -1,9 +1,9 @@
 //! The progress thread: drives UCX while nothing else does, and answers what other ends ask.
 
 use super::core::Core;
-use super::frame::{Frame, GatherRange, Incoming, outcome, what};
-use super::link::Link;
-use super::transport::Shared;
+use super::frame::{GatherRange, Incoming, UcxFrame, outcome, what};
+use super::link::UcxLink;
+use super::transport::TransportState;
 use super::worker::LANDING;
 use crate::transport::{Epoch, Message, Peer};
 use jindou_graph::segment::prefetch;
@@ -29,7 +29,7 @@ const STUCK: Duration = Duration::from_millis(1);
 const NAPS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
 /// Runs until the transport is closed.
-pub(super) fn run(shared: &Arc<Shared>) {
+pub(super) fn run(shared: &Arc<TransportState>) {
     let core: &Core = &shared.core;
     let mut idle = 0u32;
     let mut busy = core.now();
@@ -75,7 +75,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
 }
 
 /// Answers everything in the inbox; true if there was anything.
-fn serve(shared: &Arc<Shared>) -> bool {
+fn serve(shared: &Arc<TransportState>) -> bool {
     let mut some = false;
     loop {
         let Some(incoming) = lock(&shared.core.inbox).pop_front() else {
@@ -89,7 +89,7 @@ fn serve(shared: &Arc<Shared>) -> bool {
         if incoming.frame.what == what::ONE_WAY {
             continue;
         }
-        let frame = Frame {
+        let frame = UcxFrame {
             what: what::REPLY,
             outcome,
             kind: incoming.frame.kind,
@@ -102,7 +102,7 @@ fn serve(shared: &Arc<Shared>) -> bool {
     }
 }
 
-fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8>) {
+fn answer(shared: &TransportState, link: &Arc<UcxLink>, incoming: &Incoming) -> (u8, Vec<u8>) {
     let frame = &incoming.frame;
     if frame.what == what::PING {
         return (outcome::OK, Vec::new());
@@ -115,7 +115,7 @@ fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8
         what::GATHER => gather(shared, &incoming.payload, &mut reply),
         what::REQUEST | what::ONE_WAY => match shared.handler(frame.kind) {
             Some(handler) => {
-                let peer: Arc<dyn Peer> = Arc::<Link>::clone(link);
+                let peer: Arc<dyn Peer> = Arc::<UcxLink>::clone(link);
                 let message = Message {
                     kind: frame.kind,
                     epoch: Epoch(frame.epoch),
@@ -141,7 +141,7 @@ fn answer(shared: &Shared, link: &Arc<Link>, incoming: &Incoming) -> (u8, Vec<u8
     }
 }
 
-fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), String> {
+fn gather(shared: &TransportState, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), String> {
     let (number, ranges) = payload
         .split_first_chunk::<8>()
         .ok_or("a gathering message is cut short")?;
@@ -167,7 +167,7 @@ fn gather(shared: &Shared, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), St
     Ok(())
 }
 
-fn report_broken(shared: &Shared) {
+fn report_broken(shared: &TransportState) {
     let broken = std::mem::take(&mut *lock(&shared.core.broken));
     for (endpoint, reason) in broken {
         if let Some(link) = shared.link_of_endpoint(endpoint) {

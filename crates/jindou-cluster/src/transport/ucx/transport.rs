@@ -3,7 +3,7 @@
 use super::control::{Hello, beat, unreachable, watch};
 use super::core::Core;
 use super::frame::what;
-use super::link::Link;
+use super::link::UcxLink;
 use super::mapped::FileName;
 use super::progress;
 use super::worker::MemoryHandle;
@@ -37,11 +37,11 @@ struct Registered {
 }
 
 /// The state that the transport's threads share.
-pub(super) struct Shared {
+pub(super) struct TransportState {
     pub(super) core: Arc<Core>,
     epoch: AtomicU64,
     /// By our number of the connection.
-    links: RwLock<Vec<Option<Arc<Link>>>>,
+    links: RwLock<Vec<Option<Arc<UcxLink>>>>,
     handlers: RwLock<FxHashMap<u16, Arc<dyn Handler>>>,
     regions: RwLock<FxHashMap<u64, Registered>>,
     next_region: AtomicU64,
@@ -50,21 +50,21 @@ pub(super) struct Shared {
 
 /// A [`Transport`] over UCX; see [`super`]. Closed when dropped.
 pub struct UcxTransport {
-    shared: Arc<Shared>,
+    shared: Arc<TransportState>,
     address: String,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Shared {
+impl TransportState {
     pub(super) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }
 
-    pub(super) fn link(&self, number: u32) -> Option<Arc<Link>> {
+    pub(super) fn link(&self, number: u32) -> Option<Arc<UcxLink>> {
         read(&self.links).get(number as usize).cloned().flatten()
     }
 
-    pub(super) fn link_of_endpoint(&self, endpoint: u32) -> Option<Arc<Link>> {
+    pub(super) fn link_of_endpoint(&self, endpoint: u32) -> Option<Arc<UcxLink>> {
         let links = read(&self.links);
         links
             .iter()
@@ -91,7 +91,7 @@ impl Shared {
         name: String,
         wait: Duration,
         first: bool,
-    ) -> std::result::Result<Arc<Link>, String> {
+    ) -> std::result::Result<Arc<UcxLink>, String> {
         let io = |e: std::io::Error| e.to_string();
         let wait = wait.max(Duration::from_millis(1));
         let began = self.core.now();
@@ -131,7 +131,7 @@ impl Shared {
         stream
             .set_read_timeout(Some(self.core.options.heartbeat))
             .map_err(io)?;
-        let link = Arc::new(Link::new(
+        let link = Arc::new(UcxLink::new(
             Arc::clone(&self.core),
             name,
             theirs.connection,
@@ -165,7 +165,7 @@ impl Shared {
     }
 
     /// Watches a connection until it ends, and forgets it. Its number is not given out again: messages that are late may still name it.
-    fn watch(&self, link: &Arc<Link>) {
+    fn watch(&self, link: &Arc<UcxLink>) {
         watch(link, || self.epoch());
         let mut links = write(&self.links);
         let mine = links
@@ -213,7 +213,7 @@ impl UcxTransport {
             .local_addr()
             .map_err(|e| unavailable("cannot listen", e))?
             .to_string();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TransportState {
             core,
             epoch: AtomicU64::new(0),
             links: RwLock::default(),
@@ -306,7 +306,7 @@ impl Transport for UcxTransport {
         let options = &self.shared.core.options;
         let copy = options.fabric.copies_memory();
         let file = memory.file().filter(|_| copy && options.direct);
-        let file = file.and_then(|path| FileName::of(path, bytes.len() as u64));
+        let file = file.and_then(|path| FileName::from_path(path, bytes.len() as u64));
         let (handle, base, key) = match file {
             Some(file) => (None, 0, file.to_key()),
             None => {

@@ -2,7 +2,7 @@
 //! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
 
 use super::bindings::*;
-use super::frame::{Frame, Incoming};
+use super::frame::{Incoming, UcxFrame};
 use super::library::{Started, check, started, text};
 use super::operation::{
     Callbacks, EndpointContext, Operation, Sending, on_broken, on_closed, on_message, on_part,
@@ -56,7 +56,7 @@ impl<T> Drop for Fixed<T> {
 }
 
 /// One read to start: from the peer's address, this many bytes.
-pub(super) struct Part {
+pub(super) struct RemoteRead {
     pub address: u64,
     pub len: usize,
 }
@@ -393,7 +393,7 @@ impl Worker {
         &mut self,
         number: u32,
         slot: u32,
-        parts: &[Part],
+        parts: &[RemoteRead],
         operation: &Arc<Operation>,
     ) -> Result<()> {
         let lib = self.lib;
@@ -445,7 +445,7 @@ impl Worker {
     }
 
     /// Starts sending a message; true if UCX still has a part of it, which goes out with later progress.
-    pub(super) fn send(&mut self, number: u32, frame: Frame, payload: Vec<u8>) -> Result<bool> {
+    pub(super) fn send(&mut self, number: u32, frame: UcxFrame, payload: Vec<u8>) -> Result<bool> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?.handle;
         let sending = Box::into_raw(Box::new(Sending {
@@ -468,7 +468,7 @@ impl Worker {
                 endpoint,
                 MESSAGE_ID,
                 ptr::from_ref(&(*sending).frame).cast(),
-                size_of::<Frame>(),
+                size_of::<UcxFrame>(),
                 (*sending).payload.as_ptr().cast(),
                 (*sending).payload.len(),
                 &params,

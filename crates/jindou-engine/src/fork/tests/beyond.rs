@@ -10,7 +10,7 @@ use oxrdf::{GraphName, Literal, NamedNode, Quad};
 fn ascend(data: &[Quad]) -> usize {
     let (_folder, base) = testing::store_of(data);
     let snapshot = Snapshot::of_base(base);
-    let runs = Runs::of(&snapshot);
+    let runs = OrderedRuns::of_graph(&snapshot);
     let (mut before, mut pairs) = (None, 0);
     for id in 1..=snapshot.dense_ids() {
         let run = runs.run(id);
@@ -68,7 +68,7 @@ fn intervals_end_with_their_run_and_kind() {
     }
     let (_folder, base) = testing::store_of(&data);
     let snapshot = Snapshot::of_base(base);
-    let (runs, mut beyond) = (Runs::of(&snapshot), Beyond::default());
+    let (runs, mut beyond) = (OrderedRuns::of_graph(&snapshot), Beyond::default());
     let id = |i: usize| {
         let term = Literal::new_simple_literal(format!("v{i:02}"));
         let found = snapshot.lookup(&term::encode(&term.into()));

@@ -1,15 +1,16 @@
 //! Arithmetic on numbers of any length, dates, times and durations; casts.
 
 use super::{Machine, Maybe, instant_of_id, number_of_bytes};
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::values::code::Cast;
-use crate::values::val::{Span, Text, Val};
+use crate::values::val::{ArenaSpan, ArenaText, Val};
 use jindou_model::term;
 use jindou_values::{
-    Arithmetic, Duration, Kind, Num, Number, Temporal, Value, cast, cast_text, push_string, value,
+    Arithmetic, Duration, Num, Number, Temporal, TemporalKind, Value, cast, cast_text, push_string,
+    value,
 };
 
-/// A value that arithmetic is defined for.
+/// A value for which arithmetic is defined.
 enum Scalar {
     Number(Number),
     Time(Temporal),
@@ -17,13 +18,13 @@ enum Scalar {
 }
 
 impl Machine {
-    fn scalar(&mut self, run: &Run<'_>, v: Val) -> Option<Scalar> {
+    fn scalar(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Scalar> {
         match v {
             Val::Num(n) => return Some(Scalar::Number(n.into())),
             Val::Time(t) => return Some(Scalar::Time(t)),
             Val::Duration(d) => return Some(Scalar::Duration(d)),
             Val::Bool(_) | Val::Text(_) => return None,
-            Val::Id(_) | Val::Term(_) => self.canonical(run, v),
+            Val::Id(_) | Val::Term(_) => self.canonical(ctx, v),
         }
         Some(match value(&self.term)? {
             Value::Number(n) => Scalar::Number(n),
@@ -33,7 +34,7 @@ impl Machine {
         })
     }
 
-    /// A number as a value: those that are not small as the bytes of their literal.
+    /// A number as a value: a number that is not small is given by the bytes of its literal.
     fn of_number(&mut self, n: Number) -> Val {
         match n {
             Number::Small(n) => Val::Num(n),
@@ -45,32 +46,40 @@ impl Machine {
         }
     }
 
-    /// The date or time that a value is.
-    pub(in crate::values) fn time(&mut self, run: &Run<'_>, v: Val) -> Option<Temporal> {
+    /// The date or time of a value.
+    pub(in crate::values) fn time(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Temporal> {
         match v {
             Val::Time(t) => Some(t),
-            _ => match self.scalar(run, v)? {
+            _ => match self.scalar(ctx, v)? {
                 Scalar::Time(t) => Some(t),
                 _ => None,
             },
         }
     }
 
-    /// The duration that a value is.
-    pub(in crate::values) fn duration(&mut self, run: &Run<'_>, v: Val) -> Option<Duration> {
-        match self.scalar(run, v)? {
+    /// The duration of a value.
+    pub(in crate::values) fn duration(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        v: Val,
+    ) -> Option<Duration> {
+        match self.scalar(ctx, v)? {
             Scalar::Duration(d) => Some(d),
             _ => None,
         }
     }
 
-    /// The instant of a date or time: of a term of the base from its column.
-    pub(super) fn instant(&mut self, run: &Run<'_>, v: Val) -> Option<(Kind, i128)> {
+    /// The instant of a date or time; for a term of the base, from its column.
+    pub(super) fn instant(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        v: Val,
+    ) -> Option<(TemporalKind, i128)> {
         match v {
             Val::Time(t) => Some((t.kind(), t.instant())),
-            Val::Id(id) if id < run.vocabulary.ranked_end() => instant_of_id(run, id),
+            Val::Id(id) if id < ctx.vocabulary.ranked_end() => instant_of_id(ctx, id),
             Val::Id(_) | Val::Term(_) => {
-                let t = self.time(run, v)?;
+                let t = self.time(ctx, v)?;
                 Some((t.kind(), t.instant()))
             }
             Val::Bool(_) | Val::Num(_) | Val::Text(_) | Val::Duration(_) => None,
@@ -78,21 +87,27 @@ impl Machine {
     }
 
     /// `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7, §9.8).
-    pub(super) fn compute(&mut self, run: &Run<'_>, op: Arithmetic, a: Val, b: Val) -> Maybe {
+    pub(super) fn compute(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        op: Arithmetic,
+        a: Val,
+        b: Val,
+    ) -> Maybe {
         use Arithmetic::{Add, Divide, Multiply, Subtract};
-        if let (Some(x), Some(y)) = (self.number(run, a), self.number(run, b))
+        if let (Some(x), Some(y)) = (self.number(ctx, a), self.number(ctx, b))
             && let Some(n) = x.compute(op, y)
         {
             return Some(Val::Num(n));
         }
         if op == Subtract
-            && let (Some(x), Some(y)) = (self.instant(run, a), self.instant(run, b))
+            && let (Some(x), Some(y)) = (self.instant(ctx, a), self.instant(ctx, b))
         {
-            return (x.0 == y.0 && x.0 <= Kind::Time)
+            return (x.0 == y.0 && x.0 <= TemporalKind::Time)
                 .then(|| Duration::of_units(x.1 - y.1).map(Val::Duration))?;
         }
         use Scalar::{Duration as D, Number as N, Time as T};
-        let (a, b) = (self.scalar(run, a)?, self.scalar(run, b)?);
+        let (a, b) = (self.scalar(ctx, a)?, self.scalar(ctx, b)?);
         match (a, b, op) {
             (N(a), N(b), op) => {
                 let n = a.compute(op, &b)?;
@@ -115,15 +130,15 @@ impl Machine {
     /// A function of one number.
     pub(in crate::values) fn each_number(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         v: Val,
         small: impl FnOnce(Num) -> Option<Num>,
         any: impl FnOnce(&Number) -> Option<Number>,
     ) -> Maybe {
-        if let Some(n) = self.number(run, v).and_then(small) {
+        if let Some(n) = self.number(ctx, v).and_then(small) {
             return Some(Val::Num(n));
         }
-        match self.scalar(run, v)? {
+        match self.scalar(ctx, v)? {
             Scalar::Number(n) => {
                 let n = any(&n)?;
                 Some(self.of_number(n))
@@ -132,13 +147,13 @@ impl Machine {
         }
     }
 
-    /// The integer that a value is.
-    pub(in crate::values) fn integer(&mut self, run: &Run<'_>, v: Val) -> Option<i64> {
-        match self.number(run, v) {
+    /// The integer of a value.
+    pub(in crate::values) fn integer(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<i64> {
+        match self.number(ctx, v) {
             Some(Num::Int(i)) => Some(i),
             Some(_) => None,
-            // Beyond 64 bits it is beyond every string as well.
-            None => match self.scalar(run, v)? {
+            // Beyond 64 bits it is beyond the end of any string as well.
+            None => match self.scalar(ctx, v)? {
                 Scalar::Number(Number::Integer(e)) if e.is_negative() => Some(i64::MIN),
                 Scalar::Number(Number::Integer(_)) => Some(i64::MAX),
                 _ => None,
@@ -147,9 +162,9 @@ impl Machine {
     }
 
     /// The value in another type.
-    pub(super) fn cast(&mut self, run: &Run<'_>, to: Cast, v: Val) -> Maybe {
+    pub(super) fn cast(&mut self, ctx: &EvalContext<'_>, to: Cast, v: Val) -> Maybe {
         let tag = match to {
-            Cast::String => return self.cast_to_string(run, v),
+            Cast::String => return self.cast_to_string(ctx, v),
             Cast::Coded(tag) => tag,
         };
         let result = match v {
@@ -159,10 +174,10 @@ impl Machine {
             Val::Duration(d) => cast(tag, &Value::Duration(d)),
             Val::Text(t) if t.lang.is_some() => None,
             Val::Text(t) => cast_text(tag, self.str(t.text)),
-            Val::Id(id) => match self.number_by_id(run, id) {
+            Val::Id(id) => match self.number_by_id(ctx, id) {
                 Some(n) => cast(tag, &n.into()),
                 None => {
-                    self.canonical(run, v);
+                    self.canonical(ctx, v);
                     cast(tag, &value(&self.term)?)
                 }
             },
@@ -187,19 +202,19 @@ impl Machine {
         })
     }
 
-    /// The canonical form of a value, the text of strings, IRIs and literals without a value.
-    fn cast_to_string(&mut self, run: &Run<'_>, v: Val) -> Maybe {
+    /// The canonical form of a value: the text of strings, IRIs and literals without a value.
+    fn cast_to_string(&mut self, ctx: &EvalContext<'_>, v: Val) -> Maybe {
         if let Val::Text(t) = v {
-            return Some(Val::Text(Text { lang: None, ..t }));
+            return Some(Val::Text(ArenaText { lang: None, ..t }));
         }
-        self.canonical(run, v);
+        self.canonical(ctx, v);
         let start = self.arena.len() as u32;
         if !push_string(&value(&self.term)?, &mut self.arena) {
             return None;
         }
         let end = self.arena.len() as u32;
-        Some(Val::Text(Text {
-            text: Span { start, end },
+        Some(Val::Text(ArenaText {
+            text: ArenaSpan { start, end },
             lang: None,
         }))
     }

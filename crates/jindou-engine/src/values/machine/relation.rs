@@ -1,8 +1,8 @@
-//! Comparing values, and what kind of terms they are.
+//! Comparisons of values, and kinds of terms.
 
 use super::Machine;
-use crate::explore::Run;
-use crate::values::val::{Span, Val};
+use crate::eval::EvalContext;
+use crate::values::val::{ArenaSpan, Val};
 use jindou_dictionary::{Dictionary, Group, NO_RANK};
 use jindou_model::VertexId;
 use jindou_model::term;
@@ -11,8 +11,8 @@ use jindou_values::{order, value};
 use std::cmp::Ordering;
 
 impl Machine {
-    pub(super) fn kind(&mut self, run: &Run<'_>, v: Val, test: TermTest) -> bool {
-        let tag = self.tag_of(run, v);
+    pub(super) fn kind(&mut self, ctx: &EvalContext<'_>, v: Val, test: TermTest) -> bool {
+        let tag = self.tag_of(ctx, v);
         match test {
             TermTest::Iri => tag == term::IRI,
             TermTest::Blank => tag == term::BLANK,
@@ -21,10 +21,10 @@ impl Machine {
                 term::NUMERIC_TAGS.contains(&tag)
                     && match v {
                         Val::Num(_) => true,
-                        v => match ranks_of(run, v) {
+                        v => match ranks_of(ctx, v) {
                             Some((ranks, id)) => ranks.numeric_rank(VertexId(id)).is_some(),
                             None => {
-                                self.canonical(run, v);
+                                self.canonical(ctx, v);
                                 super::number_of_bytes(&self.term).is_some()
                             }
                         },
@@ -34,12 +34,17 @@ impl Machine {
     }
 
     /// `=` as SPARQL's operator table has it.
-    pub(in crate::values) fn equal(&mut self, run: &Run<'_>, a: Val, b: Val) -> Option<bool> {
+    pub(in crate::values) fn equal(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        a: Val,
+        b: Val,
+    ) -> Option<bool> {
         match (a, b) {
             (Val::Num(a), Val::Num(b)) => return Some(a.order(b) == Some(Ordering::Equal)),
             (Val::Bool(a), Val::Bool(b)) => return Some(a == b),
             (Val::Id(a), Val::Id(b)) => {
-                if let Some(d) = run.vocabulary.ranks_of(a.max(b))
+                if let Some(d) = ctx.vocabulary.ranks_of(a.max(b))
                     && let Some((x, y)) = ranks(d, a, b)
                 {
                     return Some(x == y);
@@ -47,49 +52,49 @@ impl Machine {
             }
             _ => {}
         }
-        let (ta, tb) = (self.tag_of(run, a), self.tag_of(run, b));
+        let (ta, tb) = (self.tag_of(ctx, a), self.tag_of(ctx, b));
         let numeric = |t: u8| term::NUMERIC_TAGS.contains(&t);
         if numeric(ta)
             && numeric(tb)
-            && let (Some(a), Some(b)) = (self.number(run, a), self.number(run, b))
+            && let (Some(a), Some(b)) = (self.number(ctx, a), self.number(ctx, b))
         {
             return Some(a.order(b) == Some(Ordering::Equal));
         }
         let node = |t: u8| matches!(t, term::IRI | term::BLANK);
         let exact = |t: u8| node(t) || matches!(t, term::STRING | term::LANG);
         if exact(ta) && exact(tb) || node(ta) || node(tb) {
-            return Some(ta == tb && self.same(run, a, b));
+            return Some(ta == tb && self.same(ctx, a, b));
         }
-        if let (Some(a), Some(b)) = (self.instant(run, a), self.instant(run, b)) {
+        if let (Some(a), Some(b)) = (self.instant(ctx, a), self.instant(ctx, b)) {
             return Some(a == b);
         }
-        self.both(run, a, b);
+        self.both(ctx, a, b);
         jindou_values::equal(&self.other, &self.term)
     }
 
-    /// The first value's canonical bytes go to `self.other`, the second's to `self.term`.
-    fn both(&mut self, run: &Run<'_>, a: Val, b: Val) {
-        self.canonical(run, a);
+    /// Writes the first value's canonical bytes to `self.other`, the second's to `self.term`.
+    fn both(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) {
+        self.canonical(ctx, a);
         std::mem::swap(&mut self.term, &mut self.other);
-        self.canonical(run, b);
+        self.canonical(ctx, b);
     }
 
-    /// The same term, without making an id.
-    fn same(&mut self, run: &Run<'_>, a: Val, b: Val) -> bool {
+    /// Tests for the same term, without creating an id.
+    fn same(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) -> bool {
         if let (Val::Id(a), Val::Id(b)) = (a, b) {
             return a == b;
         }
         if let (Val::Text(a), Val::Text(b)) = (a, b) {
-            let lang = |s: Option<Span>| s.map(|s| self.bytes(s));
+            let lang = |s: Option<ArenaSpan>| s.map(|s| self.bytes(s));
             return lang(a.lang) == lang(b.lang) && self.bytes(a.text) == self.bytes(b.text);
         }
-        self.both(run, a, b);
+        self.both(ctx, a, b);
         self.other == self.term
     }
 
-    pub(in crate::values) fn tag_of(&mut self, run: &Run<'_>, v: Val) -> u8 {
+    pub(in crate::values) fn tag_of(&mut self, ctx: &EvalContext<'_>, v: Val) -> u8 {
         match v {
-            Val::Id(id) => self.tag(run, id).unwrap_or(0),
+            Val::Id(id) => self.tag(ctx, id).unwrap_or(0),
             Val::Bool(_) => term::BOOLEAN_TAG,
             Val::Num(_) => term::FIRST_DATATYPE,
             Val::Time(t) => t.kind().tag(),
@@ -100,23 +105,23 @@ impl Machine {
         }
     }
 
-    /// `<` and the like; false where no order holds (NaN), `None` for values that are not compared.
+    /// Order comparisons such as `<`; false where there is no order (NaN), `None` for values that do not compare.
     pub(in crate::values) fn ordered(
         &mut self,
-        run: &Run<'_>,
+        ctx: &EvalContext<'_>,
         r: Relation,
         a: Val,
         b: Val,
     ) -> Option<bool> {
-        self.order(run, a, b)
+        self.order(ctx, a, b)
             .map(|order| order.is_some_and(|o| holds(r, o)))
     }
 
-    fn order(&mut self, run: &Run<'_>, a: Val, b: Val) -> Option<Option<Ordering>> {
+    fn order(&mut self, ctx: &EvalContext<'_>, a: Val, b: Val) -> Option<Option<Ordering>> {
         if let (Val::Id(x), Val::Id(y)) = (a, b)
-            && let Some(d) = run.vocabulary.ranks_of(x.max(y))
+            && let Some(d) = ctx.vocabulary.ranks_of(x.max(y))
         {
-            // Places in the order of all terms' bytes are those of strings by their characters.
+            // Positions in the order of all terms' bytes order strings by their characters.
             let strings = d.tag_range(term::STRING);
             if let (Some(x), Some(y)) = (d.lex(VertexId(x)), d.lex(VertexId(y)))
                 && strings.contains(&x)
@@ -128,28 +133,28 @@ impl Machine {
                 return Some(Some(x.cmp(&y)));
             }
         }
-        if let (Some(x), Some(y)) = (self.number(run, a), self.number(run, b)) {
+        if let (Some(x), Some(y)) = (self.number(ctx, a), self.number(ctx, b)) {
             return Some(x.order(y));
         }
-        if let (Some(x), Some(y)) = (self.instant(run, a), self.instant(run, b)) {
+        if let (Some(x), Some(y)) = (self.instant(ctx, a), self.instant(ctx, b)) {
             return (x.0 == y.0).then(|| Some(x.1.cmp(&y.1)));
         }
-        let (ta, tb) = (self.tag_of(run, a), self.tag_of(run, b));
+        let (ta, tb) = (self.tag_of(ctx, a), self.tag_of(ctx, b));
         if ta == term::STRING && tb == term::STRING {
-            let (x, y) = (self.as_text(run, a)?, self.as_text(run, b)?);
+            let (x, y) = (self.as_text(ctx, a)?, self.as_text(ctx, b)?);
             return Some(Some(self.bytes(x.text).cmp(self.bytes(y.text))));
         }
-        self.both(run, a, b);
+        self.both(ctx, a, b);
         order(&value(&self.other)?, &value(&self.term)?)
     }
 }
 
-fn ranks_of<'r>(run: &Run<'r>, v: Val) -> Option<(&'r Dictionary, u32)> {
+fn ranks_of<'r>(ctx: &EvalContext<'r>, v: Val) -> Option<(&'r Dictionary, u32)> {
     let Val::Id(id) = v else { return None };
-    Some((run.vocabulary.ranks_of(id)?, id))
+    Some((ctx.vocabulary.ranks_of(id)?, id))
 }
 
-/// The ranks of two terms that have some, where ranks say all: dates and times of one datatype.
+/// The ranks of two terms, if both have one and ranks decide: dates and times of one datatype.
 fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     let (x, y) = (d.lex(VertexId(a))?, d.lex(VertexId(b))?);
     let tags = d.tag_ranges();
@@ -161,7 +166,7 @@ fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     (x != NO_RANK && y != NO_RANK).then_some((x, y))
 }
 
-/// Whether a relation is true of values in this order.
+/// Whether a relation is true for values in this order.
 pub(crate) fn holds(r: Relation, o: Ordering) -> bool {
     match r {
         Relation::Less => o.is_lt(),

@@ -5,7 +5,8 @@ mod numbers;
 
 use super::Evaluator;
 use crate::batch::View;
-use crate::explore::Run;
+use crate::eval::EvalContext;
+use crate::explore::QueryContext;
 use crate::terms::{QueryTerms, TermDecoder};
 use crate::tree::Layout;
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
@@ -236,7 +237,7 @@ fn parse(text: &str) -> Option<Expression> {
 }
 
 /// A store that has every second term, a query dictionary for the others, and an id for each.
-fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
+fn with_terms(all: &[Term], f: impl FnOnce(&QueryContext<'_>, &[u32])) {
     let quads: Vec<Quad> = all
         .iter()
         .step_by(2)
@@ -257,13 +258,16 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         MemoryBudget::unlimited(),
         AtomicBool::new(false),
     );
-    let run = Run {
+    let ctx = QueryContext {
+        eval: EvalContext {
+            vocabulary: snapshot.vocabulary(),
+            terms: &terms,
+            cancel: &cancel,
+            scope: None,
+            budget: &budget,
+            stop: &stop,
+        },
         snapshot: &snapshot,
-        vocabulary: snapshot.vocabulary(),
-        terms: &terms,
-        cancel: &cancel,
-        scope: None,
-        budget: &budget,
         batch_rows: 64,
         first_batch: 64,
         profile: false,
@@ -272,7 +276,6 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         heavy: false,
         service: None,
         pool: &crate::options::Spawned,
-        stop: &stop,
     };
     let ids: Vec<u32> = all
         .iter()
@@ -284,12 +287,12 @@ fn with_terms(all: &[Term], f: impl FnOnce(&Run<'_>, &[u32])) {
         })
         .collect();
     assert!(ids.iter().any(|&i| i < FIRST_TAIL_ID) && ids.iter().any(|&i| i >= FIRST_TAIL_ID));
-    f(&run, &ids);
+    f(&ctx, &ids);
 }
 
 /// Blank nodes lose their labels in a store.
-fn read(run: &Run<'_>, id: u32) -> Option<Term> {
-    TermDecoder::new(run.snapshot, run.terms).term(id).unwrap()
+fn read(ctx: &QueryContext<'_>, id: u32) -> Option<Term> {
+    TermDecoder::new(ctx.snapshot, ctx.terms).term(id).unwrap()
 }
 
 /// An expression, and all that it is made of.
@@ -410,7 +413,7 @@ enum Sort {
     FarFromOne,
     Boolean,
     /// The datatype, and whether there is a time zone.
-    Time(jindou_values::Kind, bool),
+    Time(jindou_values::TemporalKind, bool),
     IllTyped,
     Other,
 }
@@ -457,7 +460,12 @@ fn many_digits(l: &Literal) -> bool {
 }
 
 /// Computes values and truths over a batch and gives how many values there were.
-fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec<u32>]) -> usize {
+fn agree_with_spareval(
+    ctx: &QueryContext<'_>,
+    text: &str,
+    e: &Expression,
+    columns: &[Vec<u32>],
+) -> usize {
     let (rows, mut values) = (columns[0].len(), 0);
     let g = GeneralExpression {
         expression: Arc::new(e.into()),
@@ -467,29 +475,29 @@ fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec
         per_row: false,
         asked: None,
     };
-    let evaluator = || Evaluator::new(&g, &Layout::new(&[0, 1, 2]), run).unwrap();
+    let evaluator = || Evaluator::new(&g, &Layout::new(&[0, 1, 2]), ctx).unwrap();
     let view = View { columns, rows };
     let mut out = vec![0; rows];
-    evaluator().column(run, view, &mut out).unwrap();
+    evaluator().column(ctx, view, &mut out).unwrap();
     let mut truths = vec![crate::filter::TRUE; rows];
     let mut evaluator = evaluator();
     evaluator
-        .truth(run, view, 0, &mut truths, &mut vec![])
+        .truth(ctx, view, 0, &mut truths, &mut vec![])
         .unwrap();
     // Some rows of a part: others stay as they are.
     let wanted = |row: usize| u8::from(!row.is_multiple_of(3));
     let mut some: Vec<u8> = (rows / 2..rows).map(wanted).collect();
     evaluator
-        .truth(run, view, rows / 2, &mut some, &mut vec![])
+        .truth(ctx, view, rows / 2, &mut some, &mut vec![])
         .unwrap();
     for (row, got) in (rows / 2..).zip(some) {
         let want = if wanted(row) == 1 { truths[row] } else { 0 };
         assert_eq!(got, want, "row {row}: the truth of {text} in some rows");
     }
     for row in 0..rows {
-        let input: Vec<Option<Term>> = columns.iter().map(|c| read(run, c[row])).collect();
+        let input: Vec<Option<Term>> = columns.iter().map(|c| read(ctx, c[row])).collect();
         let want = spareval_value(e, &input);
-        let got = read(run, out[row]);
+        let got = read(ctx, out[row]);
         if got != want && may_differ(e, &input) {
             continue;
         }
@@ -510,7 +518,7 @@ fn agree_with_spareval(run: &Run<'_>, text: &str, e: &Expression, columns: &[Vec
 
 fn random_expressions(cases: usize, seed: u64) {
     let all = terms();
-    with_terms(&all, |run, ids| {
+    with_terms(&all, |ctx, ids| {
         let mut r = Random(seed);
         let (mut compared, mut values) = (0, 0);
         while compared < cases {
@@ -525,7 +533,7 @@ fn random_expressions(cases: usize, seed: u64) {
                     }
                 }
             }
-            values += agree_with_spareval(run, &text, &e, &columns);
+            values += agree_with_spareval(ctx, &text, &e, &columns);
             compared += 1;
         }
         assert!(
@@ -575,7 +583,7 @@ fn casts_agree_with_spareval() {
         .iter()
         .flat_map(|a| once.iter().map(move |b| format!("{}({b})", name(a))));
     let texts: Vec<String> = once.iter().cloned().chain(twice).collect();
-    with_terms(&all, |run, ids| {
+    with_terms(&all, |ctx, ids| {
         let mut values = 0;
         for text in &texts {
             let e = parse(text).expect("a cast");
@@ -593,11 +601,11 @@ fn casts_agree_with_spareval() {
                 rows: ids.len(),
             };
             let mut out = vec![0; ids.len()];
-            let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), run).unwrap();
-            evaluator.column(run, view, &mut out).unwrap();
+            let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), ctx).unwrap();
+            evaluator.column(ctx, view, &mut out).unwrap();
             for (&id, &got) in ids.iter().zip(&out) {
-                let input = read(run, id);
-                let got = read(run, got);
+                let input = read(ctx, id);
+                let got = read(ctx, got);
                 let want = spareval_value(&e, std::slice::from_ref(&input));
                 if got != want && may_differ(&e, std::slice::from_ref(&input)) {
                     continue;
@@ -635,11 +643,14 @@ fn growing_strings_hit_the_budget() {
 fn growing_string_hits_the_budget(call: &str) {
     let all = [Term::from(Literal::from("0123456789 %%%%%"))];
     let other = [Term::from(Literal::from("x")), all[0].clone()];
-    with_terms(&other, |run, ids| {
+    with_terms(&other, |ctx, ids| {
         let budget = MemoryBudget::new(8 << 20);
-        let small = Run {
-            budget: &budget,
-            ..*run
+        let small = QueryContext {
+            eval: EvalContext {
+                budget: &budget,
+                ..ctx.eval
+            },
+            ..*ctx
         };
         let e = parse(call).unwrap();
         let g = GeneralExpression {

@@ -3,9 +3,9 @@
 mod words;
 
 use super::path::Path;
-use super::{Pattern, Place, Slot};
+use super::{CursorPlace, Pattern, Slot};
 use crate::keyword::Keyword;
-use crate::lexer::{Kind, Token};
+use crate::lexer::{Token, TokenKind};
 
 /// The bracket that opened a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Sign {
 
 /// The part of a group that the next token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum GroupPart {
     Subject,
     Predicate,
     Object,
@@ -42,9 +42,9 @@ enum Part {
 }
 
 #[derive(Debug)]
-struct Group {
+struct OpenGroup {
     sign: Sign,
-    part: Part,
+    part: GroupPart,
     subject: Option<String>,
     path: Path,
     /// Whether the predicate has no object yet.
@@ -68,7 +68,7 @@ struct Group {
 /// The text read so far.
 pub(super) struct Walk<'t> {
     text: &'t str,
-    stack: Vec<Group>,
+    stack: Vec<OpenGroup>,
     /// Patterns of groups around the cursor that ended after it, from the outermost on.
     ended: Vec<Pattern>,
     prefixes: Vec<(String, String)>,
@@ -106,15 +106,15 @@ impl<'t> Walk<'t> {
             values: false,
             terms: 0,
         };
-        walk.open(Sign::Top, Part::Word, None);
+        walk.open(Sign::Top, GroupPart::Word, None);
         walk
     }
 
-    fn open(&mut self, sign: Sign, part: Part, subject: Option<String>) {
+    fn open(&mut self, sign: Sign, part: GroupPart, subject: Option<String>) {
         let around = self.stack.last();
         let brace = sign == Sign::Brace;
         let graph = if brace { self.graph.take() } else { None };
-        let group = Group {
+        let group = OpenGroup {
             sign,
             part,
             subject,
@@ -169,9 +169,9 @@ impl<'t> Walk<'t> {
         format!("?{}{}", self.hidden, self.invented)
     }
 
-    fn top(&mut self) -> &mut Group {
+    fn top(&mut self) -> &mut OpenGroup {
         if self.stack.is_empty() {
-            self.open(Sign::Top, Part::Word, None);
+            self.open(Sign::Top, GroupPart::Word, None);
         }
         let last = self.stack.len() - 1;
         &mut self.stack[last]
@@ -183,38 +183,38 @@ impl<'t> Walk<'t> {
             return;
         }
         match token.kind {
-            Kind::OpenBrace => self.brace(),
-            Kind::CloseBrace => {
+            TokenKind::OpenBrace => self.brace(),
+            TokenKind::CloseBrace => {
                 if self.close(Sign::Brace) {
                     let group = self.top();
                     group.part = match group.sign {
-                        Sign::Top => Part::Word,
-                        Sign::Paren => Part::Expression,
-                        _ => Part::Subject,
+                        Sign::Top => GroupPart::Word,
+                        Sign::Paren => GroupPart::Expression,
+                        _ => GroupPart::Subject,
                     };
                 }
             }
-            Kind::OpenAnnotation => self.open(Sign::Annotation, Part::Predicate, None),
-            Kind::CloseAnnotation => {
+            TokenKind::OpenAnnotation => self.open(Sign::Annotation, GroupPart::Predicate, None),
+            TokenKind::CloseAnnotation => {
                 self.close(Sign::Annotation);
             }
-            Kind::OpenReified | Kind::OpenTriple => self.terms = 1,
+            TokenKind::OpenReified | TokenKind::OpenTriple => self.terms = 1,
             _ => self.within(token, text),
         }
     }
 
     /// Inside of `<< … >>`. False where the token ends it otherwise.
-    fn in_term(&mut self, kind: Kind) -> bool {
+    fn in_term(&mut self, kind: TokenKind) -> bool {
         match kind {
-            Kind::OpenReified | Kind::OpenTriple => self.terms += 1,
-            Kind::CloseReified => {
+            TokenKind::OpenReified | TokenKind::OpenTriple => self.terms += 1,
+            TokenKind::CloseReified => {
                 self.terms -= 1;
                 if self.terms == 0 {
                     let node = self.invent();
-                    self.term(Kind::Blank, &node);
+                    self.term(TokenKind::Blank, &node);
                 }
             }
-            Kind::OpenBrace | Kind::CloseBrace => {
+            TokenKind::OpenBrace | TokenKind::CloseBrace => {
                 self.terms = 0;
                 return false;
             }
@@ -225,29 +225,35 @@ impl<'t> Walk<'t> {
 
     fn brace(&mut self) {
         let values = std::mem::take(&mut self.values);
-        let part = if values { Part::Data } else { Part::Subject };
+        let part = if values {
+            GroupPart::Data
+        } else {
+            GroupPart::Subject
+        };
         self.open(Sign::Brace, part, None);
     }
 
     fn within(&mut self, token: Token, text: &str) {
-        if let Kind::Word(word) = token.kind
+        if let TokenKind::Word(word) = token.kind
             && self.word(word)
         {
             return;
         }
         let group = self.top();
         match group.part {
-            Part::Subject | Part::Predicate | Part::Object => self.triple(token, text),
-            Part::PrefixName => {
-                if token.kind == Kind::Namespace {
+            GroupPart::Subject | GroupPart::Predicate | GroupPart::Object => {
+                self.triple(token, text)
+            }
+            GroupPart::PrefixName => {
+                if token.kind == TokenKind::Namespace {
                     text.trim_end_matches(':').clone_into(&mut self.prefix);
-                    self.top().part = Part::PrefixIri;
+                    self.top().part = GroupPart::PrefixIri;
                 }
             }
-            Part::PrefixIri | Part::BaseIri => {
-                let is_base = group.part == Part::BaseIri;
-                group.part = Part::Word;
-                if token.kind == Kind::Iri {
+            GroupPart::PrefixIri | GroupPart::BaseIri => {
+                let is_base = group.part == GroupPart::BaseIri;
+                group.part = GroupPart::Word;
+                if token.kind == TokenKind::Iri {
                     let iri = text.trim_matches(['<', '>']).to_owned();
                     if is_base {
                         self.base = Some(iri);
@@ -257,16 +263,16 @@ impl<'t> Walk<'t> {
                     }
                 }
             }
-            Part::GraphName | Part::ServiceName => {
-                if is_name(token.kind) || token.kind == Kind::Variable {
-                    if group.part == Part::GraphName {
+            GroupPart::GraphName | GroupPart::ServiceName => {
+                if is_name(token.kind) || token.kind == TokenKind::Variable {
+                    if group.part == GroupPart::GraphName {
                         let name = named(token.kind, text);
                         match self.from.take() {
                             Some(is_named) => self.dataset[usize::from(is_named)].push(name),
                             None => self.graph = Some(name),
                         }
                     }
-                    self.top().part = Part::Word;
+                    self.top().part = GroupPart::Word;
                 }
             }
             _ => self.other(token),
@@ -277,28 +283,30 @@ impl<'t> Walk<'t> {
     fn other(&mut self, token: Token) {
         let part = self.top().part;
         match token.kind {
-            Kind::OpenParen => {
+            TokenKind::OpenParen => {
                 let inner = match part {
-                    Part::Columns | Part::Data => part,
-                    _ => Part::Expression,
+                    GroupPart::Columns | GroupPart::Data => part,
+                    _ => GroupPart::Expression,
                 };
                 self.open(Sign::Paren, inner, None);
             }
-            Kind::CloseParen if self.close(Sign::Paren) => {
+            TokenKind::CloseParen if self.close(Sign::Paren) => {
                 let group = self.top();
                 // A FILTER or a BIND is over, another bracket of an expression is not.
-                if group.sign == Sign::Brace && group.part == Part::Expression {
-                    group.part = Part::Subject;
+                if group.sign == Sign::Brace && group.part == GroupPart::Expression {
+                    group.part = GroupPart::Subject;
                 }
             }
-            Kind::Dot => {
+            TokenKind::Dot => {
                 let group = self.top();
-                if group.sign == Sign::Brace && group.part != Part::Data {
-                    group.part = Part::Subject;
+                if group.sign == Sign::Brace && group.part != GroupPart::Data {
+                    group.part = GroupPart::Subject;
                 }
             }
-            Kind::Semicolon if self.top().sign == Sign::Top => self.top().part = Part::Word,
-            Kind::CloseBracket => {
+            TokenKind::Semicolon if self.top().sign == Sign::Top => {
+                self.top().part = GroupPart::Word
+            }
+            TokenKind::CloseBracket => {
                 self.close(Sign::Bracket);
             }
             _ => {}
@@ -309,72 +317,72 @@ impl<'t> Walk<'t> {
     fn triple(&mut self, token: Token, text: &str) {
         let group = self.top();
         let sign = group.sign;
-        if group.part == Part::Predicate && group.path.sign(token.kind, text) {
+        if group.part == GroupPart::Predicate && group.path.sign(token.kind, text) {
             if group.path.is_done() {
-                group.part = Part::Object;
+                group.part = GroupPart::Object;
                 group.fresh = true;
             }
             return;
         }
         // `a/b`, `a*`: the path goes on. `+5` is a number.
-        let number = matches!(token.kind, Kind::Plus | Kind::Minus)
+        let number = matches!(token.kind, TokenKind::Plus | TokenKind::Minus)
             && self
                 .text
                 .as_bytes()
                 .get(token.end)
                 .is_some_and(u8::is_ascii_digit);
         let group = self.top();
-        let goes_on = group.part == Part::Object && group.fresh && !number;
-        if goes_on && token.kind != Kind::OpenParen && group.path.sign(token.kind, text) {
+        let goes_on = group.part == GroupPart::Object && group.fresh && !number;
+        if goes_on && token.kind != TokenKind::OpenParen && group.path.sign(token.kind, text) {
             if !group.path.is_done() {
-                group.part = Part::Predicate;
+                group.part = GroupPart::Predicate;
             }
             return;
         }
         match token.kind {
-            Kind::Dot => {
+            TokenKind::Dot => {
                 self.close_open_brackets();
                 let group = self.top();
                 if matches!(group.sign, Sign::Brace | Sign::Top) {
-                    group.part = Part::Subject;
+                    group.part = GroupPart::Subject;
                 }
             }
-            Kind::Semicolon => {
+            TokenKind::Semicolon => {
                 if sign == Sign::Paren {
                     return;
                 }
                 let group = self.top();
-                group.part = Part::Predicate;
+                group.part = GroupPart::Predicate;
                 group.path = Path::default();
                 group.fresh = false;
             }
-            Kind::Comma => {
+            TokenKind::Comma => {
                 let group = self.top();
-                if group.part == Part::Object {
+                if group.part == GroupPart::Object {
                     group.fresh = false;
                 }
             }
-            Kind::OpenBracket => {
+            TokenKind::OpenBracket => {
                 let node = self.invent();
-                self.term(Kind::Blank, &node);
-                self.open(Sign::Bracket, Part::Predicate, Some(node));
+                self.term(TokenKind::Blank, &node);
+                self.open(Sign::Bracket, GroupPart::Predicate, Some(node));
             }
-            Kind::CloseBracket => {
+            TokenKind::CloseBracket => {
                 self.close(Sign::Bracket);
             }
-            Kind::OpenParen => {
+            TokenKind::OpenParen => {
                 let node = self.invent();
-                self.term(Kind::Blank, &node);
-                self.open(Sign::Paren, Part::Object, None);
+                self.term(TokenKind::Blank, &node);
+                self.open(Sign::Paren, GroupPart::Object, None);
             }
-            Kind::CloseParen => {
+            TokenKind::CloseParen => {
                 self.close(Sign::Paren);
             }
-            Kind::DoubleCaret => {
+            TokenKind::DoubleCaret => {
                 let group = self.top();
                 group.datatype = group.literal;
             }
-            Kind::Language => {
+            TokenKind::Language => {
                 let group = self.top();
                 if std::mem::take(&mut group.literal)
                     && let Some(last) = group.patterns.last_mut()
@@ -382,21 +390,23 @@ impl<'t> Walk<'t> {
                     last.object.push_str(text);
                 }
             }
-            Kind::Blank => {
+            TokenKind::Blank => {
                 let label: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
                 let node = format!("?{}b{label}", self.hidden);
-                self.term(Kind::Blank, &node);
+                self.term(TokenKind::Blank, &node);
             }
-            Kind::Variable => self.term(Kind::Variable, &named(Kind::Variable, text)),
-            Kind::A
-            | Kind::Iri
-            | Kind::Prefixed
-            | Kind::Namespace
-            | Kind::String
-            | Kind::Integer
-            | Kind::Decimal
-            | Kind::Double
-            | Kind::Word(_) => self.term(token.kind, text),
+            TokenKind::Variable => {
+                self.term(TokenKind::Variable, &named(TokenKind::Variable, text))
+            }
+            TokenKind::A
+            | TokenKind::Iri
+            | TokenKind::Prefixed
+            | TokenKind::Namespace
+            | TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Word(_) => self.term(token.kind, text),
             _ => {}
         }
     }
@@ -414,7 +424,7 @@ impl<'t> Walk<'t> {
     }
 
     /// A term of a triple.
-    fn term(&mut self, kind: Kind, text: &str) {
+    fn term(&mut self, kind: TokenKind, text: &str) {
         let group = self.top();
         if std::mem::take(&mut group.datatype) {
             if let Some(last) = group.patterns.last_mut() {
@@ -426,19 +436,19 @@ impl<'t> Walk<'t> {
         }
         group.literal = false;
         match group.part {
-            Part::Subject => {
+            GroupPart::Subject => {
                 group.subject = Some(text.to_owned());
                 group.path = Path::default();
-                group.part = Part::Predicate;
+                group.part = GroupPart::Predicate;
             }
-            Part::Predicate => {
+            GroupPart::Predicate => {
                 group.path.name(kind, text);
                 if group.path.is_done() {
-                    group.part = Part::Object;
+                    group.part = GroupPart::Object;
                     group.fresh = true;
                 }
             }
-            Part::Object if group.sign != Sign::Paren => {
+            GroupPart::Object if group.sign != Sign::Paren => {
                 group.fresh = false;
                 if let Some(subject) = &group.subject
                     && group.path.is_done()
@@ -451,7 +461,7 @@ impl<'t> Walk<'t> {
                         graph: group.graph.clone(),
                     };
                     group.patterns.push(pattern);
-                    group.literal = kind == Kind::String;
+                    group.literal = kind == TokenKind::String;
                 }
             }
             _ => {}
@@ -459,21 +469,24 @@ impl<'t> Walk<'t> {
     }
 
     /// The place at the end of what was read; patterns come later ([`Self::patterns`]).
-    pub(super) fn place(&mut self, from: usize) -> Place {
+    pub(super) fn place(&mut self, from: usize) -> CursorPlace {
         let foreign = self.stack.iter().any(|g| g.foreign);
         let in_term = self.terms > 0;
         let group = self.top();
         let mut slot = match group.part {
-            Part::Subject => Slot::Subject,
-            Part::Predicate if group.path.wants_operand() => Slot::Predicate,
-            Part::Predicate => Slot::Nothing,
-            Part::Object => Slot::Object,
-            Part::Expression => Slot::Expression,
-            Part::Projection | Part::Columns => Slot::Variable,
-            Part::GraphName => Slot::Graph,
-            Part::PrefixName => Slot::Prefix,
-            Part::Word => Slot::Keyword,
-            Part::Data | Part::ServiceName | Part::PrefixIri | Part::BaseIri => Slot::Nothing,
+            GroupPart::Subject => Slot::Subject,
+            GroupPart::Predicate if group.path.wants_operand() => Slot::Predicate,
+            GroupPart::Predicate => Slot::Nothing,
+            GroupPart::Object => Slot::Object,
+            GroupPart::Expression => Slot::Expression,
+            GroupPart::Projection | GroupPart::Columns => Slot::Variable,
+            GroupPart::GraphName => Slot::Graph,
+            GroupPart::PrefixName => Slot::Prefix,
+            GroupPart::Word => Slot::Keyword,
+            GroupPart::Data
+            | GroupPart::ServiceName
+            | GroupPart::PrefixIri
+            | GroupPart::BaseIri => Slot::Nothing,
         };
         if foreign || in_term {
             slot = Slot::Nothing;
@@ -503,7 +516,7 @@ impl<'t> Walk<'t> {
         for group in &mut self.stack {
             group.around = true;
         }
-        Place {
+        CursorPlace {
             slot,
             from,
             subject,
@@ -523,13 +536,20 @@ impl<'t> Walk<'t> {
         let mut depth = 0usize;
         let end = tokens.iter().position(|t| {
             match t.kind {
-                Kind::OpenBrace | Kind::OpenBracket | Kind::OpenParen => depth += 1,
-                Kind::CloseBrace | Kind::CloseBracket | Kind::CloseParen if depth > 0 => depth -= 1,
-                Kind::CloseBrace | Kind::CloseBracket | Kind::Dot | Kind::Semicolon => {
+                TokenKind::OpenBrace | TokenKind::OpenBracket | TokenKind::OpenParen => depth += 1,
+                TokenKind::CloseBrace | TokenKind::CloseBracket | TokenKind::CloseParen
+                    if depth > 0 =>
+                {
+                    depth -= 1
+                }
+                TokenKind::CloseBrace
+                | TokenKind::CloseBracket
+                | TokenKind::Dot
+                | TokenKind::Semicolon => {
                     return depth == 0;
                 }
                 // The next part of the group, though its dot is missing.
-                Kind::Word(
+                TokenKind::Word(
                     Keyword::Filter
                     | Keyword::Optional
                     | Keyword::Bind
@@ -566,14 +586,17 @@ impl<'t> Walk<'t> {
     }
 }
 
-fn is_name(kind: Kind) -> bool {
-    matches!(kind, Kind::Iri | Kind::Prefixed | Kind::Namespace)
+fn is_name(kind: TokenKind) -> bool {
+    matches!(
+        kind,
+        TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace
+    )
 }
 
 /// A term as patterns write it.
-fn named(kind: Kind, text: &str) -> String {
+fn named(kind: TokenKind, text: &str) -> String {
     match kind {
-        Kind::Variable => format!("?{}", text.get(1..).unwrap_or_default()),
+        TokenKind::Variable => format!("?{}", text.get(1..).unwrap_or_default()),
         _ => text.to_owned(),
     }
 }

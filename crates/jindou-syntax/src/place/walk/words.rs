@@ -1,6 +1,6 @@
 //! Words of SPARQL: what is due after each.
 
-use super::{Part, Sign, Walk};
+use super::{GroupPart, Sign, Walk};
 use crate::keyword::Keyword;
 
 impl Walk<'_> {
@@ -12,48 +12,48 @@ impl Walk<'_> {
         }
         let from = self.from.is_some();
         let group = self.top();
-        if matches!(group.part, Part::Data) {
+        if matches!(group.part, GroupPart::Data) {
             return true;
         }
         // Names of functions in expressions, `AS`, `IN`, `DESC` and so on.
         let next = match word {
-            K::Prefix => Part::PrefixName,
-            K::Base => Part::BaseIri,
+            K::Prefix => GroupPart::PrefixName,
+            K::Base => GroupPart::BaseIri,
             K::Select => {
                 if group.sign != Sign::Top {
                     group.own = true;
                 }
-                Part::Projection
+                GroupPart::Projection
             }
-            K::Describe => Part::Projection,
-            K::Filter | K::Bind | K::Having | K::By => Part::Expression,
-            K::Exists | K::Not if group.part == Part::Expression => return true,
+            K::Describe => GroupPart::Projection,
+            K::Filter | K::Bind | K::Having | K::By => GroupPart::Expression,
+            K::Exists | K::Not if group.part == GroupPart::Expression => return true,
             K::Values => {
                 self.values = true;
-                Part::Columns
+                GroupPart::Columns
             }
-            K::Graph => Part::GraphName,
+            K::Graph => GroupPart::GraphName,
             K::From | K::Using => {
                 self.from = Some(false);
-                Part::GraphName
+                GroupPart::GraphName
             }
             K::Named if from => {
                 self.from = Some(true);
                 return true;
             }
-            K::With | K::Into | K::To => Part::GraphName,
+            K::With | K::Into | K::To => GroupPart::GraphName,
             K::Service => {
                 self.service = true;
-                Part::ServiceName
+                GroupPart::ServiceName
             }
             K::Silent => return true,
             K::Construct | K::Insert | K::Delete => {
                 self.template = true;
-                Part::Word
+                GroupPart::Word
             }
             K::Where => {
                 self.template = false;
-                Part::Word
+                GroupPart::Word
             }
             K::Optional
             | K::Minus
@@ -67,13 +67,18 @@ impl Walk<'_> {
             | K::Order
             | K::Limit
             | K::Offset
-            | K::Version => Part::Word,
-            K::Load | K::Clear | K::Drop | K::Create | K::Add | K::Move | K::Copy => Part::Word,
+            | K::Version => GroupPart::Word,
+            K::Load | K::Clear | K::Drop | K::Create | K::Add | K::Move | K::Copy => {
+                GroupPart::Word
+            }
             _ => {
                 // An unknown word where a triple is due: someone writes a keyword, or a prefix without its colon.
-                let triple = matches!(group.part, Part::Subject | Part::Predicate | Part::Object);
+                let triple = matches!(
+                    group.part,
+                    GroupPart::Subject | GroupPart::Predicate | GroupPart::Object
+                );
                 if triple && group.sign == Sign::Brace && word != K::Unknown {
-                    group.part = Part::Expression;
+                    group.part = GroupPart::Expression;
                 }
                 return true;
             }
@@ -83,10 +88,10 @@ impl Walk<'_> {
         if matches!(group.sign, Sign::Bracket | Sign::Annotation) {
             return true;
         }
-        if group.sign == Sign::Paren && group.part == Part::Object {
+        if group.sign == Sign::Paren && group.part == GroupPart::Object {
             return true;
         }
-        if group.sign == Sign::Paren && next == Part::Word {
+        if group.sign == Sign::Paren && next == GroupPart::Word {
             return true;
         }
         group.part = next;

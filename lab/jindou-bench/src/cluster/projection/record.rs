@@ -2,12 +2,12 @@
 //! every thread between two messages, and notes what each message carries and causes.
 
 use super::clock::thread_time;
-use super::trace::{Job, Kind, Message, Op, PartTrace, Trace};
+use super::trace::{Job, Message, Op, PartTrace, Trace, TraceKind};
 use jindou::cluster::shards::{Reply, Request, ShardClient, post};
 use jindou::{
     CancelToken, Database, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode,
 };
-use jindou_engine::{Observer, Told, Work};
+use jindou_engine::{Activity, Observer, Told};
 use jindou_graph::shard::Far;
 use jindou_model::sync::lock;
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ struct Thread {
     /// Its part's query and shard; none for the coordinator.
     part: Option<(u64, u32)>,
     /// The work of a part's thread at the moment.
-    job: Option<(Kind, Option<u32>)>,
+    job: Option<(TraceKind, Option<u32>)>,
     /// Work that was done; of answers that are being made, the innermost last.
     done: Vec<Vec<Op>>,
     /// Numbers of the messages that are about to be sent.
@@ -138,15 +138,15 @@ impl RecorderState {
         }
     }
 
-    fn begins(&mut self, id: ThreadId, query: u64, shard: u32, work: Work) {
+    fn begins(&mut self, id: ThreadId, query: u64, shard: u32, work: Activity) {
         if !self.running || !self.queries.contains(&query) {
             return;
         }
         let kind = match work {
-            Work::Gathered | Work::Over => return self.gathers(id, work),
-            Work::Idle => None,
-            Work::Rows(_) | Work::Page => Some(Kind::Rows),
-            Work::Flush => Some(Kind::Flush),
+            Activity::Gathered | Activity::Over => return self.gathers(id, work),
+            Activity::Idle => None,
+            Activity::Rows(_) | Activity::Page => Some(TraceKind::Rows),
+            Activity::Flush => Some(TraceKind::Flush),
         };
         let part = Some((query, shard));
         let thread = self.threads.entry(id);
@@ -158,8 +158,8 @@ impl RecorderState {
         // Time without a job is that of waking up: it belongs to the next one, and stays where it is.
         self.end_job(id);
         let cause = match work {
-            Work::Rows(number) => Some(self.number(number)),
-            Work::Page => self.starts.get(&(query, shard)).copied(),
+            Activity::Rows(number) => Some(self.number(number)),
+            Activity::Page => self.starts.get(&(query, shard)).copied(),
             _ => None,
         };
         if let Some(thread) = self.threads.get_mut(&id) {
@@ -167,9 +167,9 @@ impl RecorderState {
         }
     }
 
-    fn gathers(&mut self, id: ThreadId, work: Work) {
+    fn gathers(&mut self, id: ThreadId, work: Activity) {
         let wanted = match work {
-            Work::Gathered => self.reports.pop_front().into_iter().collect(),
+            Activity::Gathered => self.reports.pop_front().into_iter().collect(),
             _ => std::mem::take(&mut self.open),
         };
         self.open.retain(|r| !wanted.contains(r));
@@ -400,7 +400,7 @@ impl Far for Recorder {
 struct Listener(Arc<Recorder>);
 
 impl Observer for Listener {
-    fn begins(&self, query: u64, shard: u32, work: Work) {
+    fn begins(&self, query: u64, shard: u32, work: Activity) {
         self.0
             .with(|state, id| state.begins(id, query, shard, work));
     }

@@ -5,7 +5,7 @@
 //! those that computed long. Work of a part is begun in the order of the recording as far as the messages are there that cause it, by as many
 //! threads as a part may have.
 
-use super::trace::{Kind, Message, Op, Trace};
+use super::trace::{Message, Op, Trace, TraceKind};
 use jindou::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -543,7 +543,7 @@ impl<'t> Simulation<'t> {
                 if p.jobs[job] == JobState::Pending {
                     let j = &recorded.jobs[job];
                     let is_caused = j.cause.is_none_or(|n| q.told[n as usize]);
-                    if is_caused && (j.kind == Kind::Rows || all_before) {
+                    if is_caused && (j.kind == TraceKind::Rows || all_before) {
                         found = Some(job);
                         break;
                     }

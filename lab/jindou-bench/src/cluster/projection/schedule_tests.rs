@@ -48,7 +48,7 @@ fn only_home(ops: Vec<Op>) -> Trace {
 
 fn rows(cause: Option<u32>, ops: Vec<Op>) -> Job {
     Job {
-        kind: Kind::Rows,
+        kind: TraceKind::Rows,
         cause,
         ops,
     }
@@ -115,7 +115,7 @@ fn a_part_is_caused_and_waited_for() {
             jobs: vec![
                 rows(Some(0), vec![Op::Work(100_000)]),
                 Job {
-                    kind: Kind::Flush,
+                    kind: TraceKind::Flush,
                     cause: None,
                     ops: vec![Op::Round(vec![message(0, &[1], vec![Op::Work(9)])])],
                 },
@@ -144,7 +144,7 @@ fn workers_share_a_part_and_cores_bound_them() {
         .map(|_| rows(None, vec![Op::Work(10_000)]))
         .collect();
     jobs.push(Job {
-        kind: Kind::Flush,
+        kind: TraceKind::Flush,
         cause: None,
         ops: vec![Op::Work(500), Op::Tell(0)],
     });

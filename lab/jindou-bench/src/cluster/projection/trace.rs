@@ -28,7 +28,7 @@ pub struct Message {
 
 /// Kinds of work of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TraceKind {
     /// First rows, or rows of a message: may be run alongside others.
     Rows,
     /// Rows that were held back are sent: comes after all that was begun before.
@@ -38,7 +38,7 @@ pub enum Kind {
 /// Work of a part, begun when a message has been taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    pub kind: Kind,
+    pub kind: TraceKind,
     pub cause: Option<u32>,
     pub ops: Vec<Op>,
 }

@@ -1,11 +1,11 @@
 //! Sort keys of ids, and the order of ORDER BY between terms: made from value ranks; no string of the base is read.
 //!
-//! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). Terms that the base does not
-//! have fall between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), and then
-//! their place among each other. So do all triple terms, which compare part by part. Unbound is 0, before everything.
+//! Key of a base term: class (8 bits), rank × 2 + 1 (33 bits), 0 (23 bits). Terms that the base does not have fall
+//! between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), followed by their position
+//! among each other. The same holds for all triple terms, which compare part by part. Unbound is 0, before everything.
 
 use crate::batch::Charge;
-use crate::explore::Run;
+use crate::eval::EvalContext;
 use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey, TermKind};
 use jindou_graph::{TermDecoding, Vocabulary};
@@ -17,28 +17,28 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 
-/// Bits of a key that are 0 in every base term's.
-pub(super) const PLACE_BITS: u32 = 23;
-/// Bytes of terms that are fetched at once, about.
+/// Bits of a key that are 0 in every base term's key.
+pub(crate) const PLACE_BITS: u32 = 23;
+/// Approximate bytes of terms that are fetched at once.
 const FETCHED: usize = 1 << 20;
-/// Terms that are fetched at once: the first ones, and at most.
+/// Number of terms that are fetched at once: the first time, and at most.
 const FEW: usize = 256;
 const MANY: usize = 1 << 14;
 
-/// Ids whose keys need a look at their terms: those without ranks, and triple terms.
+/// Ids whose keys need their terms: those without ranks, and triple terms.
 #[derive(Clone, Copy)]
-pub(super) struct Looked<'r> {
+pub(crate) struct Looked<'r> {
     end: u32,
     /// The base's dictionary, if it has triple terms.
     triples: Option<&'r Dictionary>,
 }
 
 impl<'r> Looked<'r> {
-    pub fn new(run: &Run<'r>) -> Self {
+    pub fn new(ctx: &EvalContext<'r>) -> Self {
         let has_triples = |d: &&Dictionary| !d.tag_range(term::TRIPLE).is_empty();
         Self {
-            end: run.vocabulary.ranked_end(),
-            triples: run.vocabulary.ranks().filter(has_triples),
+            end: ctx.vocabulary.ranked_end(),
+            triples: ctx.vocabulary.ranks().filter(has_triples),
         }
     }
 
@@ -50,16 +50,16 @@ impl<'r> Looked<'r> {
 }
 
 /// Sort keys of ids.
-pub(super) struct Keys<'r> {
+pub(crate) struct Keys<'r> {
     vocabulary: Vocabulary<'r>,
-    /// Of [`Looked`] terms.
+    /// Keys of [`Looked`] terms.
     added: FxHashMap<u32, u64>,
 }
 
 impl<'r> Keys<'r> {
-    pub fn new(run: &Run<'r>) -> Self {
+    pub fn new(ctx: &EvalContext<'r>) -> Self {
         Self {
-            vocabulary: run.vocabulary,
+            vocabulary: ctx.vocabulary,
             added: FxHashMap::default(),
         }
     }
@@ -79,12 +79,17 @@ impl<'r> Keys<'r> {
         pack(key.class, key.rank, true, 0)
     }
 
-    /// Finds the keys of [`Looked`] terms, which compare with those of others and with each other: to be called once, with all.
+    /// Finds the keys of [`Looked`] terms, which compare with those of others and with each other: to be called once,
+    /// with all of them.
     ///
     /// # Errors
     /// `Limit` without memory for the terms.
-    pub fn place_added(&mut self, run: &Run<'_>, ids: impl Iterator<Item = u32>) -> Result<()> {
-        let mut charge = Charge::of(Holder::OrderBy, run.budget);
+    pub fn place_added(
+        &mut self,
+        ctx: &EvalContext<'_>,
+        ids: impl Iterator<Item = u32>,
+    ) -> Result<()> {
+        let mut charge = Charge::for_holder(Holder::OrderBy, ctx.budget);
         let mut held = 0;
         let mut terms: Vec<(u32, Added<'_>)> = Vec::new();
         // Where the graph has no ranks, its terms may be on other shards.
@@ -96,12 +101,12 @@ impl<'r> Keys<'r> {
                 if ranks.is_none() && id < FIRST_QUERY_ID {
                     fetched.push(id);
                 } else {
-                    let term = Added::new(ranks, added_term(run, id).into());
+                    let term = Added::new(ranks, added_term(ctx, id).into());
                     // In the list, which may double, and in the map.
                     held += term.bytes() + 2 * size_of::<(u32, Added<'_>)>() + 32;
                     terms.push((id, term));
                     if terms.len().is_multiple_of(FEW) {
-                        run.check()?;
+                        ctx.check()?;
                         charge.set(held)?;
                     }
                 }
@@ -118,7 +123,7 @@ impl<'r> Keys<'r> {
         let mut place = 1u64;
         let mut last: Option<&Added<'_>> = None;
         for (id, term) in &terms {
-            // Equal values share a place; so does everything beyond 2^23 of them.
+            // Equal values share a position; so do all positions beyond 2^23.
             if last.is_some_and(|l| l.order(term) != Ordering::Equal) {
                 place = (place + 1).min((1 << PLACE_BITS) - 1);
             }
@@ -131,7 +136,8 @@ impl<'r> Keys<'r> {
     }
 }
 
-/// Calls `take` with each id's place and its term, if it has one. Terms of other shards are fetched many at once, about a mebibyte of them.
+/// Calls `take` with each id's position and its term, if it has one. Terms of other shards are fetched in bulk, about a
+/// mebibyte of them at a time.
 pub(crate) fn each_term(
     terms: &mut TermDecoding<'_>,
     ids: &[u32],
@@ -149,7 +155,7 @@ pub(crate) fn each_term(
             take(at, term);
             at += 1;
         }
-        // As many as fit if the next ones are as long; long ones among them must not be very many.
+        // As many as fit if the next ones are of the same length; there cannot be too many long ones among them.
         let fit = FETCHED * now.len() / bytes.max(1);
         many = fit.clamp(1, MANY).min(many * 4);
     }
@@ -159,20 +165,20 @@ fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
     u64::from(class) << 56 | (u64::from(rank) * 2 + u64::from(on)) << PLACE_BITS | place
 }
 
-/// The order of ORDER BY between ids one by one, for MIN and MAX.
+/// The order of ORDER BY between single ids, for MIN and MAX.
 #[derive(Default)]
 pub(crate) struct Places {
-    /// Of ids that were compared with a term that the base does not have.
+    /// Keys of ids that were compared with a term that the base does not have.
     known: FxHashMap<u32, Added<'static>>,
 }
 
-/// Remembered places; beyond, all are forgotten.
+/// Largest number of cached positions; beyond it, the cache is cleared.
 const PLACES: usize = 1 << 14;
 
 impl Places {
-    /// How two bound ids compare. Between two of the base, two reads of its rank columns.
-    pub fn compare(&mut self, run: &Run<'_>, a: u32, b: u32) -> Ordering {
-        if let Some(d) = run.vocabulary.ranks_of(a.max(b)) {
+    /// Order of two bound ids. Between two of the base: two reads of its rank columns.
+    pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Ordering {
+        if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {
             let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
             if !(a.is_triple() && b.is_triple()) {
                 return a.packed().cmp(&b.packed());
@@ -184,7 +190,7 @@ impl Places {
         for id in [a, b] {
             self.known
                 .entry(id)
-                .or_insert_with(|| Added::new(run.vocabulary.ranks(), added_term(run, id).into()));
+                .or_insert_with(|| Added::new(ctx.vocabulary.ranks(), added_term(ctx, id).into()));
         }
         match (self.known.get(&a), self.known.get(&b)) {
             (Some(a), Some(b)) => a.order(b),
@@ -193,9 +199,9 @@ impl Places {
     }
 }
 
-/// A term that the base does not have: where it lies between the base's.
+/// A term that the base does not have: its position between the base's terms.
 pub(crate) struct Added<'b> {
-    /// The first of the base's that is not before it.
+    /// Rank of the first term of the base that is not before it.
     key: SortKey,
     /// True if the value of that term is equal.
     equal: bool,
@@ -208,7 +214,7 @@ enum By<'b> {
     Instant(i128),
     Duration(DurationKey),
     Bytes(Cow<'b, [u8]>),
-    /// The parts of a triple term, in its order; a part that is a triple term itself is followed by its own.
+    /// The parts of a triple term, in its order; a part that is itself a triple term is followed by its own parts.
     Triple(Vec<Added<'static>>),
 }
 
@@ -225,7 +231,7 @@ fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
             }
         };
         left.extend(inner.into_iter().rev());
-        // Says that a triple term stands here.
+        // Marks a triple term.
         let (key, equal) = SortKey::alone(&[term::TRIPLE]);
         let by = By::Bytes(Cow::Borrowed(&[]));
         out.push(Added { key, equal, by });
@@ -234,7 +240,8 @@ fn leaves(bytes: &[u8]) -> Vec<Added<'static>> {
 }
 
 impl<'b> Added<'b> {
-    /// The place of a term, given its canonical bytes, between those that have these ranks. Terms without ranks compare by what they say.
+    /// The position of a term, given its canonical bytes, between terms with these ranks. Terms without ranks compare
+    /// by their content.
     pub fn new(ranks: Option<&Dictionary>, bytes: Cow<'b, [u8]>) -> Self {
         let is_triple = bytes.first() == Some(&term::TRIPLE) && bytes.len() > 1;
         let (key, equal) = match ranks {
@@ -251,7 +258,7 @@ impl<'b> Added<'b> {
         Self { key, equal, by }
     }
 
-    /// Bytes that it takes on the heap, about.
+    /// Approximate bytes on the heap.
     fn bytes(&self) -> usize {
         match &self.by {
             By::Bytes(Cow::Owned(b)) => b.capacity(),
@@ -266,7 +273,7 @@ impl<'b> Added<'b> {
         }
     }
 
-    /// The same without the bytes that it was made of.
+    /// An owned copy.
     pub fn into_owned(self) -> Added<'static> {
         let Self { key, equal, by } = self;
         let by = match by {
@@ -279,7 +286,7 @@ impl<'b> Added<'b> {
         Added { key, equal, by }
     }
 
-    /// The order of ORDER BY between two of the same ranks.
+    /// The order of ORDER BY between two terms of the same ranks.
     pub fn order(&self, other: &Added<'_>) -> Ordering {
         (self.key, self.equal)
             .cmp(&(other.key, other.equal))
