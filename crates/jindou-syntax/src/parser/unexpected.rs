@@ -111,6 +111,9 @@ impl Parser<'_, '_> {
             (Kind::Bad(bad), _) => return self.bad_token(token, bad),
             (Kind::Less, _) if self.looks_like_iri(token).is_some() => {
                 let (range, with) = self.looks_like_iri(token).unwrap_or_default();
+                // What is inside of it would be another fault.
+                self.ahead = self.ahead.take().filter(|t| t.start >= range.end);
+                self.lexer.skip_to(range.end);
                 let d = self.diagnostic(
                     range.clone(),
                     D::Iri,
