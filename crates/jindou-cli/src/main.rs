@@ -4,6 +4,7 @@ mod advice;
 mod args;
 mod commands;
 mod log;
+mod overlooked;
 mod progress;
 mod rdf;
 mod remote;

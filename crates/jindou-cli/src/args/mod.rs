@@ -2,12 +2,14 @@
 
 mod cluster;
 mod generate;
+mod graphs;
 mod query;
 mod rdf;
 mod serve;
 
 pub use cluster::{Cluster, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
+pub use graphs::GraphsArg;
 pub use query::{Query, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
 pub use serve::Serve;

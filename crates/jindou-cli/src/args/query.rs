@@ -1,6 +1,6 @@
 //! The command line of `jindou query` and `jindou shell`.
 
-use super::{DocumentArgs, VerifyArg, parse_threads};
+use super::{DocumentArgs, GraphsArg, VerifyArg, parse_threads};
 use clap::Args as ClapArgs;
 use jindou::service::Allowed;
 use jindou::{GpuChoice, ResultFormat};
@@ -51,9 +51,8 @@ pub struct Query {
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long, conflicts_with = "endpoint")]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
@@ -121,9 +120,8 @@ pub struct Shell {
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long, conflicts_with = "endpoint")]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,

@@ -1,6 +1,6 @@
 //! The command line of `jindou serve`.
 
-use super::{DocumentArgs, DurabilityArg, MergeBudget, VerifyArg, parse_threads};
+use super::{DocumentArgs, DurabilityArg, GraphsArg, MergeBudget, VerifyArg, parse_threads};
 use clap::Args as ClapArgs;
 use jindou::GpuChoice;
 use jindou::service::Allowed;
@@ -121,9 +121,8 @@ pub struct Serve {
     /// How long a shutdown waits for running requests.
     #[arg(long, value_parser = parse_duration, default_value = "30s", value_name = "TIME")]
     pub grace: Duration,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long)]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Predeclare some sixty common prefixes (foaf:, skos:).
     #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
     pub common_prefixes: bool,

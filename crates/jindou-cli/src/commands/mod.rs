@@ -16,7 +16,7 @@ mod recluster;
 mod serve;
 pub mod update;
 
-use crate::args::{Args, Command, DocumentArgs, Generate};
+use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
 use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
@@ -135,6 +135,16 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
 /// The error that neither a store nor an endpoint was named.
 pub fn no_store() -> Error {
     Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL".into())
+}
+
+/// Refuses the choice of a store's graphs for an endpoint, which has its own.
+pub fn no_graphs(graphs: GraphsArg) -> Result<()> {
+    match graphs.union_default() {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(
+            "--graphs is for stores: an endpoint chooses its default graph itself; name graphs with FROM <…>".into(),
+        )),
+    }
 }
 
 /// The text of a request, from the command line, a file or standard input.

@@ -1,7 +1,10 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, counted, no_store, request_text, runtime_with_gpu, service};
+use super::{
+    cancel_on_interrupt, counted, no_graphs, no_store, request_text, runtime_with_gpu, service,
+};
 use crate::args::Query;
+use crate::overlooked;
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::Prefixes;
@@ -24,6 +27,7 @@ fn prefixes_for(text: &str) -> Prefixes {
 pub fn run(a: &Query) -> Result<ExitCode> {
     let text = request_text(a.text.as_ref(), a.file.as_ref())?;
     if let Some(endpoint) = &a.remote.endpoint {
+        no_graphs(a.graphs)?;
         return ask_endpoint(a, endpoint, &text);
     }
     let store = a.store.as_ref().ok_or_else(no_store)?;
@@ -42,16 +46,21 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .with_base(a.base.clone())
         .with_common_prefixes(!a.no_prefixes);
     options.service = service(&a.service_allow);
-    if a.union_default_graph {
-        options.union_default = Some(true);
-    }
+    options.union_default = a.graphs.union_default();
     if a.explain {
         say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
     let mut writer = writer(a, &text)?;
-    let report = db.run(&text, &options, &mut writer)?;
+    let (report, overlooked) = if std::io::stderr().is_terminal() {
+        overlooked::run(&db, &text, &options, &mut writer, "--graphs all")?
+    } else {
+        (db.run(&text, &options, &mut writer)?, None)
+    };
     // After the answer, where they are seen.
+    if let Some(overlooked) = overlooked {
+        eprintln!("jindou: {overlooked}");
+    }
     for remark in db.remarks(&text, &options)? {
         eprintln!("jindou: {remark}");
     }

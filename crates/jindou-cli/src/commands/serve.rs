@@ -2,10 +2,13 @@
 
 use super::merge;
 use super::{documents, runtime_with_gpu, service};
-use crate::args::Serve;
+use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
+use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
-use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
+use jindou::{
+    Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, QueryOptions, Result, Verify,
+};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -82,6 +85,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         }
         _ => tracing::info!("the store's files are verified while queries are answered"),
     }
+    // A server of a cluster has not reached the others yet.
+    if a.cluster.is_none() {
+        tell_graphs(&db, a.graphs);
+    }
     let following = if writes || db.is_sharded() {
         None
     } else {
@@ -123,7 +130,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_max_update_bytes(usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX))
         .with_cors_origins(&a.cors_origins)
         .with_grace(a.grace)
-        .with_union_default(a.union_default_graph.then_some(true))
+        .with_union_default(a.graphs.union_default())
         .with_common_prefixes(a.common_prefixes)
         .with_gpu(a.gpu)
         .with_backup_to(backup_to.transpose()?)
@@ -167,6 +174,18 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Warns where queries without GRAPH find nothing, since all data is in named graphs.
+fn tell_graphs(db: &Database, graphs: GraphsArg) {
+    let counts = db.graph_counts();
+    let options = QueryOptions::default().with_union_default(graphs.union_default());
+    if counts.only_named() && !db.is_union_default(&options) {
+        tracing::warn!(
+            "the default graph is empty: {}",
+            overlooked::sentence(&counts, "--graphs all")
+        );
+    }
 }
 
 /// A connection is a file descriptor, and many systems allow a process 1,024 of them until it asks for more.

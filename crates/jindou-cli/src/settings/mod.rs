@@ -22,6 +22,7 @@ const EVERYWHERE: &[&str] = &[
     "durability",
     "gpu",
     "gpu-memory",
+    "graphs",
     "load-allow",
     "load-from",
     "max-url-bytes",

@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// Names of the commands, as they are completed.
 pub const NAMES: &[&str] = &[
-    ".exit", ".explain", ".format", ".help", ".limit", ".pager", ".prefix", ".profile", ".quit",
-    ".read", ".timeout", ".timing",
+    ".exit", ".explain", ".format", ".graphs", ".help", ".limit", ".pager", ".prefix", ".profile",
+    ".quit", ".read", ".timeout", ".timing",
 ];
 
 const HELP: &str = "\
@@ -21,6 +21,7 @@ const HELP: &str = "\
 .explain QUERY        show the plan of a query, without running it
 .profile QUERY        show the answer, and each step's rows, time and bytes
 .format [FORMAT]      write answers as table, tsv, csv, json, ndjson, xml, nt, ttl, …; without one, as by default
+.graphs [default|all] read the store's default graph, or the union of all graphs, in patterns outside GRAPH
 .limit [ROWS|off]     show only so many rows
 .pager [COMMAND|off]  show long answers page by page
 .prefix               list the prefixes of this session
@@ -64,6 +65,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
                 Some(f) => Some(f.parse::<ResultFormat>().map_err(wrong)?),
             };
         }
+        ".graphs" => session.set_graphs(value)?,
         ".limit" => {
             session.limit = match value {
                 None | Some("off") => None,

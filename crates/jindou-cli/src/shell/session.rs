@@ -4,8 +4,9 @@ use super::page::{First, Pages};
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
 use crate::commands::{
-    counted, documents, no_store, runtime_with_gpu, service, show_recovery, update,
+    counted, documents, no_graphs, no_store, runtime_with_gpu, service, show_recovery, update,
 };
+use crate::overlooked;
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
@@ -37,6 +38,14 @@ pub enum How {
     Profile,
 }
 
+/// What is known of a whole answer.
+struct Answered {
+    rows: u64,
+    profile: Option<String>,
+    /// That it is empty because the data is in named graphs.
+    overlooked: Option<String>,
+}
+
 /// A shell's target and its settings.
 pub struct Session {
     pub target: Target,
@@ -55,6 +64,7 @@ pub struct Session {
     write: bool,
     /// The token of the endpoint, for a new limit of time.
     token: Option<String>,
+    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
     union_default: Option<bool>,
     gpu: GpuChoice,
     service: Option<Arc<dyn ServiceCaller>>,
@@ -72,6 +82,7 @@ impl Session {
         let mut following = None;
         let target = match (&a.remote.endpoint, &a.store) {
             (Some(url), _) => {
+                no_graphs(a.graphs)?;
                 let endpoint = Endpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
                 Target::Endpoint(Box::new(endpoint), url.clone())
             }
@@ -106,7 +117,7 @@ impl Session {
             common_prefixes: !a.no_prefixes,
             write: a.write,
             token,
-            union_default: a.union_default_graph.then_some(true),
+            union_default: a.graphs.union_default(),
             gpu: a.gpu,
             service: service(&a.service_allow),
             documents: documents(&a.documents)?,
@@ -164,6 +175,31 @@ impl Session {
         Ok(())
     }
 
+    /// Chooses the default graph, or says which it is.
+    pub fn set_graphs(&mut self, which: Option<&str>) -> Result<()> {
+        let db = self.store()?;
+        match which {
+            None => {
+                let options = self.completion_options();
+                let which = if db.is_union_default(&options) {
+                    "all"
+                } else {
+                    "default"
+                };
+                say!("{which}: {}", db.graph_counts());
+                return Ok(());
+            }
+            Some("all") => self.union_default = Some(true),
+            Some("default") => self.union_default = Some(false),
+            Some(other) => {
+                return Err(Error::Usage(format!(
+                    ".graphs takes default or all, not {other}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a statement.
     pub fn run(&mut self, text: &str) -> Result<Next> {
         if text.trim().is_empty() {
@@ -196,26 +232,24 @@ impl Session {
                     .store()?
                     .explain(text, &self.query_options(cancel, false))?;
                 return match pages.write_all(plan.as_bytes()) {
-                    Ok(()) => Ok((None, None)),
+                    Ok(()) => Ok(None),
                     Err(_) => Err(Error::SinkClosed),
                 };
             }
             let mut writer = ResultWriter::new(&mut pages, format).with_prefixes(names);
             let mut first = self.limit.map(|n| First::new(&mut writer, n));
-            let answer = match &mut first {
+            match &mut first {
                 Some(first) => {
                     let answer = self.answer(text, cancel, how, first);
-                    first.settle(answer)?
+                    first.settle(answer)
                 }
-                None => Some(self.answer(text, cancel, how, &mut writer)?),
-            };
-            let (rows, profile) = answer.map_or((None, None), |(n, p)| (Some(n), p));
-            Ok((rows, profile))
+                None => self.answer(text, cancel, how, &mut writer).map(Some),
+            }
         });
         // The pager's end comes before what is told.
         let time = begun.elapsed();
         let finished = pages.finish();
-        let (rows, profile) = match done {
+        let answered: Option<Answered> = match done {
             // Whoever leaves a pager has seen enough. Without a terminal the reader of all answers is gone.
             Err(Error::SinkClosed) if self.typed => return Ok(()),
             done => done?,
@@ -227,8 +261,14 @@ impl Session {
                 _ => return Err(Error::io("<stdout>", e)),
             }
         }
-        if let Some(profile) = profile {
-            eprint!("{profile}");
+        let rows = answered.as_ref().map(|a| a.rows);
+        if let Some(answered) = answered {
+            if let Some(profile) = answered.profile {
+                eprint!("{profile}");
+            }
+            if let Some(overlooked) = answered.overlooked {
+                eprintln!("{overlooked}");
+            }
         }
         if how == How::Explain {
             return Ok(());
@@ -254,19 +294,27 @@ impl Session {
         cancel: &CancelToken,
         how: How,
         sink: &mut dyn AnswerSink,
-    ) -> Result<(u64, Option<String>)> {
+    ) -> Result<Answered> {
         match &self.target {
             Target::Store(db) => {
                 let options = self.query_options(cancel, how == How::Profile);
-                let report = db.run(text, &options, sink)?;
-                Ok((report.rows, (how == How::Profile).then_some(report.profile)))
+                let (report, said) = overlooked::run(db, text, &options, sink, ".graphs all")?;
+                Ok(Answered {
+                    rows: report.rows,
+                    profile: (how == How::Profile).then_some(report.profile),
+                    overlooked: said,
+                })
             }
             Target::Endpoint(..) if how == How::Profile => {
                 Err(self.store().err().unwrap_or_else(no_store))
             }
             Target::Endpoint(endpoint, _) => {
                 let rows = endpoint.query(text, &self.own_prefixes, cancel, sink)?;
-                Ok((rows, None))
+                Ok(Answered {
+                    rows,
+                    profile: None,
+                    overlooked: None,
+                })
             }
         }
     }

@@ -3,6 +3,7 @@
 mod cli;
 mod follow;
 mod gpu;
+mod graphs;
 mod kept;
 mod rdf;
 mod remote;

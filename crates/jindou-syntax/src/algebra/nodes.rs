@@ -450,6 +450,21 @@ impl GraphPattern {
         false
     }
 
+    /// True if a triple pattern or a path stands outside GRAPH and SERVICE, and so reads the query's default graph. O(pattern).
+    #[must_use]
+    pub fn reads_default_graph(&self) -> bool {
+        let mut open = vec![Part::Pattern(self)];
+        while let Some(part) = open.pop() {
+            match part {
+                Part::Pattern(Self::Bgp { patterns }) if !patterns.is_empty() => return true,
+                Part::Pattern(Self::Path { .. }) => return true,
+                Part::Pattern(Self::Graph { .. } | Self::Service { .. }) => {}
+                part => part.inside(&mut open),
+            }
+        }
+        false
+    }
+
     /// True if the operator itself names a variable.
     fn names(&self, v: &Variable) -> bool {
         match self {
