@@ -1,4 +1,4 @@
-//! What is said when an answer is empty because the data is in named graphs.
+//! Hints for answers that are empty because the data is in named graphs.
 
 use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, RowText, Rows};

@@ -52,6 +52,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             "TLS needs both tls-cert and tls-key: set the other one as well".into(),
         ));
     }
+    let store = a.place.path().ok_or_else(|| {
+        Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
+    })?;
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
     let runtime = runtime_with_gpu(a.threads, a.memory, a.gpu_memory);
@@ -59,12 +62,15 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)
         .with_verify(a.verify.verify)
+        .with_create(writes)
         .with_runtime(runtime.clone());
+    check_port(a)?;
+    let was_there = store.exists();
     let db = match (&a.cluster, &a.server) {
         (Some(file), Some(name)) => {
-            Database::open_server(&a.store, &ClusterFile::read(file)?, name, &options)?
+            Database::open_server(store, &ClusterFile::read(file)?, name, &options)?
         }
-        (None, None) => Database::open_with(&a.store, &options)?,
+        (None, None) => Database::open_with(store, &options).map_err(|e| unmade(e, writes))?,
         _ => {
             return Err(Error::Unsupported(
                 "a server of a cluster needs both cluster and server: set the other one as well"
@@ -72,6 +78,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ));
         }
     };
+    if !was_there {
+        tracing::info!("made the empty store {}", store.display());
+    }
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }
@@ -167,13 +176,39 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let _ = writeln!(
         std::io::stdout(),
         "serving {}{} at {scheme}://{}/query",
-        a.store.display(),
+        store.display(),
         if writes { "" } else { " read-only" },
         server.address()
     );
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error of a store that is not there, with the way to begin an empty one.
+fn unmade(e: Error, writes: bool) -> Error {
+    match e {
+        Error::NoStore { path } if !writes => Error::Usage(format!(
+            "no store at {0}; create one with `jindou load --store {0} FILE…`, or add --writable to begin with an empty one",
+            path.display()
+        )),
+        e => e,
+    }
+}
+
+/// Refuses a port that is taken, before a store is opened for nothing.
+fn check_port(a: &Serve) -> Result<()> {
+    if a.port == 0 {
+        return Ok(());
+    }
+    match std::net::TcpListener::bind((a.host, a.port)) {
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Err(Error::Usage(format!(
+            "port {} of {} is in use by another program; choose another with --port, or a free one with --port 0",
+            a.port, a.host
+        ))),
+        // Whatever else is wrong is said when the server starts to listen.
+        _ => Ok(()),
+    }
 }
 
 /// Warns where queries without GRAPH find nothing, since all data is in named graphs.

@@ -44,6 +44,8 @@ const ONE_CALL: &[&str] = &[
     "at",
     "check",
     "config",
+    "data",
+    "data-format",
     "endpoint",
     "errors",
     "explain",

@@ -170,6 +170,17 @@ mod tests {
             ("SELECT * { ?s ick", 14, vec!["foaf:nick"]),
             ("SELECT * { ?s <http://e/p> ", 27, vec!["<http://e/o>"]),
             ("SELECT * { ?s sko", 14, vec!["skos:", "skosxl:"]),
+            // Behind a `;` and a `,` the subject is known, and so are its predicates.
+            (
+                "SELECT * { ?s foaf:name 'n' ; ",
+                30,
+                vec!["foaf:name", "foaf:nick", "<http://e/p>"],
+            ),
+            (
+                "SELECT * { ?s foaf:name 'n' ; foaf:ni",
+                30,
+                vec!["foaf:nick"],
+            ),
             (".ti", 0, vec![".timeout ", ".timing "]),
             (".explain SELECT * { ?s foaf:ni", 23, vec!["foaf:nick"]),
             (".read foaf:ni", 0, vec![]),

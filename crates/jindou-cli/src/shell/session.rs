@@ -1,12 +1,12 @@
 //! The target of a shell, its settings, and the statements that it runs.
 
-use super::page::{First, Pages};
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
 use crate::commands::{
     counted, documents, no_graphs, no_store, runtime_with_gpu, service, show_recovery, update,
 };
 use crate::overlooked;
+use crate::pages::{First, Head, Pages};
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
@@ -14,6 +14,7 @@ use jindou::{
     Access, CancelToken, Database, DiagnosticKind, DocumentSource, Error, Following, GpuChoice,
     OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter, ServiceCaller, UpdateOptions,
 };
+use jindou_model::units::grouped;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,17 +39,19 @@ pub enum How {
     Profile,
 }
 
-/// What is known of a whole answer.
+/// Counts of a whole answer, and what is said below it.
 struct Answered {
     rows: u64,
     profile: Option<String>,
-    /// That it is empty because the data is in named graphs.
+    /// The hint that it is empty because the data is in named graphs.
     overlooked: Option<String>,
 }
 
 /// A shell's target and its settings.
 pub struct Session {
     pub target: Target,
+    /// The store, as it was named.
+    name: String,
     /// Takes over what others change in the store, as long as it lives.
     _following: Option<Following>,
     pub format: Option<ResultFormat>,
@@ -72,6 +75,9 @@ pub struct Session {
     interrupt: Interrupt,
     typed: bool,
     lines: usize,
+    columns: Option<usize>,
+    /// Shows all rows of long answers, and cells as long as they are.
+    pub all: bool,
     /// Files that are being read, one inside the other.
     pub depth: usize,
 }
@@ -80,7 +86,9 @@ impl Session {
     pub fn open(a: &Shell, interrupt: Interrupt, typed: bool) -> Result<Self> {
         let token = a.remote.token.clone();
         let mut following = None;
-        let target = match (&a.remote.endpoint, &a.store) {
+        let name = a.place.path().map(|p| p.display().to_string());
+        let name = name.unwrap_or_default();
+        let target = match (&a.remote.endpoint, a.place.path()) {
             (Some(url), _) => {
                 no_graphs(a.graphs)?;
                 let endpoint = Endpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
@@ -103,7 +111,13 @@ impl Session {
             }
             (None, None) => return Err(no_store()),
         };
-        let pager = a.pager.clone().or_else(|| std::env::var("PAGER").ok());
+        // Whoever names a pager wants to see everything in it.
+        let all = a.all || a.pager.as_ref().is_some_and(|p| !p.trim().is_empty());
+        let pager = match a.no_pager {
+            true => Some(String::new()),
+            false => a.pager.clone(),
+        };
+        let pager = pager.or_else(|| std::env::var("PAGER").ok());
         let pager = pager.unwrap_or_else(|| "less".into());
         Ok(Self {
             target,
@@ -124,23 +138,42 @@ impl Session {
             interrupt,
             typed,
             lines: usize::MAX,
+            columns: None,
+            all,
+            name,
             depth: 0,
         })
     }
 
     /// The line that a shell begins with.
     pub fn greeting(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
         match &self.target {
             Target::Store(db) => {
+                let quads = match db.quads() {
+                    1 => "1 quad".to_owned(),
+                    n => format!("{} quads", grouped(n)),
+                };
                 let may = if self.write { "" } else { ", read-only" };
-                format!("{}{may}", counted(db.quads(), "quad"))
+                format!("Jindou {version}, {}: {quads}{may}", self.name)
             }
-            Target::Endpoint(_, url) => url.clone(),
+            Target::Endpoint(_, url) => format!("Jindou {version}, endpoint {url}"),
         }
+    }
+
+    /// The warning that queries overlook all data, where it is in named graphs.
+    pub fn warning(&self) -> Option<String> {
+        let Target::Store(db) = &self.target else {
+            return None;
+        };
+        let counts = db.graph_counts();
+        let overlooks = counts.only_named() && !db.is_union_default(&self.completion_options());
+        overlooks.then(|| overlooked::capitalised(&counts, ".graphs all"))
     }
 
     pub fn set_screen(&mut self, size: Option<(u16, u16)>) {
         self.lines = size.map_or(usize::MAX, |s| usize::from(s.1).max(2) - 1);
+        self.columns = size.map(|s| usize::from(s.0));
     }
 
     /// Prefixes that statements may use without declaring them, in addition to the common ones.
@@ -222,7 +255,10 @@ impl Session {
         let mut names = self.names();
         names.declare_of(text);
         let format = self.format.unwrap_or(ResultFormat::Table);
-        let mut pages = Pages::new(self.pager.clone(), self.lines);
+        let is_short = self.typed && self.format.is_none() && self.limit.is_none() && !self.all;
+        let pager = self.pager.clone().filter(|_| !is_short);
+        let mut pages = Pages::new(pager, self.lines);
+        let mut footer = None;
         let begun = Instant::now();
         let interrupt = self.interrupt.clone();
         let done = interrupt.during(|cancel| {
@@ -237,6 +273,16 @@ impl Session {
                 };
             }
             let mut writer = ResultWriter::new(&mut pages, format).with_prefixes(names);
+            if is_short {
+                if let Some(columns) = self.columns {
+                    writer = writer.with_width(columns);
+                }
+                let mut head = Head::new(&mut writer);
+                let answer = self.answer(text, cancel, how, &mut head);
+                let answer = head.settle(answer)?;
+                footer = head.footer(".all");
+                return Ok(answer);
+            }
             let mut first = self.limit.map(|n| First::new(&mut writer, n));
             match &mut first {
                 Some(first) => {
@@ -281,9 +327,12 @@ impl Session {
                 counted(n, "row")
             );
         }
+        let rows = footer.or_else(|| rows.map(|n| counted(n, "row")));
         if self.timing {
-            let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
+            let rows = rows.map(|rows| rows + " in ").unwrap_or_default();
             eprintln!("{rows}{:.3} ms", time.as_secs_f64() * 1e3);
+        } else if let Some(rows) = rows.filter(|_| is_short) {
+            eprintln!("{rows}");
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ fn store(folder: &Path) -> String {
     good(folder, &["load", "-q", "--store", "s", "d.nq"]).0
 }
 
-/// What a command says at a terminal, where there is one to be had.
+/// The words of a command at a terminal, where there is one to be had.
 fn at_terminal(folder: &Path, args: &str) -> Option<String> {
     if Command::new("script").arg("--version").output().is_err() {
         eprintln!("skipped: script (util-linux) is not installed");

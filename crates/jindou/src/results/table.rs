@@ -11,7 +11,7 @@ const SAMPLE: usize = 200;
 /// No column is padded wider than this.
 const MAX_WIDTH: usize = 60;
 
-/// A text, or as much of it as fits so many columns, with `…` for the rest.
+/// A text, or as much of it as fits these columns, with `…` for the rest.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     match text.char_indices().nth(columns) {
         None => Cow::Borrowed(text),

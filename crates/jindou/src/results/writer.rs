@@ -155,7 +155,7 @@ impl<W: Write> ResultWriter<W> {
         Self { prefixes, ..self }
     }
 
-    /// The same, with tables for people that are not wider than a screen of so many columns: long cells are cut and end in `…`.
+    /// The same, with tables for people that are not wider than a screen of this many columns: long cells are cut and end in `…`.
     #[must_use]
     pub fn with_width(self, columns: usize) -> Self {
         Self {
