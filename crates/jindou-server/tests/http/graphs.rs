@@ -56,7 +56,7 @@ fn a_request_chooses_the_default_graph() {
     assert!(refused.text().contains("graphs=some"), "{}", refused.text());
     let plan = |more: &str| {
         let target = format!("/query?explain=true&query={}{more}", escape(COUNT));
-        send(&server, "GET", &target, "").text()
+        send(&server, "GET", &target, "").text().to_owned()
     };
     assert_ne!(plan(""), plan("&graphs=all"));
     let refused = send(
@@ -102,6 +102,7 @@ fn the_description_says_where_quads_are() {
             b"",
         )
         .text()
+        .to_owned()
     };
     let text = described(&serve(&data, options()));
     for (node, name, n) in [
