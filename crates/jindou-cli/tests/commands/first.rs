@@ -267,3 +267,49 @@ fn help_begins_with_what_people_do_first() {
         assert!(few < 40 && few < many, "{command}: {few} and {many} lines");
     }
 }
+
+#[test]
+fn what_may_not_be_used_is_named_with_its_owner() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let mode = |path: &Path, bits| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
+    };
+    mode(at, 0o755);
+    std::fs::write(at.join("d.ttl"), "<http://e/a> <http://e/p> 1 .").unwrap();
+    good(at, &["load", "-q", "--store", "a.store", "d.ttl"]);
+    std::fs::create_dir(at.join("closed")).unwrap();
+    mode(&at.join("closed"), 0o555);
+    let is_root = std::fs::metadata(at).unwrap().uid() == 0;
+    // Of another user, or of this one without any right.
+    mode(&at.join("a.store"), if is_root { 0o700 } else { 0o000 });
+    for (args, words) in [
+        (
+            &["query", "--store", "a.store", "ASK {}"][..],
+            "no permission to read a.store (owner ",
+        ),
+        (
+            &["load", "-q", "--store", "closed/b.store", "d.ttl"],
+            "no permission to make anything in closed (owner ",
+        ),
+    ] {
+        let mut command = jindou(at);
+        command.args(args);
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        let Ok(o) = command.output() else {
+            eprintln!("skipped: another user may not run the program");
+            break;
+        };
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert!(
+            !o.status.success() && err.contains(words),
+            "{args:?}: {err}"
+        );
+    }
+    mode(&at.join("a.store"), 0o755);
+    mode(&at.join("closed"), 0o755);
+}
