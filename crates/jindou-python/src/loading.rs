@@ -108,7 +108,7 @@ impl Reading {
                 ));
             }
             // A new store may begin empty.
-            builder = builder.text("<nothing>", vec![], Format::NTriples);
+            builder = builder.text("<nothing>", Vec::<u8>::new(), Format::NTriples);
         }
         let cancel = match keywords.take("cancel")? {
             Some(cancel) => token(&cancel)?,
