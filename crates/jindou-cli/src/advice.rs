@@ -1,6 +1,12 @@
 //! Advice added to errors: the library says what is wrong, and the command which option fixes it.
 
-use jindou::{Error, Resource};
+use jindou::parse::Format;
+use jindou::{Error, Location, Resource};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes of a document from which its format is guessed.
+const BEGINNING: u64 = 4096;
 
 /// Advice on an error, in the command's words.
 pub(crate) fn advice_for(error: &Error) -> Option<String> {
@@ -24,4 +30,209 @@ pub(crate) fn advice_for(error: &Error) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// The error in words that say what was meant, where that is clear from the command and from what is there.
+pub(crate) fn meant(error: Error, command: &str) -> Error {
+    let said = match &error {
+        Error::NoStore { path } | Error::NotAStore { path, .. } => {
+            address(path, command).or_else(|| document(path, command))
+        }
+        Error::Io { path, source } if source.kind() == ErrorKind::PermissionDenied => {
+            permission(path)
+        }
+        Error::UnknownFormat { name } if command == "query" => Some(format!(
+            "{name}: cannot tell the RDF format from the name; name it with --data-format nt|nq|ttl|trig|rdf|jsonld"
+        )),
+        _ => None,
+    };
+    said.map_or(error, Error::Usage)
+}
+
+/// Further lines of advice on an error.
+pub(crate) fn help(error: &Error, command: &str, is_lenient: bool) -> Vec<String> {
+    let Error::Syntax { at, .. } = error else {
+        return vec![];
+    };
+    if let Some(looks) = looks_like(at, command) {
+        return vec![looks];
+    }
+    let skips = matches!(command, "load" | "convert") && !is_lenient;
+    let lenient = "--lenient skips statements that are not valid, and lists them";
+    skips.then(|| lenient.to_owned()).into_iter().collect()
+}
+
+/// An address where a store's folder belongs.
+fn address(path: &Path, command: &str) -> Option<String> {
+    let text = path.to_str()?;
+    let is_address = ["http://", "https://"].iter().any(|s| text.starts_with(s));
+    is_address.then(|| match command {
+        "query" | "shell" => {
+            format!("{text} is an address, not a store: use --endpoint {text}")
+        }
+        _ => format!("{text} is an address, not a folder"),
+    })
+}
+
+/// An RDF file where a store's folder belongs.
+fn document(path: &Path, command: &str) -> Option<String> {
+    if matches!(command, "load" | "restore") || !path.is_file() {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?;
+    let (stem, _) = format_of(name)?;
+    let store = path.with_file_name(format!("{stem}.store"));
+    let (file, store) = (path.display(), store.display());
+    let load = format!("jindou load --store {store} {file}");
+    Some(match command {
+        "query" => format!(
+            "{file} is an RDF file, not a store; query it with jindou query --data {file} …, or make a store of it with {load}"
+        ),
+        _ => format!("{file} is an RDF file, not a store; make a store of it with {load}"),
+    })
+}
+
+/// A file's name without its extensions, and the format that they name, if it is one of RDF.
+fn format_of(name: &str) -> Option<(&str, Format)> {
+    let plain = ["gz", "bz2", "xz", "zst"]
+        .iter()
+        .find_map(|c| name.strip_suffix(c)?.strip_suffix('.'));
+    let (stem, extension) = plain.unwrap_or(name).rsplit_once('.')?;
+    Format::from_extension(extension).map(|format| (stem, format))
+}
+
+/// The file or folder that may not be read or written, with its owner.
+#[cfg(unix)]
+fn permission(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    // The error may name a file that is not there, or that cannot be looked at: the first that can, upwards, is to blame.
+    let mut is_missing = false;
+    let mut at = path;
+    let found = loop {
+        match std::fs::symlink_metadata(at) {
+            Ok(found) => break found,
+            Err(e) => is_missing = e.kind() == ErrorKind::NotFound,
+        }
+        at = match at.parent()? {
+            up if up.as_os_str().is_empty() => Path::new("."),
+            up if up == at => return None,
+            up => up,
+        };
+    };
+    let what = match (at == path, is_missing) {
+        (true, _) => "no permission to use",
+        (false, true) => "no permission to make anything in",
+        (false, false) => "no permission to read",
+    };
+    Some(format!(
+        "{what} {} (owner {}, mode {:04o})",
+        at.display(),
+        owner(found.uid()),
+        found.mode() & 0o7777
+    ))
+}
+
+#[cfg(not(unix))]
+fn permission(_: &Path) -> Option<String> {
+    None
+}
+
+/// The name of a user, or the number where no name is known.
+fn owner(uid: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let found = users.lines().find_map(|line| {
+        let mut parts = line.split(':');
+        let (name, id) = (parts.next()?, parts.nth(1)?);
+        (id.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    found.unwrap_or_else(|| uid.to_string())
+}
+
+/// The sentence for a file that begins like another format than its name says.
+fn looks_like(at: &Location, command: &str) -> Option<String> {
+    let path = Path::new(&at.file);
+    if !path.is_file() {
+        return None;
+    }
+    let mut beginning = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    let text = String::from_utf8_lossy(&beginning);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let option = match command {
+        "query" => "--data-format",
+        "convert" => "--from",
+        _ => "--format",
+    };
+    let named = format_of(path.file_name()?.to_str()?).map(|found| found.1);
+    let (what, name, format) = guess(text)?;
+    let Some(format) = format else {
+        return Some(format!("{} is {what}, not RDF", at.file));
+    };
+    let agrees = named == Some(format)
+        // TriG is Turtle with graphs, and so is N-Quads N-Triples.
+        || (named == Some(Format::TriG) && format == Format::Turtle);
+    (!agrees).then(|| format!("this looks like {what}: {option} {name}"))
+}
+
+/// The format that a document begins like, with its name; `None` for one that is not RDF.
+fn guess(text: &str) -> Option<(&'static str, &'static str, Option<Format>)> {
+    let start: String = text.chars().take(16).collect::<String>().to_lowercase();
+    if start.starts_with("<!doctype html") || start.starts_with("<html") {
+        return Some(("an HTML page", "", None));
+    }
+    if text.starts_with("<rdf:RDF") || text.starts_with("<?xml") && text.contains(":RDF") {
+        return Some(("RDF/XML", "rdf", Some(Format::RdfXml)));
+    }
+    let is_json = text.starts_with(['{', '[']) && text.contains("\"@");
+    if is_json {
+        return Some(("JSON-LD", "jsonld", Some(Format::JsonLd)));
+    }
+    let declares = |line: &str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        ["@prefix", "@base"].contains(&word)
+            || ["prefix", "base"]
+                .iter()
+                .any(|w| w.eq_ignore_ascii_case(word))
+    };
+    if !text.lines().any(declares) {
+        return None;
+    }
+    match text.lines().any(|line| line.trim_end().ends_with('{')) {
+        true => Some(("TriG", "trig", Some(Format::TriG))),
+        false => Some(("Turtle", "ttl", Some(Format::Turtle))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_known_by_their_beginning() {
+        for (text, what) in [
+            ("<!DOCTYPE html>\n<html>", Some("an HTML page")),
+            ("<HTML lang='en'>", Some("an HTML page")),
+            (
+                "<?xml version='1.0'?>\n<rdf:RDF xmlns:rdf='…'>",
+                Some("RDF/XML"),
+            ),
+            ("<?xml version='1.0'?>\n<feed>", None),
+            ("{\"@context\": {}}", Some("JSON-LD")),
+            ("# a comment\n@prefix e: <http://e/> .", Some("Turtle")),
+            ("PREFIX e: <http://e/>\ne:g {\n", Some("TriG")),
+            ("<http://e/a> <http://e/b> 'c' .", None),
+            ("", None),
+        ] {
+            assert_eq!(guess(text).map(|g| g.0), what, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_tell_formats() {
+        assert_eq!(format_of("a.b.ttl.gz"), Some(("a.b", Format::Turtle)));
+        assert_eq!(format_of("a.nq"), Some(("a", Format::NQuads)));
+        assert_eq!(format_of("a.gz"), None);
+        assert_eq!(format_of("store"), None);
+    }
 }

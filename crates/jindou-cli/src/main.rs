@@ -4,6 +4,9 @@ mod advice;
 mod args;
 mod commands;
 mod log;
+mod mistakes;
+mod overlooked;
+mod pages;
 mod progress;
 mod rdf;
 mod remote;
@@ -11,7 +14,7 @@ mod say;
 mod settings;
 mod shell;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use jindou_model::program::{end_with_the_reader, exit_status};
 use jindou_model::{BySize, Tracked};
 use mimalloc::MiMalloc;
@@ -28,22 +31,20 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(jindou::Error::SinkClosed) => ExitCode::SUCCESS,
-        Err(e) => {
-            tell(&e);
-            ExitCode::from(exit_status(&e))
-        }
+        Err(e) => ExitCode::from(exit_status(&e)),
     }
 }
 
 /// Settings from environment and file, then the command line, then the command.
 fn run() -> jindou::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let bare = args::Args::command();
-    let file = settings::find(&arguments, &bare)?;
+    let bare = args::command();
+    let file = settings::find(&arguments, &bare).inspect_err(tell)?;
     let matches = settings::apply(bare.clone(), file.as_ref())
         .try_get_matches_from(&arguments)
         .unwrap_or_else(|e| {
             let variable = settings::variable_at_fault(&e, &arguments);
+            let e = mistakes::advised(e, &arguments);
             let (code, _) = (e.exit_code(), e.print());
             if let Some(name) = variable {
                 eprintln!("note: the value comes from the environment variable {name}");
@@ -51,10 +52,22 @@ fn run() -> jindou::Result<ExitCode> {
             std::process::exit(code)
         });
     let args = args::Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
-    match &args.command {
+    let (command, given) = matches.subcommand().unwrap_or(("", &matches));
+    let done = mistakes::named_twice(command, given).and_then(|()| match &args.command {
         args::Command::Settings(a) => settings::show(a, &bare, file.as_ref()),
         _ => commands::run(args),
-    }
+    });
+    done.map_err(|e| advice::meant(e, command))
+        .inspect_err(|e| {
+            if matches!(e, jindou::Error::SinkClosed) {
+                return;
+            }
+            tell(e);
+            let is_lenient = matches!(given.try_get_one::<bool>("lenient"), Ok(Some(true)));
+            for line in advice::help(e, command, is_lenient) {
+                eprintln!("help: {line}");
+            }
+        })
 }
 
 /// Says what went wrong, and what can be done about it.

@@ -172,7 +172,7 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
         .unwrap()
         .strip_suffix("/query")
         .unwrap();
-    let (path, file) = log(folder);
+    let (path, written) = log(folder);
     let child = jindou(folder)
         .args([
             "serve",
@@ -185,7 +185,7 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
         ])
         .args(["--port", port, "--log", "error"])
         .stdout(Stdio::null())
-        .stderr(file)
+        .stderr(written)
         .spawn()
         .unwrap();
     Running(child, path)

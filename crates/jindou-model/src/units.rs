@@ -22,6 +22,20 @@ pub fn parse_size(s: &str) -> Result<u64, String> {
     }
 }
 
+/// Digits of a number in groups of three: `144,426`.
+#[must_use]
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// More digits than these say nothing; so few cannot overflow where `humantime` adds the last second without a check.
 const MOST_DIGITS: usize = 15;
 
@@ -71,6 +85,20 @@ mod tests {
             "１s",
         ] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn digits_are_grouped_by_threes() {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (144_426, "144,426"),
+            (1_272_575, "1,272,575"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(grouped(n), text);
         }
     }
 

@@ -46,18 +46,28 @@ pub struct PyDatabase {
 /// `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
 /// `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
 /// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
-/// `threads` and `memory` (bytes) limit all queries together.
+/// `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
 #[pyfunction]
-#[pyo3(signature = (path, *, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the keywords of a Python function"
+)]
+#[pyo3(signature = (path, *, create = false, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
 pub fn open(
     py: Python<'_>,
     path: PathBuf,
+    create: bool,
     read_only: Option<bool>,
     verify: &str,
     durability: &str,
     threads: Option<usize>,
     memory: Option<u64>,
 ) -> PyResult<PyDatabase> {
+    if create && read_only == Some(true) {
+        return Err(PyValueError::new_err(
+            "create=True makes a store to be changed: leave out read_only=True",
+        ));
+    }
     let access = match read_only {
         None => Access::Any,
         Some(true) => Access::Read,
@@ -81,6 +91,7 @@ pub fn open(
     }
     let options = OpenOptions::default()
         .with_access(access)
+        .with_create(create)
         .with_verify(verify)
         .with_durability(durability)
         .with_runtime(runtime.build());

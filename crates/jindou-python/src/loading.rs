@@ -58,7 +58,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Takes the arguments of a call to `load`. With `numbered`, each document has blank nodes of its own.
+    /// Takes the arguments of a call to `load`. With `numbered`, which is for a store that is there, each document has blank nodes of its own.
     pub fn new(
         files: &Bound<'_, PyTuple>,
         keywords: &mut Keywords<'_>,
@@ -102,9 +102,13 @@ impl Reading {
             builder = builder.text("<text>", bytes, format);
         }
         if files.is_empty() && text.is_none() {
-            return Err(PyTypeError::new_err(
-                "nothing to load: name files, or pass text=",
-            ));
+            if numbered {
+                return Err(PyTypeError::new_err(
+                    "nothing to load: name files, or pass text=",
+                ));
+            }
+            // A new store may begin empty.
+            builder = builder.text("<nothing>", Vec::<u8>::new(), Format::NTriples);
         }
         let cancel = match keywords.take("cancel")? {
             Some(cancel) => token(&cancel)?,
@@ -333,7 +337,7 @@ impl Loaded {
     }
 }
 
-/// Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it.
+/// Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text the store is empty.
 ///
 /// Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
 /// say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad

@@ -223,3 +223,25 @@ def test_documents_of_LOAD(tmp_path, db):
     (tmp_path / "inside").mkdir()
     with pytest.raises(errors.DocumentError):
         db.update(load, load_from=tmp_path / "inside")
+
+
+def test_a_store_begins_empty(tmp_path):
+    new = tmp_path / "new.store"
+    with pytest.raises(errors.NoStoreError):
+        jindou.open(new)
+    with jindou.open(new, create=True) as db:
+        assert len(db) == 0
+        db.add((iri("a"), iri("p"), 1))
+    with jindou.open(new, create=True) as db:
+        assert len(db) == 1
+    other = tmp_path / "other.store"
+    assert jindou.load(other, lenient=True).quads == 0
+    assert len(jindou.open(other, read_only=True)) == 0
+    with pytest.raises(ValueError):
+        jindou.open(tmp_path / "third", create=True, read_only=True)
+    (tmp_path / "file").write_text("not a store")
+    with pytest.raises(errors.NotAStoreError):
+        jindou.open(tmp_path / "file", create=True)
+    with pytest.raises(TypeError):
+        jindou.open(other).load()
+    assert sorted(os.listdir(tmp_path)) == ["file", "new.store", "other.store"]

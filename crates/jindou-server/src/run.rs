@@ -465,10 +465,11 @@ pub(crate) fn plan(
     match &request.work {
         QueryTask::Bound(b) => return bound(&b.prepared, &b.values),
         QueryTask::Values(v) => {
-            let prepared = base::under(text, base, |text| match options.dataset {
+            let chooses_graphs = options.dataset.is_some() || request.union_default.is_some();
+            let prepared = base::under(text, base, |text| match chooses_graphs {
                 // Rare, so not kept.
-                Some(_) => Registry::once(admitted, text, &v.names, options),
-                None => {
+                true => Registry::once(admitted, text, &v.names, options),
+                false => {
                     let made = shared.prepared.prepare(admitted, text, &v.names, options);
                     made.map(|(_, prepared)| prepared)
                 }

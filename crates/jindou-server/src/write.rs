@@ -31,7 +31,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
     if shared.tokens.is_none() && !shared.options.writable {
         return read_only(
-            "this server is read-only: it was started without --token-file (and without --writable)".into(),
+            "this server is read-only; restart it with --writable (for programs on its machine) or with --token-file to let it take updates".into(),
         );
     }
     // Damage is not a setting of the server: it is answered as it is to queries.

@@ -166,6 +166,11 @@ impl<'t> Lexer<'t> {
         self.at = at;
     }
 
+    /// Goes on from a place that is not inside of a token, unless it is further on already.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        self.at = self.at.max(at);
+    }
+
     fn byte(&self, at: usize) -> u8 {
         self.text.as_bytes().get(at).copied().unwrap_or(0)
     }

@@ -1,5 +1,6 @@
 //! The front door: open, load, query.
 
+use crate::create;
 use crate::default_graph::DefaultGraph;
 use crate::execute;
 use crate::options::QueryOptions;
@@ -209,7 +210,15 @@ impl Database {
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
-        Ok(Self::over(update::open(dir.as_ref(), &options)?, runtime))
+        let dir = dir.as_ref();
+        let opened = match update::open(dir, &options) {
+            Err(Error::NoStore { .. } | Error::NotAStore { .. }) if options.creates() => {
+                create::unless_there(dir, &runtime.load_options())?;
+                update::open(dir, &options)?
+            }
+            opened => opened?,
+        };
+        Ok(Self::over(opened, runtime))
     }
 
     /// Opens one server's shards of a store that several servers hold between them: it answers the other servers from now on, and

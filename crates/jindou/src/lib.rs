@@ -45,6 +45,7 @@
 mod backup;
 mod blank_nodes;
 pub mod complete;
+mod create;
 mod cursor;
 mod database;
 mod default_graph;
@@ -121,7 +122,7 @@ pub use results::{Answer, AnswerSink, ResultFormat, ResultWriter};
 pub use row_batch::{Column, RowBatch};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use spargebra;
-pub use summary::Summary;
+pub use summary::{GraphCounts, Summary};
 pub use update::{
     Access, BackgroundMerges, Batch, Documents, Following, GraphName, MergePolicy, MergeStatus,
     OpenOptions, OpenTransaction, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Trust,

@@ -4,6 +4,7 @@ use crate::blank_nodes;
 use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
+use crate::summary::GraphCounts;
 use jindou_graph::Graph;
 use jindou_model::{Charge, Holder, Result, Scope};
 use jindou_plan::sparql::Query;
@@ -273,6 +274,49 @@ impl Database {
                 }
                 Ok(explained)
             })
+    }
+
+    /// Counts of the data that a query overlooks: it has patterns outside GRAPH, they read the store's default graph, and that is empty
+    /// while named graphs are not. `None` for all other queries. O(predicates + text).
+    ///
+    /// ```
+    /// use jindou::{Database, QueryOptions, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// let text = "INSERT DATA { GRAPH <http://e/g> { <http://e/mars> a <http://e/Planet> } }";
+    /// db.update(text, &UpdateOptions::default())?;
+    /// let options = QueryOptions::default();
+    /// assert!(db.overlooked_graphs("SELECT * { ?s ?p ?o }", &options)?.is_some());
+    /// assert!(db.overlooked_graphs("SELECT * { GRAPH ?g { ?s ?p ?o } }", &options)?.is_none());
+    /// let all = options.with_union_default(true);
+    /// assert!(db.overlooked_graphs("SELECT * { ?s ?p ?o }", &all)?.is_none());
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::plan`], for what is known before planning.
+    pub fn overlooked_graphs(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+    ) -> Result<Option<GraphCounts>> {
+        let snapshot = self.snapshot();
+        let counts = GraphCounts::of(&snapshot);
+        if !counts.only_named() || Self::union_default(&snapshot, options) {
+            return Ok(None);
+        }
+        let settled = self.settle(options);
+        let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
+        scope.try_run(|| {
+            let query = Self::parse(text, &settled)?;
+            // An empty name stands for the store's own default graph.
+            let is_own = query
+                .dataset()
+                .is_none_or(|d| d.default.iter().any(|n| n.as_str().is_empty()));
+            let describes = matches!(*query, Query::Describe { .. });
+            let reads = describes || query.pattern().reads_default_graph();
+            Ok((is_own && reads).then_some(counts))
+        })
     }
 
     /// Remarks on a query that is valid and hardly does what is meant, a sentence each: constant patterns of REGEX and REPLACE that are not valid, with

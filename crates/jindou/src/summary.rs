@@ -1,9 +1,13 @@
 //! Counts of a database that others may see: what VoID describes.
 
+use crate::database::Database;
+use crate::options::QueryOptions;
+use jindou_model::units::grouped;
 use jindou_model::{MAX_BASE_VERTICES, PredicateId, VertexId, term};
 use jindou_store::{InfoReport, PredicateInfo, Snapshot};
 use oxrdf::Term;
 use std::collections::HashMap;
+use std::fmt;
 
 /// Counts of one snapshot, updates included; distinct subjects as of the last merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,61 @@ pub struct Summary {
     pub union_default: bool,
     /// The number of the load; another load of other data has another.
     pub epoch: u64,
+}
+
+/// Counts of a snapshot's quads by the graphs that they are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphCounts {
+    /// Triples of the default graph.
+    pub default: u64,
+    /// Quads of named graphs.
+    pub named: u64,
+    /// Named graphs.
+    pub graphs: u64,
+}
+
+impl GraphCounts {
+    /// O(predicates).
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        let mut counts = Self {
+            graphs: snapshot.named_graphs().len() as u64,
+            ..Self::default()
+        };
+        for p in 0..snapshot.predicate_count() {
+            let edges = snapshot.predicate_statistics(PredicateId(p));
+            counts.default = counts.default.saturating_add(edges.edges);
+            counts.named = counts.named.saturating_add(edges.named_edges);
+        }
+        counts
+    }
+
+    /// True if there are quads, and none of them is in the default graph.
+    #[must_use]
+    pub fn only_named(&self) -> bool {
+        self.default == 0 && self.named > 0
+    }
+}
+
+/// For people: `all 144,426 quads are in 41 named graphs`.
+impl fmt::Display for GraphCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let graphs = match self.graphs {
+            1 => "1 named graph".to_owned(),
+            n => format!("{} named graphs", grouped(n)),
+        };
+        match (self.default, self.named) {
+            (0, 1) => write!(f, "the only quad is in a named graph"),
+            (0, n) if n > 0 => write!(f, "all {} quads are in {graphs}", grouped(n)),
+            (n, 0) => write!(f, "{} quads are in the default graph", grouped(n)),
+            (n, named) => write!(
+                f,
+                "{} quads are in the default graph, {} in {graphs}",
+                grouped(n),
+                grouped(named)
+            ),
+        }
+    }
 }
 
 impl Summary {
@@ -73,6 +132,32 @@ impl Summary {
             union_default: base.union_default(),
             epoch: base.epoch(),
         }
+    }
+}
+
+impl Database {
+    /// Counts of the quads in the default graph and in named graphs. O(predicates).
+    ///
+    /// ```
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// let text = "INSERT DATA { GRAPH <http://e/g> { <http://e/mars> a <http://e/Planet>, <http://e/Red> } }";
+    /// db.update(text, &UpdateOptions::default())?;
+    /// let counts = db.graph_counts();
+    /// assert_eq!((counts.default, counts.named, counts.graphs), (0, 2, 1));
+    /// assert_eq!(counts.to_string(), "all 2 quads are in 1 named graph");
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    #[must_use]
+    pub fn graph_counts(&self) -> GraphCounts {
+        GraphCounts::of(&self.snapshot())
+    }
+
+    /// True if queries with these options see the union of all graphs as their default graph.
+    #[must_use]
+    pub fn is_union_default(&self, options: &QueryOptions) -> bool {
+        Self::union_default(&self.snapshot(), options)
     }
 }
 

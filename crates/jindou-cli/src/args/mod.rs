@@ -2,23 +2,26 @@
 
 mod cluster;
 mod generate;
+mod graphs;
+mod help;
 mod query;
 mod rdf;
 mod serve;
 
 pub use cluster::{Cluster, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
+pub use graphs::GraphsArg;
 pub use query::{Query, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
 pub use serve::Serve;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
 use jindou::service::Allowed;
-use jindou::{Durability, Verify};
+use jindou::{Durability, ResultFormat, Verify};
 use jindou_model::units::{parse_duration, parse_size};
 use jindou_parse::Format;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The version and the commit that it was built of.
@@ -37,7 +40,10 @@ const LONG_VERSION: &str = concat!(
     "\nstore format 1, log format 1"
 );
 
-/// An in-memory RDF store that answers SPARQL by graph exploration.
+/// A fast database for RDF (linked data) that answers SPARQL 1.1.
+///
+/// A store is a folder on disk, which is mapped into memory when it is used. `jindou serve` offers it as a web page for exploring it and
+/// as a SPARQL endpoint.
 #[derive(Parser, Debug)]
 #[command(name = "jindou", version = VERSION, long_version = LONG_VERSION, max_term_width = 100)]
 pub struct Args {
@@ -48,31 +54,23 @@ pub struct Args {
     pub command: Command,
 }
 
+/// The whole command line, with the shape of its help texts.
+pub fn command() -> clap::Command {
+    help::shaped(Args::command())
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Serve a store over HTTP: a page for exploring it, and a SPARQL endpoint (docs/server.md).
+    Serve(Box<Serve>),
     /// Load RDF files into a store directory.
     Load(Load),
-    /// Answer a SPARQL query.
+    /// Answer a SPARQL query over a store, RDF files or an endpoint.
     Query(Query),
     /// Query a store or an endpoint interactively, with history, completion and paging.
     Shell(Box<Shell>),
     /// Change a store with a SPARQL update request, as one transaction.
     Update(Box<Update>),
-    /// Renumber a store, including its changes, so that the order of ids suits its current data. A store that is being served is
-    /// reclustered through its server (POST /admin/recluster).
-    Recluster(Recluster),
-    /// Back up a store, even while it is served. Data that an earlier backup in the same folder has is not copied again.
-    Backup(Backup),
-    /// Restore a store from a backup, as of a time or a snapshot.
-    Restore(Restore),
-    /// Merge the changes made by updates into the store's segments, so that it opens fast. A store that is being served is merged through its
-    /// server (POST /admin/merge), or automatically.
-    Merge(Merge),
-    /// Answer SPARQL over HTTP: /query, /store, /health, /metrics, /admin/queries (docs/server.md).
-    Serve(Box<Serve>),
-    /// Run a sharded store on several servers (docs/cluster.md).
-    #[command(subcommand)]
-    Cluster(Cluster),
     /// Verify every byte of a store and list any damage.
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
@@ -81,6 +79,19 @@ pub enum Command {
     Dump(Dump),
     /// Convert RDF documents to another format without a store, or only check them.
     Convert(Convert),
+    /// Back up a store, even while it is served. Data that an earlier backup in the same folder has is not copied again.
+    Backup(Backup),
+    /// Restore a store from a backup, as of a time or a snapshot.
+    Restore(Restore),
+    /// Merge the changes made by updates into the store's segments, so that it opens fast. A store that is being served is merged through its
+    /// server (POST /admin/merge), or automatically.
+    Merge(Merge),
+    /// Renumber a store, including its changes, so that the order of ids suits its current data. A store that is being served is
+    /// reclustered through its server (POST /admin/recluster).
+    Recluster(Recluster),
+    /// Run a sharded store on several servers (docs/cluster.md).
+    #[command(subcommand)]
+    Cluster(Cluster),
     /// Check whether a server is ready, for probes and containers without other clients. Exits with status 1 if it is not ready or does not answer.
     Health(Health),
     /// Print the settings and where they come from: the environment or a file.
@@ -207,7 +218,7 @@ pub struct Load {
     pub replace: bool,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files, except for some 40 bytes
     /// of each term.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Worker threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
@@ -238,7 +249,7 @@ pub struct Update {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory that the update may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
@@ -265,7 +276,7 @@ pub struct Recluster {
     #[command(flatten)]
     pub verify: VerifyArg,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
@@ -329,7 +340,7 @@ pub struct Merge {
 #[derive(ClapArgs, Debug)]
 pub struct MergeBudget {
     /// Memory that a merge may use for keys; each key of a predicate takes 16 bytes.
-    #[arg(long, value_parser = parse_size, default_value = "1G", value_name = "SIZE")]
+    #[arg(long, value_parser = parse_memory, default_value = "1G", value_name = "SIZE")]
     pub merge_memory: u64,
     /// Bytes that a merge may write per second (default: no limit).
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
@@ -371,6 +382,46 @@ pub struct DurabilityArg {
     /// nothing in any case.
     #[arg(long, value_parser = parse_durability, default_value = "batch", value_name = "WHEN")]
     pub durability: Durability,
+}
+
+/// A store that is named by its place on the command line, or by an option.
+#[derive(ClapArgs, Debug)]
+pub struct Place {
+    /// The store directory, as --store names it.
+    #[arg(value_name = "STORE")]
+    at: Option<PathBuf>,
+    /// The store directory.
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
+    store: Option<PathBuf>,
+}
+
+impl Place {
+    /// The directory, if one is named: on the command line, or by a setting.
+    pub fn path(&self) -> Option<&Path> {
+        self.at.as_deref().or(self.store.as_deref())
+    }
+}
+
+/// A size of memory. A bare number of a few bytes was meant to have a unit.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    match text.trim().parse::<u32>() {
+        Ok(n @ 1..=9999) => Err(format!("that is {n} bytes; did you mean {n}G or {n}M?")),
+        _ => Ok(bytes),
+    }
+}
+
+/// The format of an answer.
+fn parse_answer_format(text: &str) -> Result<ResultFormat, String> {
+    text.parse().map_err(|_| {
+        let names = ResultFormat::NAMES;
+        let near = |name: &&str| strsim::damerau_levenshtein(&text.to_ascii_lowercase(), name);
+        let nearest = names.iter().min_by_key(|name| near(name));
+        match nearest.filter(|name| near(name) <= 1) {
+            Some(name) => format!("did you mean {name}?"),
+            None => format!("the formats are {}", names.join(", ")),
+        }
+    })
 }
 
 /// A number of threads, from 1 to more than any machine has cores for.

@@ -1,10 +1,14 @@
 //! The command line of `jindou query` and `jindou shell`.
 
-use super::{DocumentArgs, VerifyArg, parse_threads};
+use super::{
+    DocumentArgs, GraphsArg, Place, VerifyArg, parse_answer_format, parse_format, parse_memory,
+    parse_threads,
+};
 use clap::Args as ClapArgs;
 use jindou::service::Allowed;
 use jindou::{GpuChoice, ResultFormat};
-use jindou_model::units::{parse_duration, parse_size};
+use jindou_model::units::parse_duration;
+use jindou_parse::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +17,12 @@ pub struct Query {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: Option<PathBuf>,
+    /// Query this RDF file instead of a store; repeatable. It is read into memory, and nothing is written to disk.
+    #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
+    pub data: Vec<PathBuf>,
+    /// Syntax of the files of --data, instead of by extension: nt, nq, ttl, trig, rdf, jsonld.
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format, requires = "data")]
+    pub data_format: Option<Format>,
     #[command(flatten)]
     pub remote: RemoteArgs,
     #[command(flatten)]
@@ -31,8 +41,14 @@ pub struct Query {
     pub no_prefixes: bool,
     /// Format of the answer: table, tsv, csv, json, ndjson, xml; for graphs nt, nq, ttl, trig, rdf, jsonld, or as rows csv, tsv, ndjson.
     /// Default: table on a terminal, tsv elsewhere, nt for graphs.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_answer_format)]
     pub format: Option<ResultFormat>,
+    /// On a terminal: show all rows and whole cells, in a pager, instead of the first 40 rows within the terminal's width.
+    #[arg(long)]
+    pub all: bool,
+    /// With --all: write a long answer without a pager.
+    #[arg(long)]
+    pub no_pager: bool,
     /// Print the plan without running it.
     #[arg(long, conflicts_with = "endpoint")]
     pub explain: bool,
@@ -46,19 +62,18 @@ pub struct Query {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory that the query may use, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long, conflicts_with = "endpoint")]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
     /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).
@@ -90,9 +105,8 @@ pub struct RemoteArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct Shell {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: Place,
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// Also accept updates. No other process may have the store open for writing.
@@ -104,11 +118,17 @@ pub struct Shell {
     #[arg(long)]
     pub no_prefixes: bool,
     /// Format of answers (see `jindou query`). Default: table, nt for graphs.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_answer_format)]
     pub format: Option<ResultFormat>,
     /// Show only this many rows of an answer.
     #[arg(long, value_name = "ROWS")]
     pub limit: Option<u64>,
+    /// Show all rows of answers and whole cells, instead of the first 40 rows within the terminal's width.
+    #[arg(long)]
+    pub all: bool,
+    /// Write long answers without a pager.
+    #[arg(long, conflicts_with = "pager")]
+    pub no_pager: bool,
     /// Program to page long answers with (default: $PAGER, or less); empty: no paging.
     #[arg(long, value_name = "COMMAND")]
     pub pager: Option<String>,
@@ -116,19 +136,18 @@ pub struct Shell {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
     /// Memory for queries, e.g. 2G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
     pub threads: Option<usize>,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long, conflicts_with = "endpoint")]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
     #[command(flatten)]
     pub documents: DocumentArgs,

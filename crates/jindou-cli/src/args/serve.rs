@@ -1,6 +1,9 @@
 //! The command line of `jindou serve`.
 
-use super::{DocumentArgs, DurabilityArg, MergeBudget, VerifyArg, parse_threads};
+use super::{
+    DocumentArgs, DurabilityArg, GraphsArg, MergeBudget, Place, VerifyArg, parse_memory,
+    parse_threads,
+};
 use clap::Args as ClapArgs;
 use jindou::GpuChoice;
 use jindou::service::Allowed;
@@ -11,9 +14,8 @@ use std::time::Duration;
 
 #[derive(ClapArgs, Debug)]
 pub struct Serve {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
+    #[command(flatten)]
+    pub place: Place,
     /// Cluster file, identical on all servers: run as one of them (docs/cluster.md).
     #[arg(long, value_name = "FILE", requires = "server")]
     pub cluster: Option<PathBuf>,
@@ -39,10 +41,10 @@ pub struct Serve {
     #[arg(long, value_parser = parse_duration, default_value = "1h", value_name = "TIME")]
     pub max_timeout: Duration,
     /// Memory limit of all queries together, e.g. 8G (default: half of this machine's).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
     /// Memory limit of one query (default: a quarter of --memory).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE")]
     pub query_memory: Option<u64>,
     /// Threads that a heavy query may use (default: one per core).
     #[arg(long, value_parser = parse_threads, env = "JINDOU_THREADS")]
@@ -121,9 +123,8 @@ pub struct Serve {
     /// How long a shutdown waits for running requests.
     #[arg(long, value_parser = parse_duration, default_value = "30s", value_name = "TIME")]
     pub grace: Duration,
-    /// Use the union of all graphs as the default graph.
-    #[arg(long)]
-    pub union_default_graph: bool,
+    #[command(flatten)]
+    pub graphs: GraphsArg,
     /// Predeclare some sixty common prefixes (foaf:, skos:).
     #[arg(long, env = "JINDOU_COMMON_PREFIXES")]
     pub common_prefixes: bool,
@@ -131,7 +132,7 @@ pub struct Serve {
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
+    #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
     /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).

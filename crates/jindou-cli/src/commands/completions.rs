@@ -1,14 +1,13 @@
 //! `jindou completions` and `jindou man`: made of the command line's own definition.
 
-use crate::args::{Args, Completions, Man};
+use crate::args::{self, Completions, Man};
 use crate::say::say;
-use clap::CommandFactory;
 use jindou::{Error, Result};
 use std::process::ExitCode;
 
 pub fn run(a: &Completions) -> Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(a.shell, &mut Args::command(), "jindou", &mut script);
+    clap_complete::generate(a.shell, &mut args::command(), "jindou", &mut script);
     say!("{}", String::from_utf8_lossy(&script).trim_end());
     Ok(ExitCode::SUCCESS)
 }
@@ -16,7 +15,7 @@ pub fn run(a: &Completions) -> Result<ExitCode> {
 pub fn man(a: &Man) -> Result<ExitCode> {
     std::fs::create_dir_all(&a.folder).map_err(|e| Error::io(&a.folder, e))?;
     // Pages say the release, not the commit, so that they are the same for every build of it.
-    let command = Args::command().version(env!("CARGO_PKG_VERSION"));
+    let command = args::command().version(env!("CARGO_PKG_VERSION"));
     clap_mangen::generate_to(command, &a.folder).map_err(|e| Error::io(&a.folder, e))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,13 +2,14 @@
 
 use super::{cancel_on_interrupt, counted, runtime, show_recovery};
 use crate::args::Load;
+use crate::overlooked;
 use crate::progress::Bar;
 use crate::remote;
 use crate::say::say;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, Result, Sharding, UpdateOptions,
-    UpdateReport,
+    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result, Sharding,
+    UpdateOptions, UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
@@ -110,15 +111,35 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         report
     };
     match report {
-        Done::New(report) => print(&a.store, &report, a.memory),
+        Done::New(report) => {
+            print(&a.store, &report, a.memory);
+            if let (Some(dir), false) = (&a.store, a.union_default_graph) {
+                // The load is done, whatever comes of this.
+                let options = OpenOptions::default().with_access(Access::Read);
+                Database::open_with(dir, &options)
+                    .iter()
+                    .for_each(tell_graphs);
+            }
+        }
         Done::Into(report) => {
             super::update::print(&report);
             if let LoadTarget::Into(db, update) = &to {
                 fold_in(db, &report, quads_before, update)?;
+                if !db.is_union_default(&QueryOptions::default()) {
+                    tell_graphs(db);
+                }
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says so where queries without GRAPH find nothing, since all data is in named graphs.
+fn tell_graphs(db: &Database) {
+    let counts = db.graph_counts();
+    if counts.only_named() {
+        say!("{}", overlooked::capitalised(&counts, "--graphs all"));
+    }
 }
 
 /// The address that a name is, if it is one of the web's.

@@ -5,6 +5,7 @@ mod check;
 mod cluster;
 mod completions;
 mod convert;
+mod data;
 mod dump;
 mod generate;
 mod info;
@@ -16,7 +17,7 @@ mod recluster;
 mod serve;
 pub mod update;
 
-use crate::args::{Args, Command, DocumentArgs, Generate};
+use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
 use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
@@ -24,7 +25,7 @@ use jindou::{
     ServiceCaller,
 };
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -134,13 +135,30 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
 
 /// The error that neither a store nor an endpoint was named.
 pub fn no_store() -> Error {
-    Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL".into())
+    Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), RDF files with --data FILE, or an endpoint with --endpoint URL".into())
+}
+
+/// Refuses the choice of a store's graphs for an endpoint, which has its own.
+pub fn no_graphs(graphs: GraphsArg) -> Result<()> {
+    match graphs.union_default() {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(
+            "--graphs is for stores: an endpoint chooses its default graph itself; name graphs with FROM <…>".into(),
+        )),
+    }
 }
 
 /// The text of a request, from the command line, a file or standard input.
-pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<String> {
+pub fn request_text(
+    command: &str,
+    text: Option<&String>,
+    file: Option<&PathBuf>,
+) -> Result<String> {
     match (text, file) {
-        (Some(t), _) => Ok(t.clone()),
+        (Some(t), _) => match meant_as_file(command, t) {
+            Some(said) => Err(Error::Usage(said)),
+            None => Ok(t.clone()),
+        },
         (None, Some(f)) if f.as_os_str() == "-" => {
             let mut text = String::new();
             std::io::stdin()
@@ -155,6 +173,21 @@ pub fn request_text(text: Option<&String>, file: Option<&PathBuf>) -> Result<Str
             "no request; pass it as text or with -f".into(),
         )),
     }
+}
+
+/// The advice for a text that is a file's name: no SPARQL is one.
+fn meant_as_file(command: &str, text: &str) -> Option<String> {
+    if text.contains(char::is_whitespace) || text.len() > 4096 {
+        return None;
+    }
+    let path = Path::new(text);
+    if path.is_file() {
+        return Some(format!("{text} is a file: jindou {command} … -f {text}"));
+    }
+    let extension = path.extension().and_then(|e| e.to_str());
+    matches!(extension, Some("rq" | "ru" | "sparql")).then(|| {
+        format!("{text} is not SPARQL, and there is no file of that name; queries in files are named with -f FILE")
+    })
 }
 
 /// The text without the mark that some editors put in front of it.

@@ -1,10 +1,15 @@
 //! `jindou query`.
 
-use super::{cancel_on_interrupt, counted, no_store, request_text, runtime_with_gpu, service};
+use super::{
+    cancel_on_interrupt, counted, data, no_graphs, no_store, request_text, runtime_with_gpu,
+    service,
+};
 use crate::args::Query;
+use crate::overlooked;
+use crate::pages::{self, Head, Pages};
 use crate::remote::Endpoint;
 use crate::say::say;
-use jindou::results::Prefixes;
+use jindou::results::{AnswerSink, Prefixes};
 use jindou::{
     Access, Database, Error, OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter,
 };
@@ -22,44 +27,57 @@ fn prefixes_for(text: &str) -> Prefixes {
 }
 
 pub fn run(a: &Query) -> Result<ExitCode> {
-    let text = request_text(a.text.as_ref(), a.file.as_ref())?;
+    let text = request_text("query", a.text.as_ref(), a.file.as_ref())?;
     if let Some(endpoint) = &a.remote.endpoint {
+        no_graphs(a.graphs)?;
         return ask_endpoint(a, endpoint, &text);
     }
-    let store = a.store.as_ref().ok_or_else(no_store)?;
-    let db = Database::open_with(
-        store,
-        &OpenOptions::default()
+    let cancel = cancel_on_interrupt();
+    let db = if a.data.is_empty() {
+        let store = a.store.as_ref().ok_or_else(no_store)?;
+        let options = OpenOptions::default()
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
-            .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory)),
-    )?;
+            .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory));
+        Database::open_with(store, &options)?
+    } else {
+        data::read(a, &cancel)?
+    };
     let mut options = QueryOptions::default()
-        .with_cancel(cancel_on_interrupt())
+        .with_cancel(cancel)
         .with_timeout(a.timeout)
         .with_profile(a.profile)
         .with_gpu(a.gpu)
         .with_base(a.base.clone())
         .with_common_prefixes(!a.no_prefixes);
     options.service = service(&a.service_allow);
-    if a.union_default_graph {
-        options.union_default = Some(true);
-    }
+    options.union_default = a.graphs.union_default();
     if a.explain {
         say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let mut writer = writer(a, &text)?;
-    let report = db.run(&text, &options, &mut writer)?;
+    let remedy = std::io::stderr().is_terminal().then_some("--graphs all");
+    let (report, overlooked) = answer(a, &text, |sink| match remedy {
+        Some(remedy) => overlooked::run(&db, &text, &options, sink, remedy),
+        None => Ok((db.run(&text, &options, sink)?, None)),
+    })?
+    .map_or((None, None), |(report, overlooked)| {
+        (Some(report), overlooked)
+    });
     // After the answer, where they are seen.
+    if let Some(overlooked) = overlooked {
+        eprintln!("jindou: {overlooked}");
+    }
     for remark in db.remarks(&text, &options)? {
         eprintln!("jindou: {remark}");
     }
+    let Some(report) = report else {
+        return Ok(ExitCode::SUCCESS);
+    };
     if a.time {
         eprintln!(
-            "{} row{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",
-            report.rows,
-            if report.rows == 1 { "" } else { "s" },
+            "{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",
+            counted(report.rows, "row"),
             (report.plan_time + report.run_time).as_secs_f64() * 1e3,
             report.plan_time.as_secs_f64() * 1e3,
             report.run_time.as_secs_f64() * 1e3,
@@ -71,42 +89,95 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A writer to standard output, in the format that was asked for or suits what is there.
-fn writer(a: &Query, text: &str) -> Result<ResultWriter<BufWriter<File>>> {
+/// Runs something into standard output: in the format that was asked for, or as suits what is there. On a terminal that is the first
+/// rows of a table and a line with their number, or all of them in a pager. `None` for an answer with more rows than were counted.
+fn answer<T>(
+    a: &Query,
+    text: &str,
+    run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
+) -> Result<Option<T>> {
     let stdout = std::io::stdout();
-    let format = a.format.unwrap_or(if stdout.is_terminal() {
-        ResultFormat::Table
-    } else {
-        ResultFormat::Tsv
-    });
+    if stdout.is_terminal() && a.format.is_none() {
+        return at_terminal(a, text, run);
+    }
     // A file of its own on the same descriptor: standard output's own lock and line buffering cost a lot.
     let out = stdout
         .as_fd()
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
+    let format = a.format.unwrap_or(ResultFormat::Tsv);
     // Graphs are written as N-Triples, unless rows were asked for.
     let graphs = a.format.unwrap_or(ResultFormat::Table);
     let out = BufWriter::with_capacity(1 << 16, out);
-    let writer = ResultWriter::new(out, format).with_graphs(graphs);
-    Ok(match a.no_prefixes {
-        true => writer,
-        false => writer.with_prefixes(prefixes_for(text)),
-    })
+    let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
+    if !a.no_prefixes {
+        writer = writer.with_prefixes(prefixes_for(text));
+    }
+    run(&mut writer).map(Some)
+}
+
+fn at_terminal<T>(
+    a: &Query,
+    text: &str,
+    run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
+) -> Result<Option<T>> {
+    let (columns, lines) = pages::screen().unzip();
+    let pager = (a.all && !a.no_pager).then(|| {
+        let named = std::env::var("PAGER").ok();
+        named.unwrap_or_else(|| "less".into())
+    });
+    let pager = pager.filter(|p| !p.trim().is_empty());
+    let lines = lines.map_or(usize::MAX, |n| usize::from(n).max(2) - 1);
+    let mut out = Pages::new(pager, lines);
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Table);
+    if !a.no_prefixes {
+        writer = writer.with_prefixes(prefixes_for(text));
+    }
+    let (answered, footer) = if a.all {
+        let answered = run(&mut writer);
+        (answered.map(Some), None)
+    } else {
+        if let Some(columns) = columns {
+            writer = writer.with_width(usize::from(columns));
+        }
+        let mut head = Head::new(&mut writer);
+        let answered = run(&mut head);
+        (head.settle(answered), head.footer("--all"))
+    };
+    drop(writer);
+    let finished = out.finish();
+    let answered = match answered {
+        // Whoever leaves a pager has seen enough.
+        Err(Error::SinkClosed) if a.all => None,
+        answered => answered?,
+    };
+    match finished {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            return Err(Error::io("<stdout>", e));
+        }
+        _ => {}
+    }
+    if let Some(footer) = footer {
+        say!("{footer}");
+    }
+    Ok(answered)
 }
 
 fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
     let token = a.remote.token.as_deref();
     let endpoint = Endpoint::new(url, token, a.timeout, !a.no_prefixes)?;
-    let mut writer = writer(a, text)?;
     let begun = Instant::now();
     // An endpoint knows its own base only; a BASE of the text comes later and takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
     let text = based.as_deref().unwrap_or(text);
-    let rows = endpoint.query(text, &[], &cancel_on_interrupt(), &mut writer)?;
+    let rows = answer(a, text, |sink| {
+        endpoint.query(text, &[], &cancel_on_interrupt(), sink)
+    })?;
     if a.time {
         let time = begun.elapsed().as_secs_f64() * 1e3;
-        eprintln!("{} in {time:.3} ms", counted(rows, "row"));
+        let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
+        eprintln!("{rows}{time:.3} ms");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,13 @@
 
 use super::merge;
 use super::{documents, runtime_with_gpu, service};
-use crate::args::Serve;
+use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
+use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
-use jindou::{Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, Result, Verify};
+use jindou::{
+    Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, QueryOptions, Result, Verify,
+};
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -49,6 +52,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             "TLS needs both tls-cert and tls-key: set the other one as well".into(),
         ));
     }
+    let store = a.place.path().ok_or_else(|| {
+        Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
+    })?;
     let writes = !a.read_only && (a.writable || a.token_file.is_some());
     let begun = Instant::now();
     let runtime = runtime_with_gpu(a.threads, a.memory, a.gpu_memory);
@@ -56,12 +62,15 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)
         .with_verify(a.verify.verify)
+        .with_create(writes)
         .with_runtime(runtime.clone());
+    check_port(a)?;
+    let was_there = store.exists();
     let db = match (&a.cluster, &a.server) {
         (Some(file), Some(name)) => {
-            Database::open_server(&a.store, &ClusterFile::read(file)?, name, &options)?
+            Database::open_server(store, &ClusterFile::read(file)?, name, &options)?
         }
-        (None, None) => Database::open_with(&a.store, &options)?,
+        (None, None) => Database::open_with(store, &options).map_err(|e| unmade(e, writes))?,
         _ => {
             return Err(Error::Unsupported(
                 "a server of a cluster needs both cluster and server: set the other one as well"
@@ -69,6 +78,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ));
         }
     };
+    if !was_there {
+        tracing::info!("made the empty store {}", store.display());
+    }
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }
@@ -81,6 +93,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             tracing::info!("opened, and {bytes} bytes verified, in {seconds:.3} s");
         }
         _ => tracing::info!("the store's files are verified while queries are answered"),
+    }
+    // A server of a cluster has not reached the others yet.
+    if a.cluster.is_none() {
+        tell_graphs(&db, a.graphs);
     }
     let following = if writes || db.is_sharded() {
         None
@@ -123,7 +139,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_max_update_bytes(usize::try_from(a.max_update_bytes).unwrap_or(usize::MAX))
         .with_cors_origins(&a.cors_origins)
         .with_grace(a.grace)
-        .with_union_default(a.union_default_graph.then_some(true))
+        .with_union_default(a.graphs.union_default())
         .with_common_prefixes(a.common_prefixes)
         .with_gpu(a.gpu)
         .with_backup_to(backup_to.transpose()?)
@@ -160,13 +176,51 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let _ = writeln!(
         std::io::stdout(),
         "serving {}{} at {scheme}://{}/query",
-        a.store.display(),
+        store.display(),
         if writes { "" } else { " read-only" },
         server.address()
     );
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error of a store that is not there, with the way to begin an empty one.
+fn unmade(e: Error, writes: bool) -> Error {
+    match e {
+        Error::NoStore { path } if !writes => Error::Usage(format!(
+            "no store at {0}; create one with `jindou load --store {0} FILE…`, or add --writable to begin with an empty one",
+            path.display()
+        )),
+        e => e,
+    }
+}
+
+/// Refuses a port that is taken, before a store is opened for nothing.
+fn check_port(a: &Serve) -> Result<()> {
+    if a.port == 0 {
+        return Ok(());
+    }
+    match std::net::TcpListener::bind((a.host, a.port)) {
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Err(Error::Usage(format!(
+            "port {} of {} is in use by another program; choose another with --port, or a free one with --port 0",
+            a.port, a.host
+        ))),
+        // Whatever else is wrong is said when the server starts to listen.
+        _ => Ok(()),
+    }
+}
+
+/// Warns where queries without GRAPH find nothing, since all data is in named graphs.
+fn tell_graphs(db: &Database, graphs: GraphsArg) {
+    let counts = db.graph_counts();
+    let options = QueryOptions::default().with_union_default(graphs.union_default());
+    if counts.only_named() && !db.is_union_default(&options) {
+        tracing::warn!(
+            "the default graph is empty: {}",
+            overlooked::sentence(&counts, "--graphs all")
+        );
+    }
 }
 
 /// A connection is a file descriptor, and many systems allow a process 1,024 of them until it asks for more.

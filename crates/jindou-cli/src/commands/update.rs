@@ -9,7 +9,7 @@ use jindou::{Access, Database, OpenOptions, Result, UpdateOptions, UpdateReport}
 use std::process::ExitCode;
 
 pub fn run(a: &Update) -> Result<ExitCode> {
-    let text = request_text(a.text.as_ref(), a.file.as_ref())?;
+    let text = request_text("update", a.text.as_ref(), a.file.as_ref())?;
     let documents = documents(&a.documents)?;
     let db = Database::open_with(
         &a.store,

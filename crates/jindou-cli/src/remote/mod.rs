@@ -50,6 +50,11 @@ fn agent(limit: Option<Duration>) -> Agent {
 
 /// A URL that can be asked.
 fn url_of(text: &str) -> Result<Uri, Error> {
+    if !text.contains("://") && !text.is_empty() {
+        return Err(failed(format!(
+            "{text} is not a URL; did you mean http://{text}?"
+        )));
+    }
     let url: Uri = text
         .parse()
         .map_err(|e| failed(format!("{text} is not a URL: {e}")))?;

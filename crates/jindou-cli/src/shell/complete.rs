@@ -170,6 +170,12 @@ mod tests {
             ("SELECT * { ?s ick", 14, vec!["foaf:nick"]),
             ("SELECT * { ?s <http://e/p> ", 27, vec!["<http://e/o>"]),
             ("SELECT * { ?s sko", 14, vec!["skos:", "skosxl:"]),
+            // Behind a `;` the subject is known, and so are its predicates.
+            (
+                "SELECT * { ?s foaf:name 'n' ; foaf:ni",
+                30,
+                vec!["foaf:nick"],
+            ),
             (".ti", 0, vec![".timeout ", ".timing "]),
             (".explain SELECT * { ?s foaf:ni", 23, vec!["foaf:nick"]),
             (".read foaf:ni", 0, vec![]),
@@ -178,6 +184,10 @@ mod tests {
             assert_eq!(at, start, "{line}");
             assert_eq!(found, some, "{line}");
         }
+        let (at, mut found) = a.proposals("SELECT * { ?s foaf:name 'n' ; ", 30);
+        found.sort();
+        assert_eq!(at, 30);
+        assert_eq!(found, ["<http://e/p>", "foaf:name", "foaf:nick"]);
         let (_, found) = a.proposals("SELECT * { ?s ?p 'é' } ", "SELECT * { ?s ?p 'é".len());
         assert!(found.is_empty());
     }

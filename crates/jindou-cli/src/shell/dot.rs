@@ -12,15 +12,17 @@ use std::path::Path;
 
 /// Names of the commands, as they are completed.
 pub const NAMES: &[&str] = &[
-    ".exit", ".explain", ".format", ".help", ".limit", ".pager", ".prefix", ".profile", ".quit",
-    ".read", ".timeout", ".timing",
+    ".all", ".exit", ".explain", ".format", ".graphs", ".help", ".limit", ".pager", ".prefix",
+    ".profile", ".quit", ".read", ".timeout", ".timing",
 ];
 
 const HELP: &str = "\
-.help                 print this list
+.help                 print this list (also: help)
+.all [on|off]         show all rows of answers, in a pager, instead of the first 40
 .explain QUERY        show the plan of a query, without running it
 .profile QUERY        show the answer, and each step's rows, time and bytes
 .format [FORMAT]      write answers as table, tsv, csv, json, ndjson, xml, nt, ttl, …; without one, as by default
+.graphs [default|all] read the store's default graph, or the union of all graphs, in patterns outside GRAPH
 .limit [ROWS|off]     show only so many rows
 .pager [COMMAND|off]  show long answers page by page
 .prefix               list the prefixes of this session
@@ -28,7 +30,7 @@ const HELP: &str = "\
 .read FILE            run the statements of a file
 .timeout [TIME|off]   give up a query after this long
 .timing [on|off]      show how long each statement took
-.quit                 end the shell, as Ctrl-D does
+.quit                 end the shell, as exit, quit and Ctrl-D do
 
 Enter runs a complete query or update; a `;` after it is ignored. Alt-Enter begins another line of a complete one.
 Tab completes keywords, prefixes, variables, and the store's predicates and classes. Ctrl-C cancels the running query.";
@@ -42,6 +44,7 @@ fn wrong(message: impl Into<String>) -> Error {
 
 /// Runs a command.
 pub fn run(session: &mut Session, text: &str) -> Result<Next> {
+    let text = statement::lone_word(text).unwrap_or(text);
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
     let value = (!rest.is_empty()).then_some(rest);
@@ -64,6 +67,8 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
                 Some(f) => Some(f.parse::<ResultFormat>().map_err(wrong)?),
             };
         }
+        ".all" => session.all = switched(name, value, session.all)?,
+        ".graphs" => session.set_graphs(value)?,
         ".limit" => {
             session.limit = match value {
                 None | Some("off") => None,
@@ -80,6 +85,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
                 Some("off") => None,
                 Some(command) => Some(command.into()),
             };
+            session.all |= value.is_some_and(|v| v != "off");
         }
         ".prefix" => match value {
             None => {
@@ -103,14 +109,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
             };
             session.set_timeout(limit)?;
         }
-        ".timing" => {
-            session.timing = match value {
-                None => !session.timing,
-                Some("on") => true,
-                Some("off") => false,
-                Some(other) => return Err(wrong(format!(".timing takes on or off, not {other}"))),
-            };
-        }
+        ".timing" => session.timing = switched(name, value, session.timing)?,
         other => {
             let near = NAMES.iter().max_by(|a, b| {
                 let near = |n: &str| strsim::jaro_winkler(other, n);
@@ -123,6 +122,16 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
         }
     }
     Ok(Next::GoOn)
+}
+
+/// The new state of a switch: what is named, or else the other one.
+fn switched(name: &str, value: Option<&str>, now: bool) -> Result<bool> {
+    match value {
+        None => Ok(!now),
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(wrong(format!("{name} takes on or off, not {other}"))),
+    }
 }
 
 fn read_file(session: &mut Session, path: &Path) -> Result<Next> {

@@ -1,12 +1,11 @@
 //! `jindou shell`: questions one after the other, typed or from a file.
 //!
 //! ```text
-//! lines ─► statement (statement.rs: is it whole?) ─► Session: a dot command, a query, an update ─► pages (page.rs)
+//! lines ─► statement (statement.rs: is it whole?) ─► Session: a dot command, a query, an update ─► pages (pages.rs)
 //! ```
 
 mod complete;
 mod dot;
-mod page;
 mod session;
 mod statement;
 
@@ -171,6 +170,8 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
         .map_err(broken)?
         .history_ignore_space(true)
         .completion_type(rustyline::CompletionType::List)
+        // Where nothing is typed yet, the first Tab would only beep.
+        .completion_show_all_if_ambiguous(true)
         .build();
     let mut editor: Editor<Assistant, DefaultHistory> =
         Editor::with_config(config).map_err(broken)?;
@@ -183,8 +184,11 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
         let _ = editor.load_history(file);
     }
     say!("{}", session.greeting());
+    if let Some(warning) = session.warning() {
+        say!("{warning}");
+    }
     say!(
-        "Enter runs a complete statement; Alt-Enter begins another line. .help lists the commands."
+        "Enter runs a complete statement; Alt-Enter begins another line. help lists the commands, exit ends the shell."
     );
     let code = loop {
         session.set_screen(editor.dimensions());

@@ -1,11 +1,12 @@
 //! The target of a shell, its settings, and the statements that it runs.
 
-use super::page::{First, Pages};
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
 use crate::commands::{
-    counted, documents, no_store, runtime_with_gpu, service, show_recovery, update,
+    counted, documents, no_graphs, no_store, runtime_with_gpu, service, show_recovery, update,
 };
+use crate::overlooked;
+use crate::pages::{First, Head, Pages};
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
@@ -13,6 +14,7 @@ use jindou::{
     Access, CancelToken, Database, DiagnosticKind, DocumentSource, Error, Following, GpuChoice,
     OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter, ServiceCaller, UpdateOptions,
 };
+use jindou_model::units::grouped;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,9 +39,19 @@ pub enum RunMode {
     Profile,
 }
 
+/// Counts of a whole answer, and what is said below it.
+struct Answered {
+    rows: u64,
+    profile: Option<String>,
+    /// The hint that it is empty because the data is in named graphs.
+    overlooked: Option<String>,
+}
+
 /// A shell's target and its settings.
 pub struct Session {
     pub target: Target,
+    /// The store, as it was named.
+    name: String,
     /// Takes over what others change in the store, as long as it lives.
     _following: Option<Following>,
     pub format: Option<ResultFormat>,
@@ -55,6 +67,7 @@ pub struct Session {
     write: bool,
     /// The token of the endpoint, for a new limit of time.
     token: Option<String>,
+    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
     union_default: Option<bool>,
     gpu: GpuChoice,
     service: Option<Arc<dyn ServiceCaller>>,
@@ -62,6 +75,9 @@ pub struct Session {
     interrupt: Interrupt,
     typed: bool,
     lines: usize,
+    columns: Option<usize>,
+    /// Shows all rows of long answers, and cells as long as they are.
+    pub all: bool,
     /// Files that are being read, one inside the other.
     pub depth: usize,
 }
@@ -70,8 +86,11 @@ impl Session {
     pub fn open(a: &Shell, interrupt: Interrupt, typed: bool) -> Result<Self> {
         let token = a.remote.token.clone();
         let mut following = None;
-        let target = match (&a.remote.endpoint, &a.store) {
+        let name = a.place.path().map(|p| p.display().to_string());
+        let name = name.unwrap_or_default();
+        let target = match (&a.remote.endpoint, a.place.path()) {
             (Some(url), _) => {
+                no_graphs(a.graphs)?;
                 let endpoint = Endpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
                 Target::Endpoint(Box::new(endpoint), url.clone())
             }
@@ -92,7 +111,13 @@ impl Session {
             }
             (None, None) => return Err(no_store()),
         };
-        let pager = a.pager.clone().or_else(|| std::env::var("PAGER").ok());
+        // Whoever names a pager wants to see everything in it.
+        let all = a.all || a.pager.as_ref().is_some_and(|p| !p.trim().is_empty());
+        let pager = match a.no_pager {
+            true => Some(String::new()),
+            false => a.pager.clone(),
+        };
+        let pager = pager.or_else(|| std::env::var("PAGER").ok());
         let pager = pager.unwrap_or_else(|| "less".into());
         Ok(Self {
             target,
@@ -106,30 +131,49 @@ impl Session {
             common_prefixes: !a.no_prefixes,
             write: a.write,
             token,
-            union_default: a.union_default_graph.then_some(true),
+            union_default: a.graphs.union_default(),
             gpu: a.gpu,
             service: service(&a.service_allow),
             documents: documents(&a.documents)?,
             interrupt,
             typed,
             lines: usize::MAX,
+            columns: None,
+            all,
+            name,
             depth: 0,
         })
     }
 
     /// The line that a shell begins with.
     pub fn greeting(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
         match &self.target {
             Target::Store(db) => {
+                let quads = match db.quads() {
+                    1 => "1 quad".to_owned(),
+                    n => format!("{} quads", grouped(n)),
+                };
                 let may = if self.write { "" } else { ", read-only" };
-                format!("{}{may}", counted(db.quads(), "quad"))
+                format!("Jindou {version}, {}: {quads}{may}", self.name)
             }
-            Target::Endpoint(_, url) => url.clone(),
+            Target::Endpoint(_, url) => format!("Jindou {version}, endpoint {url}"),
         }
+    }
+
+    /// The warning that queries overlook all data, where it is in named graphs.
+    pub fn warning(&self) -> Option<String> {
+        let Target::Store(db) = &self.target else {
+            return None;
+        };
+        let counts = db.graph_counts();
+        let overlooks = counts.only_named() && !db.is_union_default(&self.completion_options());
+        overlooks.then(|| overlooked::capitalised(&counts, ".graphs all"))
     }
 
     pub fn set_screen(&mut self, size: Option<(u16, u16)>) {
         self.lines = size.map_or(usize::MAX, |s| usize::from(s.1).max(2) - 1);
+        self.columns = size.map(|s| usize::from(s.0));
     }
 
     /// Prefixes that statements may use without declaring them, in addition to the common ones.
@@ -164,6 +208,31 @@ impl Session {
         Ok(())
     }
 
+    /// Chooses the default graph, or says which it is.
+    pub fn set_graphs(&mut self, which: Option<&str>) -> Result<()> {
+        let db = self.store()?;
+        match which {
+            None => {
+                let options = self.completion_options();
+                let which = if db.is_union_default(&options) {
+                    "all"
+                } else {
+                    "default"
+                };
+                say!("{which}: {}", db.graph_counts());
+                return Ok(());
+            }
+            Some("all") => self.union_default = Some(true),
+            Some("default") => self.union_default = Some(false),
+            Some(other) => {
+                return Err(Error::Usage(format!(
+                    ".graphs takes default or all, not {other}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a statement.
     pub fn run(&mut self, text: &str) -> Result<Next> {
         if text.trim().is_empty() {
@@ -186,7 +255,10 @@ impl Session {
         let mut names = self.names();
         names.declare_of(text);
         let format = self.format.unwrap_or(ResultFormat::Table);
-        let mut pages = Pages::new(self.pager.clone(), self.lines);
+        let is_short = self.typed && self.format.is_none() && self.limit.is_none() && !self.all;
+        let pager = self.pager.clone().filter(|_| !is_short);
+        let mut pages = Pages::new(pager, self.lines);
+        let mut footer = None;
         let begun = Instant::now();
         let interrupt = self.interrupt.clone();
         let done = interrupt.during(|cancel| {
@@ -196,26 +268,34 @@ impl Session {
                     .store()?
                     .explain(text, &self.query_options(cancel, false))?;
                 return match pages.write_all(plan.as_bytes()) {
-                    Ok(()) => Ok((None, None)),
+                    Ok(()) => Ok(None),
                     Err(_) => Err(Error::SinkClosed),
                 };
             }
             let mut writer = ResultWriter::new(&mut pages, format).with_prefixes(names);
+            if is_short {
+                if let Some(columns) = self.columns {
+                    writer = writer.with_width(columns);
+                }
+                let mut head = Head::new(&mut writer);
+                let answer = self.answer(text, cancel, how, &mut head);
+                let answer = head.settle(answer)?;
+                footer = head.footer(".all");
+                return Ok(answer);
+            }
             let mut first = self.limit.map(|n| First::new(&mut writer, n));
-            let answer = match &mut first {
+            match &mut first {
                 Some(first) => {
                     let answer = self.answer(text, cancel, how, first);
-                    first.settle(answer)?
+                    first.settle(answer)
                 }
-                None => Some(self.answer(text, cancel, how, &mut writer)?),
-            };
-            let (rows, profile) = answer.map_or((None, None), |(n, p)| (Some(n), p));
-            Ok((rows, profile))
+                None => self.answer(text, cancel, how, &mut writer).map(Some),
+            }
         });
         // The pager's end comes before what is told.
         let time = begun.elapsed();
         let finished = pages.finish();
-        let (rows, profile) = match done {
+        let answered: Option<Answered> = match done {
             // Whoever leaves a pager has seen enough. Without a terminal the reader of all answers is gone.
             Err(Error::SinkClosed) if self.typed => return Ok(()),
             done => done?,
@@ -227,8 +307,14 @@ impl Session {
                 _ => return Err(Error::io("<stdout>", e)),
             }
         }
-        if let Some(profile) = profile {
-            eprint!("{profile}");
+        let rows = answered.as_ref().map(|a| a.rows);
+        if let Some(answered) = answered {
+            if let Some(profile) = answered.profile {
+                eprint!("{profile}");
+            }
+            if let Some(overlooked) = answered.overlooked {
+                eprintln!("{overlooked}");
+            }
         }
         if how == RunMode::Explain {
             return Ok(());
@@ -241,9 +327,12 @@ impl Session {
                 counted(n, "row")
             );
         }
+        let rows = footer.or_else(|| rows.map(|n| counted(n, "row")));
         if self.timing {
-            let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
+            let rows = rows.map(|rows| rows + " in ").unwrap_or_default();
             eprintln!("{rows}{:.3} ms", time.as_secs_f64() * 1e3);
+        } else if let Some(rows) = rows.filter(|_| is_short) {
+            eprintln!("{rows}");
         }
         Ok(())
     }
@@ -254,22 +343,27 @@ impl Session {
         cancel: &CancelToken,
         how: RunMode,
         sink: &mut dyn AnswerSink,
-    ) -> Result<(u64, Option<String>)> {
+    ) -> Result<Answered> {
         match &self.target {
             Target::Store(db) => {
                 let options = self.query_options(cancel, how == RunMode::Profile);
-                let report = db.run(text, &options, sink)?;
-                Ok((
-                    report.rows,
-                    (how == RunMode::Profile).then_some(report.profile),
-                ))
+                let (report, said) = overlooked::run(db, text, &options, sink, ".graphs all")?;
+                Ok(Answered {
+                    rows: report.rows,
+                    profile: (how == RunMode::Profile).then_some(report.profile),
+                    overlooked: said,
+                })
             }
             Target::Endpoint(..) if how == RunMode::Profile => {
                 Err(self.store().err().unwrap_or_else(no_store))
             }
             Target::Endpoint(endpoint, _) => {
                 let rows = endpoint.query(text, &self.own_prefixes, cancel, sink)?;
-                Ok((rows, None))
+                Ok(Answered {
+                    rows,
+                    profile: None,
+                    overlooked: None,
+                })
             }
         }
     }

@@ -2,8 +2,21 @@
 
 use jindou::{DiagnosticKind, Diagnostics, Error, parse_query, parse_update, prefixes_of};
 
+/// Commands that need no dot: what ends other databases' shells, and asks for help there, does so here. No SPARQL is one of them.
+const WORDS: [(&str, &str); 3] = [("exit", ".exit"), ("quit", ".quit"), ("help", ".help")];
+
+/// The command that a line of one word is.
+pub fn lone_word(line: &str) -> Option<&'static str> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let found = WORDS.iter().find(|(w, _)| w.eq_ignore_ascii_case(line));
+    found.map(|(_, command)| *command)
+}
+
 /// True for a line that is a command of the shell: no SPARQL begins with a dot and a letter.
 pub fn is_dot(line: &str) -> bool {
+    if lone_word(line).is_some() {
+        return true;
+    }
     let mut chars = line.trim_start().chars();
     chars.next() == Some('.') && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
 }
@@ -91,6 +104,9 @@ mod tests {
         for whole in [
             "",
             ".help",
+            "exit",
+            "QUIT;",
+            " help ",
             ".explain SELECT * { ?s ?p ?o }",
             ".explain",
             "SELECT * { ?s ?p ?o }",
@@ -124,5 +140,7 @@ mod tests {
             "PREFIX a: <http://a/> DELETE WHERE { a:b foaf:c ?d }"
         ));
         assert!(!is_update("SELECT * { ?s ?p ?o }"));
+        assert_eq!(lone_word(" Exit ; "), Some(".exit"));
+        assert!(is_dot("help") && !is_dot("help me") && !is_dot("exits"));
     }
 }

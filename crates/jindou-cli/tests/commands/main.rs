@@ -1,9 +1,12 @@
 //! Commands, their output and their errors.
 
 mod cli;
+mod first;
 mod follow;
 mod gpu;
+mod graphs;
 mod kept;
+mod mistakes;
 mod rdf;
 mod remote;
 mod settings;

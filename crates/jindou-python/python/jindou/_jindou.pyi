@@ -425,6 +425,7 @@ class Database:
 def open(
     path: Path,
     *,
+    create: bool = False,
     read_only: Optional[bool] = None,
     verify: str = "eager",
     durability: str = "batch",
@@ -437,14 +438,14 @@ def open(
     `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
     `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
     `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
-    `threads` and `memory` (bytes) limit all queries together.
+    `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
     """
 
 def memory() -> Database:
     """An empty database in memory, which ends with the object. For many millions of quads load a store."""
 
 def load(store: Path, *files: Union[Path, Sequence[Path]], **keywords: Any) -> LoadReport:
-    """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it.
+    """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text the store is empty.
 
     Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names
     say), `graph` (for statements that name none), `base`, `text` (a document in place of files), `lenient` (skip bad

@@ -170,7 +170,7 @@ impl Reading {
     ) -> Result<Self, Problem> {
         let Some((media, charset)) = declared else {
             return Err(Problem::media_type(
-                "name the RDF format in Content-Type, for example text/turtle",
+                "name the RDF format in Content-Type, for example with curl -H 'Content-Type: text/turtle'",
             ));
         };
         if media == "multipart/form-data" {

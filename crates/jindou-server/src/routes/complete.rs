@@ -81,7 +81,7 @@ async fn answer(
         limit: limit.min(ITEMS[1]),
         patience,
         options: QueryOptions::default()
-            .with_union_default(shared.options.union_default)
+            .with_union_default(parameters.union_default()?.or(shared.options.union_default))
             .with_dataset(parameters.dataset())
             .with_functions(shared.options.functions.clone()),
     };

@@ -42,7 +42,11 @@ pub(super) async fn answer(
     let body = piece::run(shared, connection, &asked, None, move |shared, admitted| {
         let _slot = piece::light_slot(shared, &admitted.query)?;
         let writable = crate::write::refusal(shared).is_none();
-        let triples = describe(endpoint, &admitted.db().summary(), writable);
+        let mut summary = admitted.db().summary();
+        if let Some(own) = shared.options.union_default {
+            summary.union_default = own;
+        }
+        let triples = describe(endpoint, &summary, writable);
         written(&triples, format).map_err(|e| Failure::running(Error::Internal(e)))
     });
     Ok(text(content_type, body.await?))
@@ -152,6 +156,11 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> 
     if let Some(n) = seen {
         g.add(&default, void("triples"), number(n));
     }
+    // The named graphs together, as a part of the dataset: each is one of the part's documents.
+    let named = g.node("named", void("Dataset"));
+    g.add(&dataset, void("subset"), named.clone());
+    g.add(&named, void("triples"), number(data.named_quads));
+    g.add(&named, void("documents"), number(data.graphs));
     for (i, (iri, n)) in data.predicates.iter().take(LISTED).enumerate() {
         let part = g.node(&format!("p{i}"), void("Dataset"));
         g.add(&dataset, void("propertyPartition"), part.clone());

@@ -74,6 +74,18 @@ impl Parameters {
         self.graphs("default-graph-uri", "named-graph-uri")
     }
 
+    /// Whether the default graph is the union of all graphs: `graphs=all` or `graphs=default`; `None` where the request does not say.
+    pub(super) fn union_default(&self) -> Result<Option<bool>, Problem> {
+        match self.one("graphs")?.as_deref() {
+            None | Some("") => Ok(None),
+            Some("all") => Ok(Some(true)),
+            Some("default") => Ok(Some(false)),
+            Some(other) => Err(Problem::bad_request(format!(
+                "graphs={other} must be default (the store's default graph) or all (the union of all graphs)"
+            ))),
+        }
+    }
+
     /// The dataset that an update's patterns read (SPARQL 1.1 Protocol, section 2.2.3).
     pub(super) fn using(&self) -> Option<DatasetChoice> {
         self.graphs("using-graph-uri", "using-named-graph-uri")

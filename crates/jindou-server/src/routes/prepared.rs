@@ -41,6 +41,7 @@ async fn prepared(
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let most = shared.options.max_request_bytes;
     let query = query::posted(&mut parameters, &parts.headers, content, most).await?;
+    refuse_graphs(&parameters)?;
     let names = parameters.all("parameter");
     let base = address(shared, &parts.headers, parts.uri.path()).map(NamedNode::into_string);
     let (timeout, tag) = (parameters.timeout()?, parameters.tag()?);
@@ -91,6 +92,7 @@ pub(super) async fn one(
             }
             _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
         }
+        refuse_graphs(&parameters)?;
         let prepared = find(&shared, &id)?;
         let mut values = bindings(&parameters)?;
         let ordered = prepared
@@ -131,6 +133,7 @@ pub(super) async fn many(
             return Err(Problem::method("POST, OPTIONS"));
         }
         let parameters = Parameters::of_url(&parts.uri)?;
+        refuse_graphs(&parameters)?;
         match media_type(&parts.headers)?.as_deref() {
             Some("application/x-ndjson" | "application/ndjson" | "application/json") => {}
             _ => {
@@ -144,6 +147,16 @@ pub(super) async fn many(
         batch::answer(&shared, text, timeout, tag, &connection).await
     };
     answered(answer.await, &headers)
+}
+
+/// Prepared queries are planned once, for the server's default graph.
+fn refuse_graphs(parameters: &Parameters) -> Result<(), Problem> {
+    match parameters.union_default()? {
+        None => Ok(()),
+        Some(_) => Err(Problem::bad_request(
+            "the parameter 'graphs' is not for prepared queries; send the query to /query",
+        )),
+    }
 }
 
 fn find(shared: &AppState, id: &str) -> Result<Prepared, Problem> {

@@ -82,7 +82,8 @@ pub(super) async fn answer(
     } else {
         let base = address(shared, headers, parts.uri.path());
         let base = base.as_ref().map(NamedNode::as_str);
-        bound(shared, parameters.dataset().is_some(), text, values, base)
+        let chooses = parameters.dataset().is_some() || parameters.union_default()?.is_some();
+        bound(shared, chooses, text, values, base)
     };
     let at = parts.uri.path();
     run(shared, &parameters, headers, connection, work, at).await
@@ -100,8 +101,12 @@ async fn explained(
     let text_of = shown(&query).into_owned();
     let asked = AdmissionRequest::new(&text_of, Some(timeout.min(LONGEST_EXPLANATION)));
     let (tag, dataset) = (parameters.tag()?, parameters.dataset());
+    let union_default = parameters.union_default()?;
     let plan = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
-        let options = run::limited(shared, &admitted.query).with_dataset(dataset);
+        let own = union_default.or(shared.options.union_default);
+        let options = run::limited(shared, &admitted.query)
+            .with_dataset(dataset)
+            .with_union_default(own);
         let explain = |options: &_| {
             under(&query, base.as_deref(), |text| {
                 admitted.db().explain(text, options)
@@ -119,7 +124,7 @@ async fn explained(
 /// The query with values for its variables. If it was prepared before, nothing is read again.
 fn bound(
     shared: &AppState,
-    has_dataset: bool,
+    chooses_graphs: bool,
     text: String,
     mut values: Vec<(String, Term)>,
     base: Option<&str>,
@@ -127,7 +132,7 @@ fn bound(
     // The same query, in whatever order its values come.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
-    let found = match has_dataset {
+    let found = match chooses_graphs {
         true => None,
         false => known(&text, base, |text| shared.prepared.find(text, &names).1),
     };
@@ -164,7 +169,7 @@ pub(super) async fn run(
         work,
         timeout: parameters.timeout()?,
         dataset: parameters.dataset(),
-        union_default: None,
+        union_default: parameters.union_default()?,
         coding: negotiate::coding(headers),
         tables,
         graphs,

@@ -73,11 +73,12 @@ pub(super) async fn answer(
     };
     let request = unmarked(request);
     update.show(&request);
-    let using = parameters.using();
+    let (using, union_default) = (parameters.using(), parameters.union_default()?);
     let base = address(shared, &parts.headers, parts.uri.path()).map(|a| a.into_string());
     let report = update
         .run(move |db, mut options| {
             (options.using, options.base) = (using, base);
+            options.union_default = union_default.or(options.union_default);
             db.update(&request, &options)
         })
         .await?;

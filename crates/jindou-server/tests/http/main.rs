@@ -8,6 +8,7 @@ mod complete;
 mod computing;
 mod endpoint;
 mod fuzz;
+mod graphs;
 mod jobs;
 mod limits;
 mod log;

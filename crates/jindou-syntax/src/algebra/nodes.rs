@@ -456,6 +456,21 @@ impl GraphPattern {
         false
     }
 
+    /// True if a triple pattern or a path stands outside GRAPH and SERVICE, and so reads the query's default graph. O(pattern).
+    #[must_use]
+    pub fn reads_default_graph(&self) -> bool {
+        let mut open = vec![NodePart::Pattern(self)];
+        while let Some(part) = open.pop() {
+            match part {
+                NodePart::Pattern(Self::Bgp { patterns }) if !patterns.is_empty() => return true,
+                NodePart::Pattern(Self::Path { .. }) => return true,
+                NodePart::Pattern(Self::Graph { .. } | Self::Service { .. }) => {}
+                part => part.inside(&mut open),
+            }
+        }
+        false
+    }
+
     /// True if the operator itself names a variable.
     fn names(&self, v: &Variable) -> bool {
         match self {

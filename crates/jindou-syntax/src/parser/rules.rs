@@ -4,7 +4,7 @@ use super::fault::shortened;
 use super::{Halt, Parser};
 use crate::advice::nearest;
 use crate::keyword::Keyword as K;
-use crate::lexer::Token;
+use crate::lexer::{Lexer, Token, TokenKind};
 use crate::prefixes::{COMMON_PREFIXES, common};
 use jindou_model::diagnostic::DiagnosticKind as D;
 use std::ops::Range;
@@ -338,6 +338,20 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
+    /// The first variable of the triples that begin at a token, on this side of the dot that ends them.
+    fn variable_behind(&self, at: Token) -> Option<Token> {
+        let mut lexer = Lexer::new(self.text);
+        lexer.go_on_from(at.start);
+        loop {
+            let token = lexer.next();
+            match token.kind {
+                TokenKind::Variable => return Some(token),
+                TokenKind::Dot | TokenKind::CloseBrace | TokenKind::End => return None,
+                _ => {}
+            }
+        }
+    }
+
     pub(super) fn not_data(&mut self, at: Token, literal: bool, verb: &str) {
         let d = if literal {
             self.diagnostic(
@@ -346,8 +360,9 @@ impl Parser<'_, '_> {
                 "the subject of a triple must be an IRI or a blank node".into(),
             )
         } else {
+            let variable = self.variable_behind(at);
             self.diagnostic(
-                at.range(),
+                variable.unwrap_or(at).range(),
                 D::NotConstant,
                 format!("{verb} takes constants, not variables"),
             )

@@ -115,6 +115,9 @@ impl Parser<'_, '_> {
             (TokenKind::Bad(bad), _) => return self.bad_token(token, bad),
             (TokenKind::Less, _) if self.looks_like_iri(token).is_some() => {
                 let (range, with) = self.looks_like_iri(token).unwrap_or_default();
+                // What is inside of it would be another fault.
+                self.ahead = self.ahead.take().filter(|t| t.start >= range.end);
+                self.lexer.skip_to(range.end);
                 let d = self.diagnostic(
                     range.clone(),
                     D::Iri,

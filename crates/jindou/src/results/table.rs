@@ -1,14 +1,48 @@
-//! A table for people, drawn while rows come in: column widths are taken from the first rows, later cells
-//! that are wider push their line out.
+//! A table for people, drawn while rows come in: column widths are taken from the first rows. Later cells
+//! that are wider push their line out, or are cut where the table must fit a screen.
 
 use super::Prefixes;
 use super::text::push_tsv_term;
 use jindou_model::term::{self, Parts};
+use std::borrow::Cow;
 
 /// Rows that decide the column widths.
 const SAMPLE: usize = 200;
 /// No column is padded wider than this.
 const MAX_WIDTH: usize = 60;
+
+/// A text, or as much of it as fits these columns, with `…` for the rest.
+fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(columns) {
+        None => Cow::Borrowed(text),
+        Some(_) => {
+            let kept = text.char_indices().nth(columns.saturating_sub(1));
+            let end = kept.map_or(0, |(at, _)| at);
+            Cow::Owned(format!("{}…", &text[..end]))
+        }
+    }
+}
+
+/// Makes columns fit a screen: the widest give way, all down to the same width.
+fn fit(widths: &mut [usize], screen: usize) {
+    let between = 3 * widths.len().saturating_sub(1);
+    let room = screen.saturating_sub(between).max(widths.len());
+    let taken = |cap: usize| widths.iter().map(|w| (*w).min(cap)).sum::<usize>();
+    if taken(usize::MAX) <= room {
+        return;
+    }
+    // At a width of 1 there is always room.
+    let cap = (1..=room)
+        .rev()
+        .find(|cap| taken(*cap) <= room)
+        .unwrap_or(1);
+    let mut left = room - taken(cap);
+    for w in widths.iter_mut().filter(|w| **w > cap) {
+        let more = left.min(1);
+        *w = cap + more;
+        left -= more;
+    }
+}
 
 /// A table for people that is drawn while rows come in.
 #[derive(Debug, Default)]
@@ -18,15 +52,18 @@ pub(super) struct Table {
     held: Vec<Vec<String>>,
     drawn: bool,
     prefixes: Prefixes,
+    /// Columns of the screen that it must fit.
+    screen: Option<usize>,
 }
 
 impl Table {
-    pub(super) fn new(variables: &[String], prefixes: Prefixes) -> Self {
+    pub(super) fn new(variables: &[String], prefixes: Prefixes, screen: Option<usize>) -> Self {
         let header: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
         Self {
             widths: header.iter().map(|h| h.chars().count()).collect(),
             header,
             prefixes,
+            screen,
             ..Self::default()
         }
     }
@@ -43,8 +80,9 @@ impl Table {
             self.line(&row, out);
             return;
         }
+        let most = self.screen.unwrap_or(MAX_WIDTH);
         for (w, c) in self.widths.iter_mut().zip(&row) {
-            *w = (*w).max(c.chars().count().min(MAX_WIDTH));
+            *w = (*w).max(c.chars().count().min(most));
         }
         self.held.push(row);
         if self.held.len() == SAMPLE {
@@ -60,11 +98,13 @@ impl Table {
 
     fn draw(&mut self, out: &mut Vec<u8>) {
         self.drawn = true;
+        if let Some(screen) = self.screen {
+            fit(&mut self.widths, screen);
+        }
         let header = std::mem::take(&mut self.header);
         self.line(&header, out);
         let rule: Vec<String> = self.widths.iter().map(|&w| "─".repeat(w)).collect();
-        out.extend_from_slice(rule.join("─┼─").as_bytes());
-        out.push(b'\n');
+        self.put(rule.join("─┼─"), out);
         for row in std::mem::take(&mut self.held) {
             self.line(&row, out);
         }
@@ -76,11 +116,25 @@ impl Table {
             if i > 0 {
                 text.push_str(" │ ");
             }
-            text.push_str(cell);
+            let cell = match self.screen {
+                Some(_) => cut(cell, w),
+                None => Cow::Borrowed(cell.as_str()),
+            };
+            text.push_str(&cell);
             let pad = w.saturating_sub(cell.chars().count());
             text.extend(std::iter::repeat_n(' ', pad));
         }
-        out.extend_from_slice(text.trim_end().as_bytes());
+        self.put(text, out);
+    }
+
+    /// Ends a line, which is cut if even its narrowest columns are too many for the screen.
+    fn put(&self, text: String, out: &mut Vec<u8>) {
+        let text = text.trim_end();
+        let text = match self.screen {
+            Some(screen) => cut(text, screen),
+            None => Cow::Borrowed(text),
+        };
+        out.extend_from_slice(text.as_bytes());
         out.push(b'\n');
     }
 
@@ -133,6 +187,68 @@ impl Table {
                 out.extend_from_slice(b")>>");
             }
             _ => push_tsv_term(cell, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(rows: &[[&str; 2]], screen: Option<usize>) -> Vec<String> {
+        let names = ["short".to_owned(), "long".to_owned()];
+        let mut table = Table::new(&names, Prefixes::new(), screen);
+        let mut out = Vec::new();
+        for row in rows {
+            let cells = row.map(|c| {
+                let mut bytes = Vec::new();
+                term::push_term(&oxrdf::Literal::from(c).into(), &mut bytes);
+                bytes
+            });
+            table.row(cells.iter().map(|c| Some(c.as_slice())), &mut out);
+        }
+        table.finish(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_table_fits_its_screen() {
+        let long = "x".repeat(100);
+        let rows = [["ab", &*long], ["é", "y"]];
+        let lines = drawn(&rows, Some(30));
+        assert!(lines.iter().all(|l| l.chars().count() <= 30), "{lines:?}");
+        assert_eq!(lines[0], "?short │ ?long");
+        assert_eq!(lines[2], format!("\"ab\"   │ \"{}…", "x".repeat(19)));
+        assert_eq!(lines[3], "\"é\"    │ \"y\"");
+        // Where there is room, nothing is cut, however long it is.
+        let lines = drawn(&rows, Some(200));
+        assert!(lines[2].ends_with(&format!("\"{long}\"")), "{lines:?}");
+        let lines = drawn(&rows, None);
+        assert!(lines[2].ends_with(&format!("\"{long}\"")), "{lines:?}");
+        for screen in [0, 1, 3, 5] {
+            let most = screen.max(1);
+            let lines = drawn(&rows, Some(screen));
+            assert!(
+                lines.iter().all(|l| l.chars().count() <= most),
+                "{screen}: {lines:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_widest_columns_give_way() {
+        for (widths, screen, fitted) in [
+            (vec![5, 5], 13, vec![5, 5]),
+            (vec![5, 50], 20, vec![5, 12]),
+            (vec![50, 50], 20, vec![9, 8]),
+            (vec![50, 2, 50], 20, vec![6, 2, 6]),
+            (vec![9, 9, 9], 2, vec![1, 1, 1]),
+            (vec![], 10, vec![]),
+        ] {
+            let mut made = widths.clone();
+            fit(&mut made, screen);
+            assert_eq!(made, fitted, "{widths:?} in {screen}");
         }
     }
 }

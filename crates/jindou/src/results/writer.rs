@@ -32,6 +32,13 @@ pub enum ResultFormat {
     Rdf(RdfFormat),
 }
 
+impl ResultFormat {
+    /// Names of all formats, as [`FromStr`] reads them.
+    pub const NAMES: [&'static str; 12] = [
+        "table", "tsv", "csv", "json", "ndjson", "xml", "nt", "nq", "ttl", "trig", "rdf", "jsonld",
+    ];
+}
+
 impl FromStr for ResultFormat {
     type Err = String;
 
@@ -51,7 +58,8 @@ impl FromStr for ResultFormat {
             "jsonld" | "json-ld" => Self::Rdf(JSON_LD),
             other => {
                 return Err(format!(
-                    "unknown format '{other}'; expected one of table, tsv, csv, json, ndjson, xml, nt, nq, ttl, trig, rdf, jsonld"
+                    "unknown format '{other}'; expected one of {}",
+                    Self::NAMES.join(", ")
                 ));
             }
         })
@@ -105,6 +113,8 @@ pub struct ResultWriter<W: Write> {
     graphs: ResultFormat,
     /// Prefixes for tables that people read.
     prefixes: Prefixes,
+    /// Columns of the screen that they look at.
+    width: Option<usize>,
     /// A triple's cells.
     cells: [Vec<u8>; 3],
 }
@@ -128,6 +138,7 @@ impl<W: Write> ResultWriter<W> {
             format,
             graphs: format,
             prefixes: Prefixes::new(),
+            width: None,
             cells: Default::default(),
         }
     }
@@ -144,6 +155,15 @@ impl<W: Write> ResultWriter<W> {
         Self { prefixes, ..self }
     }
 
+    /// The same, with tables for people that are not wider than a screen of this many columns: long cells are cut and end in `…`.
+    #[must_use]
+    pub fn with_width(self, columns: usize) -> Self {
+        Self {
+            width: Some(columns),
+            ..self
+        }
+    }
+
     fn ready(&mut self) -> Result<W> {
         match std::mem::replace(&mut self.state, WriterState::Done) {
             WriterState::Ready(w) => Ok(w),
@@ -158,7 +178,7 @@ impl<W: Write> ResultWriter<W> {
             ResultFormat::Table => {
                 let prefixes = std::mem::take(&mut self.prefixes);
                 (
-                    FormatKind::Table(Table::new(variables, prefixes)),
+                    FormatKind::Table(Table::new(variables, prefixes, self.width)),
                     Vec::new(),
                 )
             }

@@ -54,15 +54,23 @@ pub struct OpenOptions {
     /// Indexes to use, and to build when the store is reclustered. One that the store was not loaded with answers nothing until
     /// then; answers are the same.
     pub indexes: Indexes,
+    /// Whether an empty store is made where there is nothing yet. With [`Access::Read`] none is made.
+    pub create: bool,
 }
 
 impl OpenOptions {
     setters! {
         with_access: access = Access;
+        with_create: create = bool;
         with_durability: durability = Durability;
         with_verify: verify = Verify;
         with_runtime: runtime = impl Into<Option<Runtime>>;
         with_indexes: indexes = Indexes;
+    }
+
+    /// Whether an empty store is made where there is nothing.
+    pub(crate) fn creates(&self) -> bool {
+        self.create && self.access != Access::Read
     }
 }
 

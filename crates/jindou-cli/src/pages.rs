@@ -1,10 +1,12 @@
-//! Answers on a screen: optionally only the first rows, with a pager for answers longer than the screen.
+//! Answers on a screen: optionally only the first rows, or those and a total, with a pager for answers longer than the screen.
 
 use jindou::oxrdf::Triple;
 use jindou::results::{AnswerSink, RowText, Rows};
 use jindou::{Error, Result};
+use jindou_model::units::grouped;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Standard output, or a pager as soon as more was written than fits the screen.
 pub struct Pages {
@@ -116,6 +118,20 @@ impl Drop for Pages {
     }
 }
 
+/// The first `keep` of some rows.
+fn beginning(rows: &Rows, keep: usize) -> Rows {
+    let mut first = Rows::default();
+    first.clear(rows.width);
+    for r in 0..keep {
+        for cell in rows.row(r) {
+            first.bytes.extend_from_slice(cell.unwrap_or_default());
+            first.end_cell();
+        }
+        first.rows += 1;
+    }
+    first
+}
+
 /// Ends an answer after its first rows.
 pub struct First<'s> {
     inner: &'s mut dyn AnswerSink,
@@ -156,16 +172,7 @@ impl AnswerSink for First<'_> {
             self.left -= rows.rows as u64;
             return self.inner.rows(rows);
         }
-        let keep = self.left as usize;
-        let mut first = Rows::default();
-        first.clear(rows.width);
-        for r in 0..keep {
-            for cell in rows.row(r) {
-                first.bytes.extend_from_slice(cell.unwrap_or_default());
-                first.end_cell();
-            }
-            first.rows += 1;
-        }
+        let first = beginning(rows, self.left as usize);
         (self.left, self.cut) = (0, true);
         self.inner.rows(&first)?;
         Err(Error::SinkClosed)
@@ -204,4 +211,152 @@ impl AnswerSink for First<'_> {
     fn finish(&mut self) -> Result<()> {
         self.inner.finish()
     }
+}
+
+/// Rows of a long answer that a terminal shows.
+pub const SHOWN: u64 = 40;
+/// Time for counting the rows that are not shown.
+const COUNTING: Duration = Duration::from_secs(2);
+
+/// Shows the first rows of an answer, and counts the others for a while.
+pub struct Head<'s> {
+    inner: &'s mut dyn AnswerSink,
+    /// Rows or triples so far; `None` for an answer that has neither.
+    seen: Option<u64>,
+    is_graph: bool,
+    /// Since when rows are only counted: what is shown is shown.
+    counting: Option<Instant>,
+    gave_up: bool,
+}
+
+impl<'s> Head<'s> {
+    pub fn new(inner: &'s mut dyn AnswerSink) -> Self {
+        Self {
+            inner,
+            seen: None,
+            is_graph: false,
+            counting: None,
+            gave_up: false,
+        }
+    }
+
+    /// Adds rows to those that were seen, of which some were shown just now. The answer's end is shown before the others are counted.
+    fn saw(&mut self, rows: u64) -> Result<()> {
+        let seen = self.seen.unwrap_or_default().saturating_add(rows);
+        self.seen = Some(seen);
+        if seen <= SHOWN {
+            return Ok(());
+        }
+        match self.counting {
+            None => {
+                self.counting = Some(Instant::now());
+                self.inner.finish()
+            }
+            Some(since) if since.elapsed() >= COUNTING => {
+                self.gave_up = true;
+                Err(Error::SinkClosed)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn left(&self) -> u64 {
+        SHOWN.saturating_sub(self.seen.unwrap_or_default())
+    }
+
+    /// Turns the error of an answer whose rows were too many to count into success.
+    ///
+    /// # Errors
+    /// The error of the answer, if it is another one.
+    pub fn settle<T>(&self, answer: Result<T>) -> Result<Option<T>> {
+        match answer {
+            Ok(report) => Ok(Some(report)),
+            Err(Error::SinkClosed) if self.gave_up => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The line below an answer, which says how much there is and how to see the rest.
+    pub fn footer(&self, rest: &str) -> Option<String> {
+        let n = self.seen?;
+        let what = match (self.is_graph, n) {
+            (false, 1) => "row",
+            (false, _) => "rows",
+            (true, 1) => "triple",
+            (true, _) => "triples",
+        };
+        let count = grouped(n);
+        Some(match (n > SHOWN, self.gave_up) {
+            (false, _) => format!("{count} {what}"),
+            (true, false) => format!("{count} {what} ({SHOWN} shown; {rest} for the rest)"),
+            (true, true) => {
+                format!("more than {count} {what} ({SHOWN} shown; {rest} for the rest)")
+            }
+        })
+    }
+}
+
+impl AnswerSink for Head<'_> {
+    fn solutions(&mut self, variables: &[String]) -> Result<()> {
+        self.seen = Some(0);
+        self.inner.solutions(variables)
+    }
+
+    fn rows(&mut self, rows: &Rows) -> Result<()> {
+        let n = rows.rows as u64;
+        match self.left() {
+            0 => {}
+            left if n <= left => self.inner.rows(rows)?,
+            left => self.inner.rows(&beginning(rows, left as usize))?,
+        }
+        self.saw(n)
+    }
+
+    fn row_text(&self) -> Option<RowText> {
+        // Rows are counted, so they are delivered as rows.
+        None
+    }
+
+    fn raw(&mut self, text: &[u8], rows: u64) -> Result<()> {
+        if self.left() > 0 {
+            self.inner.raw(text, rows)?;
+        }
+        self.saw(rows)
+    }
+
+    fn boolean(&mut self, value: bool) -> Result<()> {
+        self.inner.boolean(value)
+    }
+
+    fn graph(&mut self) -> Result<()> {
+        (self.seen, self.is_graph) = (Some(0), true);
+        self.inner.graph()
+    }
+
+    fn triple(&mut self, triple: &Triple) -> Result<()> {
+        if self.left() > 0 {
+            self.inner.triple(triple)?;
+        }
+        self.saw(1)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match self.counting {
+            None => self.inner.finish(),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// Columns and lines of the terminal that standard output is; `None` where it is none, or does not say.
+pub fn screen() -> Option<(u16, u16)> {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the call writes this one structure, which lives until it returns.
+    let done = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
+    (done == 0 && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }

@@ -1,0 +1,106 @@
+//! Advice on command lines that cannot be read: what was most likely meant.
+
+use clap::ArgMatches;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use jindou::{Error, Result};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Names that other programs have for what a command does here.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("ask", "query"),
+    ("browse", "serve"),
+    ("console", "shell"),
+    ("create", "load"),
+    ("delete", "update"),
+    ("endpoint", "serve"),
+    ("export", "dump"),
+    ("http", "serve"),
+    ("import", "load"),
+    ("index", "load"),
+    ("insert", "update"),
+    ("open", "shell"),
+    ("repl", "shell"),
+    ("rq", "query"),
+    ("run", "serve"),
+    ("select", "query"),
+    ("server", "serve"),
+    ("sparql", "query"),
+    ("start", "serve"),
+    ("stats", "info"),
+    ("validate", "convert --check"),
+    ("verify", "check"),
+    ("version", "--version"),
+];
+
+/// The error with a tip, where the mistake is a common one.
+pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let text = |kind| match e.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let tip = match e.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand).to_lowercase();
+            let found = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+            found
+                .map(|(_, command)| format!("here that is jindou {command}"))
+                .or_else(|| file(arguments))
+        }
+        ErrorKind::UnknownArgument => store_before_query(arguments),
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        e.remove(ContextKind::SuggestedSubcommand);
+        let tip = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
+        e.insert(ContextKind::Suggested, tip);
+    }
+    e
+}
+
+/// The commands for a file or a folder that was named in place of one.
+fn file(arguments: &[OsString]) -> Option<String> {
+    let path = Path::new(arguments.get(1)?);
+    let name = path.display();
+    match (path.is_dir(), path.is_file()) {
+        (true, _) => Some(format!("jindou serve {name}")),
+        (_, true) => Some(format!("jindou query --data {name} 'SELECT …'")),
+        _ => None,
+    }
+}
+
+/// `jindou query my.store 'SELECT …'`.
+fn store_before_query(arguments: &[OsString]) -> Option<String> {
+    let command = arguments.get(1)?;
+    let store = arguments.get(2).filter(|a| Path::new(a).is_dir())?;
+    (command == "query" || command == "update").then(|| {
+        format!(
+            "a store is named with --store: jindou {} --store {} …",
+            command.to_string_lossy(),
+            Path::new(store).display()
+        )
+    })
+}
+
+/// Refuses a command line that names two things to ask or to serve.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn named_twice(command: &str, given: &ArgMatches) -> Result<()> {
+    let is_given = |id: &str| {
+        let known = given.try_contains_id(id).unwrap_or(false);
+        known && given.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let twice = |other: &str| {
+        Err(Error::Usage(format!(
+            "both {other} and --store name what to {command}; use one of them"
+        )))
+    };
+    match command {
+        "serve" | "shell" if is_given("at") && is_given("store") => twice("STORE"),
+        "query" if is_given("data") && is_given("store") => twice("--data"),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,315 @@
+//! The first hour: empty stores, files without a store, answers at a terminal, help.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn jindou(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    command.current_dir(folder).env("HOME", folder);
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> (bool, String, String) {
+    let o = jindou(folder).args(args).output().unwrap();
+    let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+    assert!(!err.contains("panicked"), "{args:?}: {err}");
+    (o.status.success(), out, err)
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let (done, out, err) = run(folder, args);
+    assert!(done, "{args:?}: {err}");
+    out
+}
+
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server and the address of its endpoint.
+fn serve(folder: &Path, args: &[&str]) -> (Serving, String) {
+    let mut child = jindou(folder)
+        .args(["serve", "--port", "0", "--log", "error"])
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let url = line.split_whitespace().find(|w| w.starts_with("http://"));
+    let url = url.unwrap_or_else(|| panic!("{line}"));
+    (Serving(child), url.replace("/query", "/sparql"))
+}
+
+fn shell(folder: &Path, args: &[&str], text: &str) -> Output {
+    let mut child = jindou(folder)
+        .arg("shell")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_server_begins_with_an_empty_store() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    std::fs::create_dir(at.join("empty")).unwrap();
+    for store in ["new.store", "empty"] {
+        let (serving, url) = serve(at, &[store, "--writable"]);
+        let insert = "INSERT DATA { <http://e/mars> <http://e/moons> 2 }";
+        let o = shell(at, &["--endpoint", &url, "--write"], insert);
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert!(o.status.success(), "{err}");
+        drop(serving);
+        // What was written is there when the server is gone, and so it is when it comes again.
+        let count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
+        let asked = ["query", "--store", store, "--format", "csv", count];
+        assert_eq!(good(at, &asked), "n\r\n1\r\n");
+        let (_serving, url) = serve(at, &["--store", store, "--writable"]);
+        let asked = ["query", "--endpoint", &url, "--format", "csv", count];
+        assert_eq!(good(at, &asked), "n\r\n1\r\n");
+    }
+    // Nothing else is left: no lock, no folder of a load.
+    let mut left: Vec<_> = std::fs::read_dir(at)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["empty", "new.store"]);
+}
+
+#[test]
+fn stores_are_named_by_their_place() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    std::fs::write(at.join("d.ttl"), "<http://e/a> <http://e/p> 1 .").unwrap();
+    good(at, &["load", "-q", "--store", "a.store", "d.ttl"]);
+    let (_serving, url) = serve(at, &["a.store"]);
+    assert_eq!(
+        good(at, &["query", "--endpoint", &url, "ASK { ?s ?p 1 }"]),
+        "true\n"
+    );
+    let o = shell(at, &["a.store"], "ASK { ?s ?p 1 };\nexit\nASK {};\n");
+    assert_eq!(String::from_utf8_lossy(&o.stdout), "true\n");
+    let o = shell(at, &["a.store"], "help\nQUIT;\nASK {};\n");
+    let out = String::from_utf8_lossy(&o.stdout);
+    assert!(
+        out.contains(".graphs [default|all]") && !out.contains("true"),
+        "{out}"
+    );
+    // The place goes before the setting.
+    let o = jindou(at)
+        .args(["shell", "a.store"])
+        .env("JINDOU_STORE", "nowhere")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(o.status.success());
+}
+
+#[test]
+fn files_are_asked_without_a_store() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let planets = "@prefix : <http://e/> .\n:mars :moons 2 . _:x :moons 0 .\n";
+    std::fs::write(at.join("planets.ttl"), planets).unwrap();
+    std::fs::write(
+        at.join("more.nt"),
+        "<http://e/earth> <http://e/moons> \"1\" .\n_:x <http://e/p> \"o\" .\n",
+    )
+    .unwrap();
+    std::fs::write(at.join("notes.txt"), "<http://e/a> <http://e/p> \"x\" .\n").unwrap();
+    let count = "SELECT (COUNT(DISTINCT ?s) AS ?n) (COUNT(*) AS ?m) { ?s ?p ?o }";
+    let asked = [
+        "query",
+        "--data",
+        "planets.ttl",
+        "--data",
+        "more.nt",
+        "--format",
+        "csv",
+        count,
+    ];
+    // Blank nodes of two files are not the same.
+    assert_eq!(good(at, &asked), "n,m\r\n4,4\r\n");
+    let asked = [
+        "query",
+        "--data",
+        "notes.txt",
+        "--data-format",
+        "nt",
+        "ASK { ?s ?p 'x' }",
+    ];
+    assert_eq!(good(at, &asked), "true\n");
+    // It goes before a store that is set.
+    let o = jindou(at)
+        .args(["query", "--data", "planets.ttl", "ASK { ?s ?p 2 }"])
+        .env("JINDOU_STORE", "nowhere")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&o.stdout), "true\n");
+    let plan = good(
+        at,
+        &[
+            "query",
+            "--data",
+            "planets.ttl",
+            "--explain",
+            "ASK { ?s ?p 2 }",
+        ],
+    );
+    assert!(plan.starts_with("ASK"), "{plan}");
+    let mut left: Vec<_> = std::fs::read_dir(at)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        ["more.nt", "notes.txt", "planets.ttl"],
+        "something was written"
+    );
+}
+
+/// The words of a command at a terminal of 80 columns, where there is one to be had.
+fn at_terminal(folder: &Path, args: &str) -> Option<String> {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("skipped: script (util-linux) is not installed");
+        return None;
+    }
+    let command = format!(
+        "stty rows 24 cols 80; exec {} {args}",
+        env!("CARGO_BIN_EXE_jindou")
+    );
+    let o = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(folder)
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Some(String::from_utf8_lossy(&o.stdout).replace('\r', ""))
+}
+
+#[test]
+fn a_terminal_gets_the_first_rows_and_their_number() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let long = "x".repeat(200);
+    let lines = (0..1300).map(|i| format!("<http://e/s{i}> <http://e/p> \"{i} {long}\" .\n"));
+    std::fs::write(at.join("d.nt"), lines.collect::<String>()).unwrap();
+    good(at, &["load", "-q", "--store", "s", "d.nt"]);
+    let all = "query --store s 'SELECT * { ?s ?p ?o }'";
+    let Some(text) = at_terminal(at, all) else {
+        return;
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2 + 40 + 1, "{text}");
+    assert_eq!(lines[42], "1,300 rows (40 shown; --all for the rest)");
+    assert!(lines.iter().all(|l| l.chars().count() <= 80), "{text}");
+    assert!(lines[2].ends_with('…'), "{text}");
+    let text = at_terminal(at, &format!("{all} --all --no-pager")).unwrap();
+    assert_eq!(text.lines().count(), 2 + 1300);
+    assert!(text.contains(&long));
+    let text = at_terminal(at, "query --store s 'SELECT * { <http://e/s1> ?p ?o }'").unwrap();
+    assert_eq!(text.lines().last(), Some("1 row"), "{text}");
+    let text = at_terminal(at, "query --store s 'ASK { ?s ?p ?o }'").unwrap();
+    assert_eq!(text, "true\n");
+    let text = at_terminal(at, "query --store s 'CONSTRUCT WHERE { ?s ?p ?o }'").unwrap();
+    assert!(
+        text.contains("1,300 triples (40 shown; --all for the rest)"),
+        "{text}"
+    );
+    // A format that is named is written as it is, and so is what goes elsewhere.
+    let text = at_terminal(at, &format!("{all} --format table")).unwrap();
+    assert_eq!(text.lines().count(), 2 + 1300);
+    let (_, out, err) = run(at, &["query", "--store", "s", "SELECT * { ?s ?p ?o }"]);
+    assert_eq!((out.lines().count(), err.as_str()), (1301, ""));
+}
+
+#[test]
+fn help_begins_with_what_people_do_first() {
+    let t = tempfile::tempdir().unwrap();
+    let help = good(t.path(), &["--help"]);
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|l| *l != "Commands:")
+        .skip(1)
+        .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
+        .filter_map(|l| l.split_whitespace().next())
+        .take(4)
+        .collect();
+    assert_eq!(commands, ["serve", "load", "query", "shell"], "{help}");
+    assert!(!help.to_lowercase().contains("in-memory"), "{help}");
+    assert!(help.contains("Examples:"), "{help}");
+    for command in ["serve", "load", "query", "shell"] {
+        let short = good(t.path(), &[command, "-h"]);
+        let long = good(t.path(), &[command, "--help"]);
+        assert!(long.contains("Examples:\n  jindou "), "{long}");
+        assert!(
+            short.contains(&format!("jindou {command} --help")),
+            "{short}"
+        );
+        let (few, many) = (short.lines().count(), long.lines().count());
+        assert!(few < 40 && few < many, "{command}: {few} and {many} lines");
+    }
+}
+
+#[test]
+fn what_may_not_be_used_is_named_with_its_owner() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let mode = |path: &Path, bits| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).unwrap();
+    };
+    mode(at, 0o755);
+    std::fs::write(at.join("d.ttl"), "<http://e/a> <http://e/p> 1 .").unwrap();
+    good(at, &["load", "-q", "--store", "a.store", "d.ttl"]);
+    std::fs::create_dir(at.join("closed")).unwrap();
+    mode(&at.join("closed"), 0o555);
+    let is_root = std::fs::metadata(at).unwrap().uid() == 0;
+    // Of another user, or of this one without any right.
+    mode(&at.join("a.store"), if is_root { 0o700 } else { 0o000 });
+    for (args, words) in [
+        (
+            &["query", "--store", "a.store", "ASK {}"][..],
+            "no permission to read a.store (owner ",
+        ),
+        (
+            &["load", "-q", "--store", "closed/b.store", "d.ttl"],
+            "no permission to make anything in closed (owner ",
+        ),
+    ] {
+        let mut command = jindou(at);
+        command.args(args);
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        let Ok(o) = command.output() else {
+            eprintln!("skipped: another user may not run the program");
+            break;
+        };
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert!(
+            !o.status.success() && err.contains(words),
+            "{args:?}: {err}"
+        );
+    }
+    mode(&at.join("a.store"), 0o755);
+    mode(&at.join("closed"), 0o755);
+}
