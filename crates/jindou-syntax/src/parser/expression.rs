@@ -210,21 +210,21 @@ impl Parser<'_, '_> {
                 self.deep(v.into(), 1)
             }
             Kind::String => {
-                let literal = self.literal()?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             Kind::Integer | Kind::Decimal | Kind::Double => {
-                let literal = self.number(None)?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             Kind::Plus | Kind::Minus if self.is_signed_number() => {
-                let literal = self.signed_number()?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             Kind::OpenTriple => self.triple_expression(),
             Kind::Word(word) => match word {
                 K::True | K::False => {
-                    let literal = self.boolean()?;
+                    let literal = self.any_literal()?;
                     self.deep(literal.into(), 1)
                 }
                 _ => self.built_in(word),

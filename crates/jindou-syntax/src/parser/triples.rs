@@ -4,7 +4,7 @@ use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::Place;
 use crate::algebra::{GraphPattern, PropertyPathExpression};
-use crate::algebra::{NamedNodePattern, TermPattern, TriplePattern};
+use crate::algebra::{Literal, NamedNodePattern, TermPattern, TriplePattern};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Kind, Token};
 
@@ -184,6 +184,7 @@ impl Parser<'_, '_> {
     }
 
     fn verb(&mut self, mode: Mode, place: Place) -> Parse<Verb> {
+        self.record_verb();
         match self.kind() {
             Kind::Variable => {
                 let (id, _) = self.variable(place)?;
@@ -411,10 +412,12 @@ impl Parser<'_, '_> {
             }
             Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
             Kind::Blank => self.labelled()?.into(),
-            Kind::String => self.literal()?.into(),
-            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
-            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
-            Kind::Word(K::True | K::False) => self.boolean()?.into(),
+            Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Word(K::True | K::False) => self.any_literal()?.into(),
+            Kind::Plus | Kind::Minus if self.is_signed_number() => self.any_literal()?.into(),
             Kind::OpenTriple => self.triple_term()?,
             Kind::OpenBracket if self.ahead().kind == Kind::CloseBracket => {
                 self.bump()?;
@@ -430,6 +433,19 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// A string, number or truth value, whose place is recorded.
+    pub(super) fn any_literal(&mut self) -> Parse<Literal> {
+        let start = self.token.start;
+        let literal = match self.kind() {
+            Kind::String => self.literal()?,
+            Kind::Plus | Kind::Minus => self.signed_number()?,
+            Kind::Word(_) => self.boolean()?,
+            _ => self.number(None)?,
+        };
+        self.record_term(start, || literal.clone().into());
+        Ok(literal)
+    }
+
     fn add(
         &mut self,
         subject: TermPattern,
@@ -437,6 +453,7 @@ impl Parser<'_, '_> {
         object: Object,
         out: &mut Vec<Part>,
     ) -> Parse<()> {
+        self.record_object(object.at);
         match verb {
             Verb::Simple(predicate) => {
                 let triple = TriplePattern {
@@ -465,7 +482,9 @@ impl Parser<'_, '_> {
                 self.look()?;
             }
         }
-        out.push(Part::Triple(triple));
+        let part = Part::Triple(triple);
+        self.record_part(&part);
+        out.push(part);
         Ok(())
     }
 
@@ -510,7 +529,9 @@ impl Parser<'_, '_> {
                 self.add_path(middle, b, to(object.term, object.at), out)?;
             }
             path => {
-                out.push(Part::Path(subject, path.clone(), object.term));
+                let part = Part::Path(subject, path.clone(), object.term);
+                self.record_part(&part);
+                out.push(part);
             }
         }
         Ok(())

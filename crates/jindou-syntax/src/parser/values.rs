@@ -86,10 +86,12 @@ impl Parser<'_, '_> {
     fn ground_term(&mut self) -> Parse<GroundTerm> {
         Ok(match self.kind() {
             Kind::Iri | Kind::Prefixed | Kind::Namespace => self.iri()?.into(),
-            Kind::String => self.literal()?.into(),
-            Kind::Integer | Kind::Decimal | Kind::Double => self.number(None)?.into(),
-            Kind::Plus | Kind::Minus if self.is_signed_number() => self.signed_number()?.into(),
-            Kind::Word(K::True | K::False) => self.boolean()?.into(),
+            Kind::String
+            | Kind::Integer
+            | Kind::Decimal
+            | Kind::Double
+            | Kind::Word(K::True | K::False) => self.any_literal()?.into(),
+            Kind::Plus | Kind::Minus if self.is_signed_number() => self.any_literal()?.into(),
             Kind::OpenTriple => {
                 self.enter()?;
                 self.bump()?;
