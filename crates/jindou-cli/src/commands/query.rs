@@ -2,6 +2,7 @@
 
 use super::{cancel_on_interrupt, counted, no_store, request_text, runtime_with_gpu, service};
 use crate::args::Query;
+use crate::empty;
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::Prefixes;
@@ -54,6 +55,10 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     // After the answer, where they are seen.
     for remark in db.remarks(&text, &options)? {
         eprintln!("jindou: {remark}");
+    }
+    match a.explain_empty {
+        true => empty::say(&db, &text, &options, report.rows),
+        false => empty::say_why(&db, &text, &options, report.rows),
     }
     if a.time {
         eprintln!(

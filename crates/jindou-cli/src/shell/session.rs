@@ -6,6 +6,7 @@ use crate::args::Shell;
 use crate::commands::{
     counted, documents, no_store, runtime_with_gpu, service, show_recovery, update,
 };
+use crate::empty;
 use crate::remote::Endpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
@@ -244,6 +245,14 @@ impl Session {
         if self.timing {
             let rows = rows.map(|n| counted(n, "row") + " in ").unwrap_or_default();
             eprintln!("{rows}{:.3} ms", time.as_secs_f64() * 1e3);
+        }
+        if self.typed
+            && let (Target::Store(db), How::Answer, Some(rows)) = (&self.target, how, rows)
+        {
+            interrupt.during(|cancel| {
+                empty::say_why(db, text, &self.query_options(cancel, false), rows);
+                Ok::<_, Error>(())
+            })?;
         }
         Ok(())
     }
