@@ -22,7 +22,7 @@ pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) 
     for (n, reason) in reasons.iter().enumerate() {
         let rows = match (n, rows) {
             (0, 0) => "0 rows. ",
-            (0, _) => "Nothing found. ",
+            (0, _) => "Nothing found: ",
             _ => "",
         };
         eprintln!("{rows}{}", told(reason));
@@ -42,6 +42,13 @@ fn may_be_empty(text: &str, rows: u64) -> bool {
 fn told(reason: &Reason) -> String {
     let advice = match reason.kind {
         ReasonKind::EmptyDefaultGraph if !reason.message.starts_with("the store") => {
+            Some("--union-default-graph looks into all graphs")
+        }
+        ReasonKind::OtherGraphs
+            if ["nothing in the default graph", "over all graphs"]
+                .iter()
+                .any(|start| reason.message.starts_with(start)) =>
+        {
             Some("--union-default-graph looks into all graphs")
         }
         _ => None,

@@ -45,7 +45,7 @@ impl Recorded {
                 && p.subject == t.subject
                 && p.object == t.object
         };
-        self.patterns.iter().find(is).map(|p| p.range.clone())
+        self.pattern(is)
     }
 
     /// The place of a pattern with a path.
@@ -59,7 +59,15 @@ impl Recorded {
         let is = |p: &&PatternPlace| {
             p.path.as_ref() == Some(path) && p.subject == *subject && p.object == *object
         };
-        self.patterns.iter().find(is).map(|p| p.range.clone())
+        self.pattern(is)
+    }
+
+    /// The first such pattern of the query's group, else of a template.
+    fn pattern(&self, is: impl Fn(&&PatternPlace) -> bool) -> Option<Range<usize>> {
+        let mut all = self.patterns.iter().filter(|p| is(p));
+        let from = self.body.as_ref().map_or(0, |b| b.start);
+        let first = all.clone().find(|p| p.range.start >= from);
+        first.or_else(|| all.next()).map(|p| p.range.clone())
     }
 
     /// The place of a term: within the range, else the last one before it, else the first one of the text.

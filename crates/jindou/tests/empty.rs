@@ -178,3 +178,11 @@ fn a_reason_has_the_place_and_the_text_to_write() {
     );
     assert_eq!(replacement.with, "<http://e/alpha>");
 }
+
+#[test]
+fn the_place_is_in_the_group_and_not_in_the_template() {
+    let (db, _) = database(&[(0, 0, 3, 0)]);
+    let text = "CONSTRUCT { ?s <http://e/no> ?o } WHERE { ?s <http://e/no> ?o }";
+    let reasons = db.why_empty(text, &QueryOptions::default()).unwrap();
+    assert_eq!(reasons[0].place.unwrap().start, 45);
+}

@@ -79,6 +79,24 @@ impl Walk<'_, '_> {
         self.default_told = true;
     }
 
+    /// Says that the query has answers over all graphs, where it looks into the default graph and nothing else was said of graphs.
+    pub(super) fn over_all_graphs(&mut self, root: &Arc<GraphPattern>) {
+        let about_graphs = [K::EmptyDefaultGraph, K::OtherGraphs, K::UnknownGraph];
+        if !self.sees_default_only()
+            || self.reasons.iter().any(|r| about_graphs.contains(&r.kind))
+            || self.probe.snapshot.named_graphs().is_empty()
+            || !looks_into_default(root)
+            || self.probe.has(&inner_of(root), Sight::All) != Some(true)
+        {
+            return;
+        }
+        let message =
+            "over all graphs together there are answers; the default graph alone has none";
+        let mut reason = self.text.reason(K::OtherGraphs, message.into(), None);
+        reason.suggestions = self.into_graphs(root);
+        self.reasons.insert(0, reason);
+    }
+
     /// How the whole query could look into named graphs.
     fn into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
         let mut out = Vec::new();
@@ -105,7 +123,9 @@ impl Walk<'_, '_> {
         if graphs <= NAMED
             && self.probe.dataset.is_none()
             && let Some(body) = body
-            && self.probe.has(&inner_of(root), Sight::All) == Some(true)
+            && self
+                .probe
+                .has_from(&inner_of(root), &self.probe.graph_names(NAMED))
         {
             let before = text.get(..body.start).unwrap_or_default().trim_end();
             let at = match before.len().checked_sub(5) {

@@ -3,7 +3,9 @@
 use crate::results::Collector;
 use crate::{Database, QueryOptions, Snapshot};
 use jindou_model::{CancelToken, Error, term};
-use jindou_plan::sparql::{BaseIri, GraphPattern, NamedNodePattern, Query, QueryDataset, Variable};
+use jindou_plan::sparql::{
+    BaseIri, GraphPattern, NamedNode, NamedNodePattern, Query, QueryDataset, Variable,
+};
 use oxrdf::Term;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -129,6 +131,21 @@ impl<'a> Prober<'a> {
             crate::Answer::Boolean(b) => Some(b),
             _ => None,
         }
+    }
+
+    /// Whether a pattern has a solution over the merge of these graphs.
+    pub(super) fn has_from(&self, pattern: &Arc<GraphPattern>, graphs: &[String]) -> bool {
+        let default = graphs.iter().map(NamedNode::new_unchecked).collect();
+        let query = Query::Ask {
+            dataset: Some(QueryDataset {
+                default,
+                named: Some(Vec::new()),
+            }),
+            pattern: Arc::clone(pattern),
+            base_iri: self.base.clone(),
+        };
+        let answer = self.run(&query, Sight::Own).map(Collector::into_answer);
+        answer == Some(crate::Answer::Boolean(true))
     }
 
     /// Some distinct values of a variable.

@@ -6,7 +6,7 @@ use super::words::list;
 use super::{MOST, Reason, ReasonKind as K, Text};
 use jindou_model::term;
 use jindou_plan::sparql::{
-    GraphPattern, NamedNodePattern, Query, TermPattern, TriplePattern, Variable,
+    Expression, GraphPattern, NamedNodePattern, Query, TermPattern, TriplePattern, Variable,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,12 +80,25 @@ impl<'w, 't> Walk<'w, 't> {
 
     /// Goes through a query.
     pub(super) fn query(&mut self, query: &Query) -> Verdict {
+        let verdict = self.parts(query);
+        if verdict == Verdict::Empty {
+            self.over_all_graphs(query.pattern());
+        }
+        verdict
+    }
+
+    fn parts(&mut self, query: &Query) -> Verdict {
         let root = query.pattern();
         self.root = Some(Arc::clone(root));
         self.from();
         self.empty_default(root);
         if self.default_told && self.probe.snapshot.quads() == 0 {
             return Verdict::Unknown;
+        }
+        if let Query::Describe { .. } = query
+            && let Some(verdict) = self.described(root)
+        {
+            return verdict;
         }
         let mut p = root;
         loop {
@@ -102,6 +115,43 @@ impl<'w, 't> Walk<'w, 't> {
                 _ => return self.explain(p, None, 0),
             }
         }
+    }
+
+    /// Says which of the IRIs that DESCRIBE names are the subject of nothing; `None` where it names variables.
+    fn described(&mut self, root: &Arc<GraphPattern>) -> Option<Verdict> {
+        let mut named = Vec::new();
+        let mut p = root;
+        loop {
+            match &**p {
+                GraphPattern::Project { inner, .. } | GraphPattern::Distinct { inner } => p = inner,
+                GraphPattern::Extend {
+                    inner, expression, ..
+                } => {
+                    if let Expression::NamedNode(n) = &**expression {
+                        named.push(TermPattern::from(n.clone()));
+                    }
+                    p = inner;
+                }
+                GraphPattern::Bgp { patterns } if patterns.is_empty() => break,
+                _ => return None,
+            }
+        }
+        for part in named.iter().take(MOST) {
+            let object = Variable::new_unchecked("jindou_any_o");
+            let triple = TriplePattern {
+                subject: part.clone(),
+                predicate: Variable::new_unchecked("jindou_any_p").into(),
+                object: object.into(),
+            };
+            if self.triple(&triple, None) != Verdict::Empty {
+                return Some(Verdict::Some);
+            }
+        }
+        Some(match named.len() {
+            0 => Verdict::Unknown,
+            n if n > MOST => Verdict::Unknown,
+            _ => Verdict::Empty,
+        })
     }
 
     /// Says why a pattern is empty. Nothing that is said of a part stays if it turns out not to be.
