@@ -56,6 +56,23 @@ test("a query by keyboard, its link, and the same by the link", async () => {
   await close();
 });
 
+test("an empty answer is explained, and mended by a button", async () => {
+  const { page, faults, close } = await visit(address);
+  await run(page, "PREFIX v: <http://example.org/sky/vocabulary#>\nSELECT * WHERE { ?x a v:Planett }");
+  await page.locator(".why li").waitFor();
+  assert.match(await page.locator(".why li").textContent(), /v:Planett does not occur in this store/);
+  assert.deepEqual(await page.locator(".cm-lintRange-warning").allTextContents(), ["v:Planett"]);
+  await shot(page, "empty");
+  await page.getByRole("button", { name: /did you mean v:Planet/ }).click();
+  assert.equal(await page.locator(".why li").count(), 0);
+  await page.keyboard.press("Control+Enter");
+  await ended(page);
+  assert.match(await page.locator(".status").textContent(), /^8 rows/);
+  assert.equal(await page.locator(".why li").count(), 0);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("the parser's faults are underlined where they are, and mended by a button", async () => {
   const { page, faults, close } = await visit(address);
   await run(page, "# ä😀\nSELECT * WHERE { ?s skos:prefLabel ?o . ?s rdfs:label }");

@@ -3,6 +3,7 @@
 mod advice;
 mod args;
 mod commands;
+mod empty;
 mod log;
 mod mistakes;
 mod overlooked;

@@ -68,6 +68,28 @@ pub struct Suggestion {
     pub replacement: Option<Replacement>,
 }
 
+impl Suggestion {
+    /// A remedy in words.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            replacement: None,
+        }
+    }
+
+    /// With a text to write in place of these bytes.
+    #[must_use]
+    pub fn replacing(mut self, range: Range<usize>, with: impl Into<String>) -> Self {
+        self.replacement = Some(Replacement {
+            start: range.start,
+            end: range.end,
+            with: with.into(),
+        });
+        self
+    }
+}
+
 /// Text to write in place of other text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -162,10 +184,7 @@ impl Diagnostic {
     /// With a remedy.
     #[must_use]
     pub fn suggest(mut self, text: impl Into<String>) -> Self {
-        self.suggestions.push(Suggestion {
-            text: text.into(),
-            replacement: None,
-        });
+        self.suggestions.push(Suggestion::new(text));
         self
     }
 
@@ -177,14 +196,8 @@ impl Diagnostic {
         range: Range<usize>,
         with: impl Into<String>,
     ) -> Self {
-        self.suggestions.push(Suggestion {
-            text: text.into(),
-            replacement: Some(Replacement {
-                start: range.start,
-                end: range.end,
-                with: with.into(),
-            }),
-        });
+        self.suggestions
+            .push(Suggestion::new(text).replacing(range, with));
         self
     }
 }

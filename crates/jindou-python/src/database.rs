@@ -321,6 +321,32 @@ impl PyDatabase {
         interruptible(py, &options.cancel, || db.explain(text, &options))
     }
 
+    /// Why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`, `column`
+    /// (`None` where it has no place) and `suggestions`. An empty list for a query that has rows. Keywords as of `query`.
+    #[pyo3(signature = (text, **keywords))]
+    fn why_empty<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = of_query(keywords)?;
+        let db = self.get(py)?;
+        let reasons = interruptible(py, &options.cancel, || db.why_empty(text, &options))?;
+        let out = PyList::empty(py);
+        for reason in reasons {
+            let one = PyDict::new(py);
+            one.set_item("kind", reason.kind.name())?;
+            one.set_item("message", reason.message)?;
+            one.set_item("line", reason.place.map(|p| p.line))?;
+            one.set_item("column", reason.place.map(|p| p.column))?;
+            let texts = reason.suggestions.into_iter().map(|s| s.text);
+            one.set_item("suggestions", texts.collect::<Vec<_>>())?;
+            out.append(one)?;
+        }
+        Ok(out)
+    }
+
     /// Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten. Keywords as of
     /// `query`.
     #[pyo3(signature = (text, **keywords))]

@@ -359,3 +359,14 @@ def test_closed(db):
     assert len(answer) == 0 and "closed" in repr(db)
     with pytest.raises(errors.ClosedError):
         db.query("ASK {}")
+
+
+def test_an_empty_answer_is_explained():
+    db = jindou.memory()
+    db.update("INSERT DATA { <http://e/a> <http://e/name> 'Ada'@en }")
+    (reason,) = db.why_empty("SELECT * { ?s <http://e/nmae> ?n }")
+    assert reason["kind"] == "unknown-term"
+    assert reason["message"] == "<http://e/nmae> does not occur in this store"
+    assert (reason["line"], reason["column"]) == (1, 15)
+    assert reason["suggestions"] == ["did you mean <http://e/name> (1 use)?"]
+    assert db.why_empty("SELECT * { ?s <http://e/name> ?n }") == []

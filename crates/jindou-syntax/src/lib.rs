@@ -37,10 +37,13 @@ mod options;
 mod parser;
 pub mod place;
 mod prefixes;
+mod recorded;
 mod source;
 
+pub use advice::distance;
 pub use options::{Calls, Escapes, MOST_NESTING, Options};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
+pub use recorded::{PatternPlace, Recorded, parse_recorded};
 
 use algebra::{BaseIri, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};

@@ -67,6 +67,7 @@ pub mod service;
 mod summary;
 mod update;
 mod watch;
+mod why;
 
 pub use backup::{
     BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
@@ -130,6 +131,7 @@ pub use update::{
 };
 
 pub use watch::QueryWatch;
+pub use why::{Reason, ReasonKind, ReasonPlace};
 
 // For this workspace's own tools and tests, and no part of the library's promise.
 #[cfg(feature = "cluster")]

@@ -232,8 +232,18 @@ impl Database {
 
     /// Plans a parsed query, the cache aside.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
+        let snapshot = self.snapshot_for(&options.token());
+        self.plan_over(query, snapshot, options)
+    }
+
+    /// Plans a parsed query over this snapshot, the cache aside.
+    pub(crate) fn plan_over(
+        &self,
+        query: &Query,
+        snapshot: Snapshot,
+        options: &QueryOptions,
+    ) -> Result<PlannedQuery> {
         let cancel = options.token();
-        let snapshot = self.snapshot_for(&cancel);
         self.inner.check_for_faults(&snapshot)?;
         let plan_options = Self::plan_options(&snapshot, options);
         let scope = Scope::new(Holder::Text, &self.settle(options).memory, &cancel);

@@ -186,7 +186,7 @@ export class Editor {
     for (const fault of problem?.faults ?? []) {
       const from = Math.min(unitAt(text, fault.start), text.length);
       const to = Math.max(from, Math.min(unitAt(text, fault.end), text.length));
-      found.push({ from, to, severity: "error", message: [fault.message, ...hints(fault)].join("\n"), actions: this.actions(fault) });
+      found.push({ from, to, severity: problem?.kind === "empty" ? "warning" : "error", message: [fault.message, ...hints(fault)].join("\n"), actions: this.actions(fault) });
     }
     if (problem && found.length === 0 && problem.line !== undefined) {
       const from = unitOf(text, problem.line, problem.column ?? 1);

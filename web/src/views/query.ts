@@ -16,6 +16,7 @@ import { formOf, type Form } from "../query-form.ts";
 import { declared } from "../rdf/prefixes.ts";
 import { copyText, dialog, prefixes, queryHash } from "../show.ts";
 import { data, forgetQueries, recent, remember, stale } from "../state.ts";
+import { countsNothing, list, placed, whyEmpty } from "./empty.ts";
 import { PlanView, type Profile, watch } from "./plan.ts";
 import type { View } from "./view.ts";
 
@@ -58,6 +59,8 @@ export class QueryView implements View {
   private filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
   private limit = h("input", { class: "limit", title: "Time limit in seconds; without one, the server's", attrs: { type: "number", min: 1, step: 1, placeholder: "limit, s", "aria-label": "Time limit in seconds" } });
   private place = h("div", { class: "place" });
+  /** Why the answer is empty. */
+  private why = h("div");
   private download = menu("Download");
   private timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -87,7 +90,7 @@ export class QueryView implements View {
       h("h1", { class: "unseen" }, "Query"),
       this.editor.element,
       h("div", { class: "tools" }, this.runButton, this.cancelButton, this.planButton, this.limit, copy.element, this.download.element, past.element, this.status),
-      this.problems, this.tabs, this.place,
+      this.problems, this.tabs, this.place, this.why,
     );
     this.download.element.hidden = true;
   }
@@ -143,6 +146,7 @@ export class QueryView implements View {
     this.form = formOf(text);
     this.problems.replaceChildren();
     this.place.replaceChildren();
+    this.why.replaceChildren();
     this.tabs.replaceChildren();
     this.filter.value = "";
     this.editor.underline(undefined);
@@ -211,7 +215,19 @@ export class QueryView implements View {
       if (this.download.element.hidden) this.offerDownload(answer);
       if (this.tab === "graph") void this.picture();
       if (this.table && !this.isGraph) void this.locate(answer);
+      if (ending.how === "complete") void this.explainEmpty(answer);
     }
+  }
+
+  /** Says why there is nothing, if there is nothing. */
+  private async explainEmpty(answer: Answer): Promise<void> {
+    const { rows } = answer.progress;
+    const empty = answer.truth === undefined ? rows === 0 || (rows === 1 && countsNothing(answer.columns.length, await answer.firstRows(1))) : !answer.truth;
+    if (!empty || answer !== this.answer) return;
+    const reasons = await whyEmpty(answer.query);
+    if (answer !== this.answer || this.editor.text !== answer.query || reasons.length === 0) return;
+    this.editor.underline({ status: 0, kind: "empty", detail: "", faults: placed(reasons) });
+    this.why.replaceChildren(list(reasons, this.editor, () => this.why.replaceChildren()));
   }
 
   /** Offers a map if the answer has coordinates. */

@@ -52,6 +52,9 @@ pub struct Query {
     /// Print the plan without running it.
     #[arg(long, conflicts_with = "endpoint")]
     pub explain: bool,
+    /// After an answer without rows, say why on standard error. Without this option that is done on a terminal only.
+    #[arg(long, conflicts_with = "endpoint")]
+    pub explain_empty: bool,
     /// Run, and print each step's rows, time and bytes to standard error.
     #[arg(long, conflicts_with = "endpoint")]
     pub profile: bool,

@@ -5,6 +5,7 @@ use super::{
     service,
 };
 use crate::args::Query;
+use crate::empty;
 use crate::overlooked;
 use crate::pages::{self, Head, Pages};
 use crate::remote::Endpoint;
@@ -65,6 +66,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         (Some(report), overlooked)
     });
     // After the answer, where they are seen.
+    let is_explained = overlooked.is_some();
     if let Some(overlooked) = overlooked {
         eprintln!("jindou: {overlooked}");
     }
@@ -74,6 +76,11 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     let Some(report) = report else {
         return Ok(ExitCode::SUCCESS);
     };
+    if a.explain_empty {
+        empty::say(&db, &text, &options, report.rows);
+    } else if !is_explained {
+        empty::say_why(&db, &text, &options, report.rows);
+    }
     if a.time {
         eprintln!(
             "{} in {:.3} ms (plan {:.3} ms, run and write {:.3} ms)",

@@ -5,6 +5,7 @@ use crate::args::Shell;
 use crate::commands::{
     counted, documents, no_graphs, no_store, runtime_with_gpu, service, show_recovery, update,
 };
+use crate::empty;
 use crate::overlooked;
 use crate::pages::{First, Head, Pages};
 use crate::remote::Endpoint;
@@ -308,12 +309,14 @@ impl Session {
             }
         }
         let rows = answered.as_ref().map(|a| a.rows);
+        let mut unexplained = rows;
         if let Some(answered) = answered {
             if let Some(profile) = answered.profile {
                 eprint!("{profile}");
             }
             if let Some(overlooked) = answered.overlooked {
                 eprintln!("{overlooked}");
+                unexplained = None;
             }
         }
         if how == RunMode::Explain {
@@ -333,6 +336,15 @@ impl Session {
             eprintln!("{rows}{:.3} ms", time.as_secs_f64() * 1e3);
         } else if let Some(rows) = rows.filter(|_| is_short) {
             eprintln!("{rows}");
+        }
+        if self.typed
+            && let (Target::Store(db), RunMode::Answer, Some(rows)) =
+                (&self.target, how, unexplained)
+        {
+            interrupt.during(|cancel| {
+                empty::say_why(db, text, &self.query_options(cancel, false), rows);
+                Ok::<_, Error>(())
+            })?;
         }
         Ok(())
     }

@@ -393,6 +393,9 @@ class Database:
         """Names of the named graphs that have a quad."""
     def explain(self, text: str, **keywords: Any) -> str:
         """How a query would run, step by step, with estimates; it is not run. Keywords as of `query`."""
+    def why_empty(self, text: str, **keywords: Any) -> list[dict[str, Any]]:
+        """Why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`,
+        `column` (`None` where it has no place) and `suggestions`. An empty list for a query that has rows."""
     def profile(self, text: str, **keywords: Any) -> Profile:
         """Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten."""
     @overload

@@ -4,6 +4,7 @@ mod admin;
 mod change;
 mod complete;
 mod describe;
+mod empty;
 mod form;
 mod input;
 mod jobs;

@@ -71,6 +71,15 @@ pub(super) async fn answer(
         let base = address(shared, headers, parts.uri.path()).map(NamedNode::into_string);
         return explained(shared, &connection, &parameters, text, base).await;
     }
+    if parameters.switch("why-empty")? {
+        if !values.is_empty() {
+            return Err(Problem::bad_request(
+                "why-empty takes no values ($name=term); write the terms into the query's text",
+            ));
+        }
+        let base = address(shared, headers, parts.uri.path()).map(NamedNode::into_string);
+        return super::empty::answer(shared, &connection, &parameters, text, base).await;
+    }
     let work = if profile && values.is_empty() {
         QueryTask::Profile(text)
     } else if profile {

@@ -31,6 +31,7 @@ fn asked(path: &str) -> Vec<Asked> {
             get("/query?query=ASK%7B%7D"),
             get("/query?explain=true&query=ASK%7B%7D"),
             get("/query?profile=true&query=ASK%7B%7D"),
+            get("/query?why-empty=true&query=ASK%7B%7D"),
             get("/query?query=ASK%7B%3Fs%20%3Fp%201%7D&$s=%3Curn:a%3E"),
             post("/query", FORM, "query=ASK%7B%7D&explain=true"),
             post("/query", "application/sparql-query", "ASK {}"),

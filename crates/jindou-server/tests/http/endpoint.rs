@@ -430,6 +430,38 @@ fn a_plan_is_explained_without_running() {
 }
 
 #[test]
+fn an_empty_answer_is_explained() {
+    let server = serve(thousand(), options());
+    let why = |query: &str| {
+        let target = format!("/query?why-empty=true&query={}", escape(query));
+        get(&server, &target, &[])
+    };
+    let found = why("SELECT ?s { ?s <http://e/pp> ?o }");
+    assert_eq!(found.status, 200);
+    let document = found.json();
+    let reason = &document["reasons"][0];
+    assert_eq!(reason["kind"], "unknown-term", "{document}");
+    assert_eq!(
+        (&reason["line"], &reason["column"]),
+        (&1.into(), &16.into())
+    );
+    assert_eq!((&reason["start"], &reason["end"]), (&15.into(), &28.into()));
+    assert!(reason["suggestions"].is_array());
+    let form = "query=SELECT+*+%7B+%3Fs+%3Chttp%3A%2F%2Fe%2Fpp%3E+%3Fo+%7D&why-empty=true";
+    let posted = send(&server, "POST", "/query", &[FORM], form).json();
+    assert_eq!(posted["reasons"].as_array().map(Vec::len), Some(1));
+    let none = why("SELECT ?s { ?s <http://e/p> ?o }").json();
+    assert_eq!(none["reasons"].as_array().map(Vec::len), Some(0));
+    assert_eq!(why("SELECT ?s {").status, 400);
+    let bound = get(
+        &server,
+        "/query?why-empty=true&query=ASK%7B%3Fs%20%3Fp%201%7D&$s=%3Curn:a%3E",
+        &[],
+    );
+    assert_eq!(bound.status, 400);
+}
+
+#[test]
 fn functions_that_nobody_registered_have_a_place() {
     let server = serve(thousand(), options());
     for (query, name, iri) in [

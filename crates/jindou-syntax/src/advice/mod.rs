@@ -5,5 +5,6 @@ mod nearest;
 mod place;
 
 pub(crate) use foreign::foreign;
+pub use nearest::distance;
 pub(crate) use nearest::nearest;
 pub(crate) use place::FaultPlace;

@@ -26,8 +26,9 @@ pub(crate) fn nearest<'c>(
         .map(|(_, c)| c)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. O(product of the lengths).
+#[must_use]
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for (i, row) in rows.iter_mut().enumerate() {

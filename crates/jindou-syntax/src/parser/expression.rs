@@ -212,21 +212,21 @@ impl Parser<'_, '_> {
                 self.deep(v.into(), 1)
             }
             TokenKind::String => {
-                let literal = self.literal()?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
-                let literal = self.number(None)?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
-                let literal = self.signed_number()?;
+                let literal = self.any_literal()?;
                 self.deep(literal.into(), 1)
             }
             TokenKind::OpenTriple => self.triple_expression(),
             TokenKind::Word(word) => match word {
                 K::True | K::False => {
-                    let literal = self.boolean()?;
+                    let literal = self.any_literal()?;
                     self.deep(literal.into(), 1)
                 }
                 _ => self.built_in(word),

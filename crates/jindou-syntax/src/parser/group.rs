@@ -206,8 +206,9 @@ impl Parser<'_, '_> {
         };
         match word {
             K::Filter => {
-                self.bump()?;
+                let at = self.bump()?;
                 let e = self.constraint(FaultPlace::Filter)?;
+                self.record_filter(at.start, &e);
                 filters.push(e);
             }
             K::Optional => {

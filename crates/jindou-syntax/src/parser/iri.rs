@@ -81,13 +81,13 @@ impl<'t> Parser<'t, '_> {
     /// Reads an IRI, written out or as a prefixed name. A fault in it is written down, and reading goes on.
     pub(super) fn iri(&mut self) -> Parse<NamedNode> {
         let token = self.bump()?;
-        if let Some(known) = self.known_iri(self.slice(token)) {
-            return Ok(known);
-        }
-        match token.kind {
-            TokenKind::Iri => self.written(token),
-            _ => self.prefixed(token),
-        }
+        let iri = match self.known_iri(self.slice(token)) {
+            Some(known) => known,
+            None if token.kind == TokenKind::Iri => self.written(token)?,
+            None => self.prefixed(token)?,
+        };
+        self.record_term(token.start, || iri.clone().into());
+        Ok(iri)
     }
 
     pub(super) fn is_iri(&self) -> bool {

@@ -10,6 +10,7 @@ mod intern;
 mod iri;
 mod path;
 mod query;
+mod record;
 mod recover;
 mod rules;
 mod scope;
@@ -96,6 +97,8 @@ pub(crate) struct Parser<'t, 'o> {
 
     /// Calls of REGEX and REPLACE with constant patterns, if they are asked for.
     pub(crate) patterns: Option<Vec<crate::PatternCall>>,
+    /// Places of parts, if they are asked for.
+    pub(crate) recorder: Option<Box<record::Recorder>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
     /// Where reading went on after the last fault.
@@ -180,6 +183,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             noted: vec![],
             noting: false,
             patterns: None,
+            recorder: None,
             faults: vec![],
             last_fault: None,
             recovered: None,

@@ -119,13 +119,21 @@ impl Parser<'_, '_> {
         };
         let dataset = self.dataset()?;
         self.eat_word(K::Where)?;
-        let p = self.group(FaultPlace::Where)?;
+        let p = self.whole_group()?;
         let (p, _) = self.solution(selection, p)?;
         Ok(Query::Select {
             dataset,
             pattern: Arc::new(p.it),
             base_iri: self.base.clone(),
         })
+    }
+
+    /// The group of the whole query.
+    fn whole_group(&mut self) -> Parse<Pattern> {
+        let start = self.token.start;
+        let p = self.group(FaultPlace::Where)?;
+        self.record_body(start);
+        Ok(p)
     }
 
     fn everything(&mut self, p: Pattern) -> Parse<Arc<GraphPattern>> {
@@ -140,7 +148,7 @@ impl Parser<'_, '_> {
         self.bump()?;
         let dataset = self.dataset()?;
         self.eat_word(K::Where)?;
-        let p = self.group(FaultPlace::Where)?;
+        let p = self.whole_group()?;
         Ok(Query::Ask {
             dataset,
             pattern: self.everything(p)?,
@@ -155,7 +163,7 @@ impl Parser<'_, '_> {
             self.labels.clear();
             let dataset = self.dataset()?;
             self.eat_word(K::Where)?;
-            let p = self.group(FaultPlace::Where)?;
+            let p = self.whole_group()?;
             return Ok(Query::Construct {
                 template: template.into(),
                 dataset,
@@ -245,7 +253,7 @@ impl Parser<'_, '_> {
         let dataset = self.dataset()?;
         let there = self.eat_word(K::Where)? || self.is(TokenKind::OpenBrace);
         let p = if there {
-            self.group(FaultPlace::Where)?
+            self.whole_group()?
         } else {
             group::unit()
         };

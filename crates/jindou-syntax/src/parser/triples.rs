@@ -4,7 +4,7 @@ use super::intern::Word;
 use super::{Parse, Parser};
 use crate::advice::FaultPlace;
 use crate::algebra::{GraphPattern, PropertyPathExpression};
-use crate::algebra::{NamedNodePattern, TermPattern, TriplePattern};
+use crate::algebra::{Literal, NamedNodePattern, TermPattern, TriplePattern};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
 
@@ -188,6 +188,7 @@ impl Parser<'_, '_> {
     }
 
     fn verb(&mut self, mode: Mode, place: FaultPlace) -> Parse<Verb> {
+        self.record_verb();
         match self.kind() {
             TokenKind::Variable => {
                 let (id, _) = self.variable(place)?;
@@ -424,14 +425,14 @@ impl Parser<'_, '_> {
             }
             TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
             TokenKind::Blank => self.labelled()?.into(),
-            TokenKind::String => self.literal()?.into(),
-            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
-                self.number(None)?.into()
-            }
+            TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Word(K::True | K::False) => self.any_literal()?.into(),
             TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
-                self.signed_number()?.into()
+                self.any_literal()?.into()
             }
-            TokenKind::Word(K::True | K::False) => self.boolean()?.into(),
             TokenKind::OpenTriple => self.triple_term()?,
             TokenKind::OpenBracket if self.ahead().kind == TokenKind::CloseBracket => {
                 self.bump()?;
@@ -447,6 +448,19 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// A string, number or truth value, whose place is recorded.
+    pub(super) fn any_literal(&mut self) -> Parse<Literal> {
+        let start = self.token.start;
+        let literal = match self.kind() {
+            TokenKind::String => self.literal()?,
+            TokenKind::Plus | TokenKind::Minus => self.signed_number()?,
+            TokenKind::Word(_) => self.boolean()?,
+            _ => self.number(None)?,
+        };
+        self.record_term(start, || literal.clone().into());
+        Ok(literal)
+    }
+
     fn add(
         &mut self,
         subject: TermPattern,
@@ -454,6 +468,7 @@ impl Parser<'_, '_> {
         object: Object,
         out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
+        self.record_object(object.at);
         match verb {
             Verb::Simple(predicate) => {
                 let triple = TriplePattern {
@@ -482,7 +497,9 @@ impl Parser<'_, '_> {
                 self.look()?;
             }
         }
-        out.push(TriplePart::Triple(triple));
+        let part = TriplePart::Triple(triple);
+        self.record_part(&part);
+        out.push(part);
         Ok(())
     }
 
@@ -527,7 +544,9 @@ impl Parser<'_, '_> {
                 self.add_path(middle, b, to(object.term, object.at), out)?;
             }
             path => {
-                out.push(TriplePart::Path(subject, path.clone(), object.term));
+                let part = TriplePart::Path(subject, path.clone(), object.term);
+                self.record_part(&part);
+                out.push(part);
             }
         }
         Ok(())

@@ -86,14 +86,14 @@ impl Parser<'_, '_> {
     fn ground_term(&mut self) -> Parse<GroundTerm> {
         Ok(match self.kind() {
             TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace => self.iri()?.into(),
-            TokenKind::String => self.literal()?.into(),
-            TokenKind::Integer | TokenKind::Decimal | TokenKind::Double => {
-                self.number(None)?.into()
-            }
+            TokenKind::String
+            | TokenKind::Integer
+            | TokenKind::Decimal
+            | TokenKind::Double
+            | TokenKind::Word(K::True | K::False) => self.any_literal()?.into(),
             TokenKind::Plus | TokenKind::Minus if self.is_signed_number() => {
-                self.signed_number()?.into()
+                self.any_literal()?.into()
             }
-            TokenKind::Word(K::True | K::False) => self.boolean()?.into(),
             TokenKind::OpenTriple => {
                 self.enter()?;
                 self.bump()?;

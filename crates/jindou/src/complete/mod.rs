@@ -16,7 +16,7 @@
 
 mod data;
 mod lists;
-mod names;
+pub(crate) mod names;
 mod offer;
 mod sample;
 mod star;

@@ -2,7 +2,7 @@
 
 use crate::read::{Case, CaseStep, Document, EXPECTED_QUADS, Expected};
 use jindou::parse::Sources;
-use jindou::{Answer, LoadOptions, Progress, Sharding, UpdateOptions};
+use jindou::{Answer, LoadOptions, Progress, QueryOptions, Sharding, UpdateOptions};
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{BlankNode, Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use oxrdfio::RdfParser;
@@ -89,6 +89,9 @@ pub fn run(case: &Case, database: Database) -> Result<(), String> {
             CaseStep::Query(text, expected) => {
                 query(&opened.db, text, expected).map_err(|e| format!("{e}\n{text}"))?
             }
+            CaseStep::Reasons(text, expected) => {
+                reasons(&opened.db, text, expected).map_err(|e| format!("{e}\n{text}"))?
+            }
             // Shards take no updates, so the rest is for the other databases.
             CaseStep::Update(..) if database == Database::Shards => return Ok(()),
             CaseStep::Update(text, error) => {
@@ -144,6 +147,37 @@ fn query(db: &jindou::Database, text: &str, expected: &Expected) -> Result<(), S
         }
         (answer, _) => Err(format!("the answer is {answer:?}")),
     }
+}
+
+/// The reasons why a query has no answer; a line for each, as they are printed, with the texts that the remedies write.
+fn reasons(db: &jindou::Database, text: &str, expected: &[String]) -> Result<(), String> {
+    let options = QueryOptions::default();
+    let found = db.why_empty(text, &options).map_err(|e| e.to_string())?;
+    let mut told = Vec::new();
+    for reason in &found {
+        told.push(reason.to_string());
+        for suggestion in &reason.suggestions {
+            let Some(r) = &suggestion.replacement else {
+                continue;
+            };
+            let mut repaired = text.to_owned();
+            repaired.replace_range(r.start..r.end, &r.with);
+            db.query(&repaired)
+                .map_err(|e| format!("{repaired} is what {:?} makes: {e}", suggestion.text))?;
+        }
+    }
+    if told != expected {
+        return Err(format!(
+            "reasons:\n{}\nexpected:\n{}",
+            told.join("\n"),
+            expected.join("\n")
+        ));
+    }
+    let rows = db.query(text).map_err(|e| e.to_string())?;
+    if told.is_empty() && rows.solutions().is_empty() && rows != Answer::Boolean(true) {
+        return Err("no reason, and no row".into());
+    }
+    Ok(())
 }
 
 /// A cell of an expected table, in Turtle's syntax; empty where unbound.

@@ -27,6 +27,8 @@ pub enum CaseStep {
     Query(String, Expected),
     /// An update, and whether it fails, with these words in the message.
     Update(String, Option<Vec<String>>),
+    /// A query and the reasons why it has no answer.
+    Reasons(String, Vec<String>),
     /// All that the store holds, as a TriG document.
     Quads(String),
 }
@@ -181,6 +183,11 @@ impl Case {
                         .push(CaseStep::Update(section.text(), error.map(|e| e.words())));
                 }
                 "query" => {
+                    if let Some(reasons) = sections.next_if(|s| s.kind == "reasons") {
+                        let step = CaseStep::Reasons(section.text(), reasons.words());
+                        case.steps.push(step);
+                        continue;
+                    }
                     let Some(expected) = sections.next() else {
                         return Err(format!(
                             "line {}: a query without what it must give",

@@ -1,0 +1,124 @@
+//! Places of terms, patterns and filters, written down while a query is read.
+
+use super::Parser;
+use super::expression::Expr;
+use super::triples::TriplePart;
+use crate::algebra::{PropertyPathExpression, TermPattern, TriplePattern};
+use crate::recorded::{PatternPlace, Recorded};
+
+/// Most places of each kind: those of a person's query.
+const MOST: usize = 4_000;
+
+/// What is recorded, and where the triple that is being read stands.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub found: Recorded,
+    /// Where the verb at hand begins.
+    verb: usize,
+    /// Where the pattern at hand stands, from its verb to its object.
+    pattern: (usize, usize),
+}
+
+impl Parser<'_, '_> {
+    /// Writes down that the term stands where reading is.
+    #[inline]
+    pub(super) fn record_term(&mut self, start: usize, term: impl FnOnce() -> TermPattern) {
+        if self.recorder.is_some() {
+            self.write_term(start, term());
+        }
+    }
+
+    #[cold]
+    fn write_term(&mut self, start: usize, term: TermPattern) {
+        let range = self.source.range(start..self.behind);
+        if let Some(recorder) = &mut self.recorder
+            && recorder.found.terms.len() < MOST
+        {
+            recorder.found.terms.push((term, range));
+        }
+    }
+
+    /// Remembers where a verb begins.
+    #[inline]
+    pub(super) fn record_verb(&mut self) {
+        let start = self.token.start;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.verb = start;
+        }
+    }
+
+    /// Remembers where the object of the pattern at hand stands. What stands inside of the object has moved the verb behind it.
+    #[inline]
+    pub(super) fn record_object(&mut self, object: crate::lexer::Token) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.pattern = (recorder.verb.min(object.start), object.end);
+        }
+    }
+
+    /// Writes down a pattern of the verb and the object at hand.
+    #[inline]
+    pub(super) fn record_part(&mut self, part: &TriplePart) {
+        if self.recorder.is_some() {
+            self.write_part(part);
+        }
+    }
+
+    #[cold]
+    fn write_part(&mut self, part: &TriplePart) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        if recorder.found.patterns.len() >= MOST {
+            return;
+        }
+        let pattern = match part {
+            TriplePart::Triple(TriplePattern {
+                subject,
+                predicate,
+                object,
+            }) => PatternPlace {
+                subject: subject.clone(),
+                predicate: Some(predicate.clone()),
+                path: None,
+                object: object.clone(),
+                range: 0..0,
+            },
+            TriplePart::Path(subject, path, object) => PatternPlace {
+                subject: subject.clone(),
+                predicate: None,
+                path: Some(PropertyPathExpression::clone(path)),
+                object: object.clone(),
+                range: 0..0,
+            },
+        };
+        let (start, end) = recorder.pattern;
+        let range = self.source.range(start..end);
+        recorder
+            .found
+            .patterns
+            .push(PatternPlace { range, ..pattern });
+    }
+
+    /// Writes down a FILTER that begins here and ends where reading is.
+    #[inline]
+    pub(super) fn record_filter(&mut self, start: usize, e: &Expr) {
+        if self.recorder.is_some() {
+            let range = self.source.range(start..self.behind);
+            if let Some(recorder) = &mut self.recorder
+                && recorder.found.filters.len() < MOST
+            {
+                recorder.found.filters.push((e.it.shared(), range));
+            }
+        }
+    }
+
+    /// Writes down the group of the whole query, which begins here and ends where reading is.
+    pub(super) fn record_body(&mut self, start: usize) {
+        if self.recorder.is_some() {
+            let range = self.source.range(start..self.behind);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.found.body = Some(range);
+            }
+        }
+    }
+}

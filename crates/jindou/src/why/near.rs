@@ -1,0 +1,309 @@
+//! Names of the store that are like another: a letter off, of another namespace, `http` for `https`.
+
+use super::probe::{Prober, Sight};
+use jindou_graph::Graph;
+use jindou_model::{PredicateId, VertexId, term};
+use jindou_syntax::distance;
+use oxrdf::vocab::rdf;
+use oxrdf::{NamedNode, Term};
+use rustc_hash::FxHashMap;
+
+/// Predicates, classes and graphs that are looked through.
+const MOST: usize = 20_000;
+/// Names between two looks at the clock.
+const LOOK: usize = 256;
+/// Longest last part of a name that may be misspelt, in bytes.
+const LONGEST: usize = 48;
+/// Names that are suggested.
+const SUGGESTED: usize = 2;
+
+/// A name of the store.
+pub(super) struct Near {
+    pub iri: String,
+    /// Statements of a predicate, instances of a class; 0 where nothing is counted.
+    pub count: u64,
+}
+
+/// The best of the names that are like one.
+struct Search<'s> {
+    wanted: &'s str,
+    found: Vec<(u32, Near)>,
+}
+
+impl Search<'_> {
+    fn look_at(&mut self, iri: &str, count: u64) {
+        let Some(rank) = rank(self.wanted, iri) else {
+            return;
+        };
+        if self.found.iter().any(|f| f.1.iri == iri) {
+            return;
+        }
+        let iri = iri.to_owned();
+        self.found.push((rank, Near { iri, count }));
+        let order = |f: &(u32, Near)| (f.0, std::cmp::Reverse(f.1.count));
+        self.found
+            .sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| a.1.iri.cmp(&b.1.iri)));
+        self.found.truncate(SUGGESTED);
+    }
+
+    fn done(self) -> Vec<Near> {
+        let best = self.found.first().map_or(0, |f| f.0);
+        // A second one that is much farther off confuses.
+        let close = self.found.into_iter().filter(|f| f.0 <= best + 1);
+        close.map(|f| f.1).collect()
+    }
+}
+
+/// The namespace and the last part of an IRI.
+fn split(iri: &str) -> (&str, &str) {
+    let trimmed = iri.trim_end_matches(['/', '#']);
+    match trimmed.rfind(['#', '/', ':']) {
+        Some(at) => iri.split_at(at + 1),
+        None => ("", iri),
+    }
+}
+
+/// How far a name is from the wanted one, 0 for the nearest; `None` for one that is not like it.
+fn rank(wanted: &str, iri: &str) -> Option<u32> {
+    if wanted == iri {
+        return None;
+    }
+    let ((space, local), (other_space, other)) = (split(wanted), split(iri));
+    if local.is_empty() || other.is_empty() {
+        return None;
+    }
+    if local == other {
+        let same = bare(space) == bare(other_space);
+        let near =
+            || space.len().abs_diff(other_space.len()) <= 2 && distance(space, other_space) <= 2;
+        return match () {
+            () if same => Some(0),
+            () if space.len() <= 2 * LONGEST && near() => Some(1),
+            // A word or two of letters says enough.
+            () if local.chars().count() > 2 => Some(3),
+            () => None,
+        };
+    }
+    if space != other_space || local.len() > LONGEST || other.len() > LONGEST {
+        return None;
+    }
+    if local.eq_ignore_ascii_case(other) {
+        return Some(1);
+    }
+    let (a, b) = (local.chars().count(), other.chars().count());
+    let most = match a.min(b) {
+        0..=2 => 0,
+        3..=5 => 1,
+        _ => 2,
+    };
+    if a.abs_diff(b) > most {
+        return None;
+    }
+    let d = distance(&local.to_ascii_lowercase(), &other.to_ascii_lowercase());
+    (d <= most).then(|| 1 + u32::try_from(d).unwrap_or(9))
+}
+
+/// A namespace without what is often written one way or another.
+fn bare(space: &str) -> &str {
+    let space = space
+        .strip_prefix("https://")
+        .or_else(|| space.strip_prefix("http://"))
+        .unwrap_or(space);
+    let space = space.strip_prefix("www.").unwrap_or(space);
+    space.trim_end_matches(['#', '/'])
+}
+
+/// Other spellings of one IRI.
+pub(super) fn variants(iri: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut add = |text: String| {
+        if text != iri && !out.contains(&text) {
+            out.push(text);
+        }
+    };
+    if let Some(rest) = iri.strip_prefix("http://") {
+        add(format!("https://{rest}"));
+        add(format!("http://www.{rest}"));
+        add(format!("https://www.{rest}"));
+    }
+    if let Some(rest) = iri.strip_prefix("https://") {
+        add(format!("http://{rest}"));
+        add(format!("https://www.{rest}"));
+        add(format!("http://www.{rest}"));
+    }
+    if let Some((scheme, rest)) = iri.split_once("://www.") {
+        add(format!("{scheme}://{rest}"));
+        add(format!("http://{rest}"));
+        add(format!("https://{rest}"));
+    }
+    match iri.strip_suffix('/') {
+        Some(without) => add(without.to_owned()),
+        None => add(format!("{iri}/")),
+    }
+    let (space, local) = split(iri);
+    if let Some(head) = space.strip_suffix('/') {
+        add(format!("{head}#{local}"));
+    } else if let Some(head) = space.strip_suffix('#') {
+        add(format!("{head}/{local}"));
+    }
+    let mut chars = local.chars();
+    if let Some(first) = chars.next() {
+        let rest = chars.as_str();
+        add(format!("{space}{}{rest}", first.to_uppercase()));
+        add(format!("{space}{}{rest}", first.to_lowercase()));
+    }
+    add(format!("{space}{}", local.to_lowercase()));
+    add(format!("{space}{}", local.to_uppercase()));
+    add(format!("{space}{}", local.replace(' ', "_")));
+    add(format!("{space}{}", local.replace('-', "_")));
+    add(format!("{space}{}", local.replace('_', "-")));
+    add(format!("{space}{}", local.replace('_', " ")));
+    out
+}
+
+impl Prober<'_> {
+    fn iri_of(&self, v: VertexId, bytes: &mut Vec<u8>) -> Option<String> {
+        bytes.clear();
+        if !self.snapshot.term(v, bytes) {
+            return None;
+        }
+        match term::decode(bytes) {
+            Some(Term::NamedNode(n)) => Some(n.into_string()),
+            _ => None,
+        }
+    }
+
+    /// Statements of a predicate, in all graphs; 0 for a term that is none.
+    pub(super) fn uses(&self, predicate: &str) -> u64 {
+        let node = NamedNode::new_unchecked(predicate);
+        let v = self.snapshot.lookup(&term::encode(&node.into()));
+        let p = v.and_then(|v| Graph::predicate_of(&self.snapshot, v));
+        p.map_or(0, |p| {
+            let s = self.snapshot.predicate_statistics(p);
+            s.edges.saturating_add(s.named_edges)
+        })
+    }
+
+    /// Predicates like this one that have statements. O(predicates), the first 20,000 at most.
+    pub(super) fn predicates_like(&self, wanted: &str) -> Vec<Near> {
+        let mut search = Search {
+            wanted,
+            found: vec![],
+        };
+        let mut bytes = Vec::new();
+        for p in 0..self.snapshot.predicate_count().min(MOST as u32) {
+            if (p as usize).is_multiple_of(LOOK) && !self.goes_on() {
+                break;
+            }
+            let s = self.snapshot.predicate_statistics(PredicateId(p));
+            let count = s.edges.saturating_add(s.named_edges);
+            if count > 0
+                && let Some(iri) = self.iri_of(VertexId(s.vertex), &mut bytes)
+            {
+                search.look_at(&iri, count);
+            }
+        }
+        search.done()
+    }
+
+    /// Classes like this one that have instances. O(classes), the first 20,000 at most; those that updates brought are asked for.
+    pub(super) fn classes_like(&self, wanted: &str) -> Vec<Near> {
+        let mut search = Search {
+            wanted,
+            found: vec![],
+        };
+        let mut bytes = Vec::new();
+        let classes = &self.snapshot.base().statistics().classes;
+        for (i, &class) in classes.keys().take(MOST).enumerate() {
+            if i.is_multiple_of(LOOK) && !self.goes_on() {
+                break;
+            }
+            let count = self.snapshot.class_members(VertexId(class)).unwrap_or(0);
+            if count > 0
+                && let Some(iri) = self.iri_of(VertexId(class), &mut bytes)
+            {
+                search.look_at(&iri, count);
+            }
+        }
+        if !Graph::is_as_loaded(&self.snapshot) || self.snapshot.is_sharded() {
+            for (class, count) in self.asked_classes() {
+                search.look_at(&class, count);
+            }
+        }
+        search.done()
+    }
+
+    /// Classes with the number of their instances, as a query finds them.
+    fn asked_classes(&self) -> FxHashMap<String, u64> {
+        let text = format!(
+            "SELECT ?c (COUNT(*) AS ?n) {{ ?s <{}> ?c }} GROUP BY ?c LIMIT {MOST}",
+            rdf::TYPE.as_str()
+        );
+        let rows = self.select(&text, Sight::All);
+        let class = |row: Vec<Option<Term>>| match &row[..] {
+            [Some(Term::NamedNode(c)), Some(Term::Literal(n))] => {
+                Some((c.as_str().to_owned(), n.value().parse().ok()?))
+            }
+            _ => None,
+        };
+        rows.into_iter().filter_map(class).collect()
+    }
+
+    /// The IRIs of named graphs, the first 20,000 at most.
+    pub(super) fn graph_names(&self, most: usize) -> Vec<String> {
+        let mut bytes = Vec::new();
+        let all = self.snapshot.named_graphs();
+        let names = all.iter().take(most.min(MOST));
+        names
+            .filter_map(|&g| self.iri_of(VertexId(g), &mut bytes))
+            .collect()
+    }
+
+    /// Named graphs like this one.
+    pub(super) fn graphs_like(&self, wanted: &str) -> Vec<Near> {
+        let mut search = Search {
+            wanted,
+            found: vec![],
+        };
+        for name in self.graph_names(MOST) {
+            search.look_at(&name, 0);
+        }
+        search.done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_alike_are_told_apart_from_others() {
+        for (wanted, iri, expected) in [
+            ("http://e/Studnt", "http://e/Student", Some(2)),
+            ("http://e/student", "http://e/Student", Some(1)),
+            ("https://schema.org/name", "http://schema.org/name", Some(0)),
+            ("http://e/name", "http://other/ns#name", Some(3)),
+            ("http://e/name", "http://e/title", None),
+            ("http://e/ab", "http://e/ac", None),
+            ("http://e/ab", "http://other/ab", None),
+            ("http://e/x#name", "http://e/x/name", Some(0)),
+            ("http://e/same", "http://e/same", None),
+        ] {
+            assert_eq!(rank(wanted, iri), expected, "{wanted} {iri}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_iri() {
+        let all = variants("http://schema.org/person");
+        for one in [
+            "https://schema.org/person",
+            "http://schema.org/person/",
+            "http://schema.org#person",
+            "http://schema.org/Person",
+        ] {
+            assert!(all.iter().any(|v| v == one), "{one}: {all:?}");
+        }
+        assert!(!all.iter().any(|v| v == "http://schema.org/person"));
+    }
+}

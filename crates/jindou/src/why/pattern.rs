@@ -1,0 +1,450 @@
+//! Why a triple pattern or a path has no match.
+
+use super::near::variants;
+use super::probe::{Sight, within};
+use super::walk::{Inside, Verdict, Walk};
+use super::words::{constant, counted, list, pattern_of};
+use super::{ReasonKind as K, Suggestion};
+use jindou_model::{PredicateId, VertexId, term};
+use jindou_plan::sparql::{
+    GraphPattern, PropertyPathExpression, TermPattern, TriplePattern, Variable,
+};
+use oxrdf::vocab::rdf;
+use oxrdf::{NamedNode, Term};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Names that a message lists.
+const LISTED: usize = 3;
+
+/// Where a term stands in a pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Subject,
+    Predicate,
+    Object,
+    /// The object of `rdf:type`.
+    Class,
+    /// In a condition, in VALUES.
+    Anywhere,
+}
+
+/// A variable that no query has.
+fn any(n: usize) -> TermPattern {
+    Variable::new_unchecked(format!("jindou_any_{n}")).into()
+}
+
+pub(super) fn one(t: TriplePattern) -> Arc<GraphPattern> {
+    Arc::new(GraphPattern::Bgp { patterns: vec![t] })
+}
+
+fn with_predicate(subject: TermPattern, p: &TermPattern, object: TermPattern) -> Arc<GraphPattern> {
+    let predicate = match p {
+        TermPattern::NamedNode(n) => n.clone().into(),
+        TermPattern::Variable(v) => v.clone().into(),
+        _ => Variable::new_unchecked("jindou_any_p").into(),
+    };
+    one(TriplePattern {
+        subject,
+        predicate,
+        object,
+    })
+}
+
+fn is_type(p: &TermPattern) -> bool {
+    matches!(p, TermPattern::NamedNode(n) if n.as_str() == rdf::TYPE.as_str())
+}
+
+impl Walk<'_, '_> {
+    /// Whether a triple pattern has a match, and why not.
+    pub(super) fn triple(&mut self, t: &TriplePattern, graph: Inside<'_>) -> Verdict {
+        let range = self.text.recorded.triple(t);
+        let predicate = TermPattern::from(t.predicate.clone());
+        let object = if is_type(&predicate) {
+            Role::Class
+        } else {
+            Role::Object
+        };
+        let parts = [
+            (&predicate, Role::Predicate),
+            (&t.subject, Role::Subject),
+            (&t.object, object),
+        ];
+        let mut unknown = false;
+        for (part, role) in parts {
+            if let Some(term) = constant(part)
+                && !self.probe.knows(&term)
+            {
+                unknown = true;
+                self.unknown(&term, part, role, Some(t), range.as_ref());
+            }
+        }
+        if unknown {
+            return Verdict::Empty;
+        }
+        let pattern = one(t.clone());
+        match self
+            .probe
+            .has(&within(Arc::clone(&pattern), graph), Sight::Own)
+        {
+            Some(true) => return Verdict::Some,
+            None => return Verdict::Unknown,
+            Some(false) => {}
+        }
+        match self.probe.has(&pattern, Sight::All) {
+            Some(true) => self.other_graphs(&pattern, graph, range.as_ref()),
+            Some(false) => self.no_match(t, &predicate, object, range.as_ref()),
+            None => {}
+        }
+        Verdict::Empty
+    }
+
+    /// Says that no quad has a term, and which ones are like it.
+    pub(super) fn unknown(
+        &mut self,
+        t: &Term,
+        part: &TermPattern,
+        role: Role,
+        of: Option<&TriplePattern>,
+        near: Option<&Range<usize>>,
+    ) {
+        let range = self.text.recorded.term(part, near);
+        let told = self.text.told(t, range.as_ref());
+        if let Term::Literal(_) = t {
+            self.other_literal(t, part, of, range.as_ref());
+            return;
+        }
+        let message = format!("{told} does not occur in this store");
+        let mut reason = self.text.reason(K::UnknownTerm, message, range.as_ref());
+        if let Term::NamedNode(n) = t {
+            reason.suggestions = self.like(n.as_str(), role, of, range.as_ref());
+        }
+        self.push(reason);
+    }
+
+    /// Suggestions of names like one.
+    fn like(
+        &self,
+        iri: &str,
+        role: Role,
+        of: Option<&TriplePattern>,
+        range: Option<&Range<usize>>,
+    ) -> Vec<Suggestion> {
+        let mut found = match role {
+            Role::Predicate => self.probe.predicates_like(iri),
+            Role::Class => self.probe.classes_like(iri),
+            Role::Subject | Role::Object | Role::Anywhere => Vec::new(),
+        };
+        let unit = if role == Role::Predicate {
+            "use"
+        } else {
+            "instance"
+        };
+        if role == Role::Anywhere {
+            found = self.probe.classes_like(iri);
+        }
+        let mut all: Vec<(String, Option<String>)> = found
+            .into_iter()
+            .map(|f| (f.iri, Some(counted(f.count, unit))))
+            .collect();
+        if all.is_empty() {
+            let known = |iri: &String| self.occurs_like(iri, role, of);
+            let spelt = variants(iri).into_iter().filter(known).take(2);
+            all.extend(spelt.map(|iri| (iri, None)));
+        }
+        let suggestion = |(iri, told): (String, Option<String>)| {
+            let text = self.text.iri(&iri);
+            let told = told.map_or(String::new(), |told| format!(" ({told})"));
+            let suggestion = Suggestion::new(format!("did you mean {text}{told}?"));
+            match range {
+                Some(range) => suggestion.replacing(range.clone(), text),
+                None => suggestion,
+            }
+        };
+        all.into_iter().map(suggestion).collect()
+    }
+
+    /// Whether an IRI occurs where another stands.
+    fn occurs_like(&self, iri: &str, role: Role, of: Option<&TriplePattern>) -> bool {
+        let t = Term::from(NamedNode::new_unchecked(iri));
+        if !self.probe.knows(&t) {
+            return false;
+        }
+        let Some(part) = pattern_of(&t) else {
+            return false;
+        };
+        let predicate = of.map_or(any(1), |t| t.predicate.clone().into());
+        let pattern = match role {
+            Role::Predicate => with_predicate(any(0), &part, any(2)),
+            Role::Subject => with_predicate(part, &predicate, any(2)),
+            Role::Object | Role::Class => with_predicate(any(0), &predicate, part),
+            Role::Anywhere => return self.positions(&part).into_iter().any(|p| p),
+        };
+        self.probe.has(&pattern, Sight::All) == Some(true)
+    }
+
+    /// Whether a term is subject, predicate and object of some quad.
+    pub(super) fn positions(&self, part: &TermPattern) -> [bool; 3] {
+        let has = |p| self.probe.has(&p, Sight::All) == Some(true);
+        let is_iri = matches!(part, TermPattern::NamedNode(_));
+        [
+            is_iri && has(with_predicate(part.clone(), &any(1), any(2))),
+            is_iri && has(with_predicate(any(0), part, any(2))),
+            has(with_predicate(any(0), &any(1), part.clone())),
+        ]
+    }
+
+    /// Says where a term occurs instead.
+    fn elsewhere(&self, t: &Term, part: &TermPattern) -> Option<String> {
+        let names = ["subject", "predicate", "object"];
+        let positions = self.positions(part);
+        let all = names.iter().zip(positions).filter(|(_, is)| *is);
+        let all: Vec<String> = all.map(|(name, _)| format!("as {name}")).collect();
+        if !all.is_empty() {
+            return Some(format!("only {}", list(&all)));
+        }
+        let v = self.probe.snapshot.lookup(&term::encode(t))?;
+        let is_graph = jindou_graph::Graph::has_graph(&self.probe.snapshot, v.0);
+        is_graph.then(|| "only as the name of a graph".to_owned())
+    }
+
+    /// Why nothing in all graphs matches a pattern whose terms are known.
+    fn no_match(
+        &mut self,
+        t: &TriplePattern,
+        predicate: &TermPattern,
+        object_role: Role,
+        range: Option<&Range<usize>>,
+    ) {
+        let none = |p: &Arc<GraphPattern>| self.probe.has(p, Sight::All) == Some(false);
+        if matches!(predicate, TermPattern::NamedNode(_))
+            && none(&with_predicate(any(0), predicate, any(2)))
+        {
+            self.misplaced(predicate, Role::Predicate, t, range);
+            return;
+        }
+        let subject_given = constant(&t.subject).is_some();
+        let object_given = constant(&t.object).is_some();
+        let subject_fails =
+            subject_given && none(&with_predicate(t.subject.clone(), predicate, any(2)));
+        let object_fails =
+            object_given && none(&with_predicate(any(0), predicate, t.object.clone()));
+        if subject_fails {
+            self.misplaced(&t.subject, Role::Subject, t, range);
+        }
+        if object_fails {
+            self.misplaced(&t.object, object_role, t, range);
+        }
+        if !subject_fails && !object_fails {
+            let told = self.text.triple(t);
+            let reason = self
+                .text
+                .reason(K::NoMatch, format!("no triple matches {told}"), range);
+            self.push(reason);
+        }
+    }
+
+    /// Says that a known term does not stand where the pattern has it.
+    fn misplaced(
+        &mut self,
+        part: &TermPattern,
+        role: Role,
+        of: &TriplePattern,
+        near: Option<&Range<usize>>,
+    ) {
+        let Some(t) = constant(part) else { return };
+        let range = self.text.recorded.term(part, near);
+        let range = range.as_ref();
+        if let Term::Literal(_) = t {
+            self.other_literal(&t, part, Some(of), range);
+            return;
+        }
+        let Some(elsewhere) = self.elsewhere(&t, part) else {
+            // Its quads were removed.
+            self.unknown(&t, part, role, Some(of), near);
+            return;
+        };
+        let told = self.text.told(&t, range);
+        let predicate = TermPattern::from(of.predicate.clone());
+        let predicate_told = self.text.part(&predicate);
+        let is_any = constant(&predicate).is_none();
+        let message = match role {
+            Role::Predicate => {
+                format!("{told} is no predicate in this store: it occurs {elsewhere}")
+            }
+            Role::Class => format!("{told} is no class in this store: nothing has it as rdf:type"),
+            _ if is_any => format!("{told} occurs {elsewhere}"),
+            Role::Subject => {
+                let has = self.predicates_beside(&of.subject, true);
+                let has = match has.is_empty() {
+                    true => format!("; it occurs {elsewhere}"),
+                    false => format!("; it has {}", list(&has)),
+                };
+                format!("{told} has no {predicate_told}{has}")
+            }
+            Role::Object | Role::Anywhere => {
+                let has = self.predicates_beside(&of.object, false);
+                let has = match has.is_empty() {
+                    true => format!("; it occurs {elsewhere}"),
+                    false => format!("; it is one of {}", list(&has)),
+                };
+                format!("{told} is never the object of {predicate_told}{has}")
+            }
+        };
+        let mut reason = self.text.reason(K::OtherPosition, message, range);
+        // The other way round, it may have a match.
+        let reversed = with_predicate(of.object.clone(), &predicate, of.subject.clone());
+        let at = self.text.recorded.term(&predicate, near);
+        if !is_any
+            && !matches!(of.object, TermPattern::Literal(_))
+            && self.probe.has(&reversed, Sight::All) == Some(true)
+        {
+            let mut turned = Suggestion::new(format!(
+                "it has matches the other way round: ^{predicate_told}"
+            ));
+            if let Some(at) = at {
+                let written = self.text.text.get(at.clone()).unwrap_or_default();
+                turned = turned.replacing(at, format!("^{written}"));
+            }
+            reason.suggestions.push(turned);
+        }
+        if let Term::NamedNode(n) = &t {
+            let like = self.like(n.as_str(), role, Some(of), range);
+            reason.suggestions.extend(like);
+        }
+        self.push(reason);
+    }
+
+    /// Some predicates that lead from or to a term.
+    fn predicates_beside(&self, part: &TermPattern, from: bool) -> Vec<String> {
+        let Some(t) = constant(part) else {
+            return Vec::new();
+        };
+        let Some(v) = self.probe.snapshot.lookup(&term::encode(&t)) else {
+            return Vec::new();
+        };
+        let direction = match from {
+            true => jindou_model::Direction::Out,
+            false => jindou_model::Direction::In,
+        };
+        let graph = &self.probe.snapshot;
+        let all = jindou_graph::Graph::predicates_of(graph, v.0, direction);
+        let mut out = Vec::new();
+        for &p in all.iter() {
+            if out.len() > LISTED {
+                break;
+            }
+            let vertex = jindou_graph::Graph::vertex_of(graph, PredicateId(p));
+            let Some(iri) = self.iri(vertex) else {
+                continue;
+            };
+            let Some(predicate) = pattern_of(&NamedNode::new_unchecked(&iri).into()) else {
+                continue;
+            };
+            // A patch may have removed the edges.
+            let pattern = match from {
+                true => with_predicate(part.clone(), &predicate, any(2)),
+                false => with_predicate(any(0), &predicate, part.clone()),
+            };
+            if self.probe.has(&pattern, Sight::All) == Some(true) {
+                out.push(self.text.iri(&iri));
+            }
+        }
+        if out.len() > LISTED {
+            out.truncate(LISTED);
+            out.push("others".into());
+        }
+        out
+    }
+
+    fn iri(&self, v: VertexId) -> Option<String> {
+        let mut bytes = Vec::new();
+        if !self.probe.snapshot.term(v, &mut bytes) {
+            return None;
+        }
+        match term::decode(&bytes) {
+            Some(Term::NamedNode(n)) => Some(n.into_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether a path has a match, and why not.
+    pub(super) fn path(&mut self, pattern: &Arc<GraphPattern>, graph: Inside<'_>) -> Verdict {
+        let GraphPattern::Path {
+            subject,
+            path,
+            object,
+        } = &**pattern
+        else {
+            return Verdict::Unknown;
+        };
+        let range = self.text.recorded.path(subject, path, object);
+        match self
+            .probe
+            .has(&within(Arc::clone(pattern), graph), Sight::Own)
+        {
+            Some(true) => return Verdict::Some,
+            None => return Verdict::Unknown,
+            Some(false) => {}
+        }
+        let before = self.reasons.len();
+        let mut needed = Vec::new();
+        required(path, &mut needed, 0);
+        for n in needed {
+            let part = TermPattern::from(n.clone());
+            if self.probe.uses(n.as_str()) == 0
+                && let Some(t) = constant(&part)
+            {
+                if self.probe.knows(&t) {
+                    let at = self.text.recorded.term(&part, range.as_ref());
+                    let told = self.text.told(&t, at.as_ref());
+                    let message = format!("{told} is no predicate in this store");
+                    let mut reason = self.text.reason(K::OtherPosition, message, at.as_ref());
+                    reason.suggestions = self.like(n.as_str(), Role::Predicate, None, at.as_ref());
+                    self.push(reason);
+                } else {
+                    self.unknown(&t, &part, Role::Predicate, None, range.as_ref());
+                }
+            }
+        }
+        for end in [subject, object] {
+            if let Some(t) = constant(end)
+                && !self.probe.knows(&t)
+            {
+                self.unknown(&t, end, Role::Anywhere, None, range.as_ref());
+            }
+        }
+        if self.reasons.len() == before {
+            match self.probe.has(pattern, Sight::All) {
+                Some(true) => self.other_graphs(pattern, graph, range.as_ref()),
+                _ => {
+                    let message = format!("no path matches {}", self.text.pattern(pattern));
+                    let reason = self.text.reason(K::NoMatch, message, range.as_ref());
+                    self.push(reason);
+                }
+            }
+        }
+        Verdict::Empty
+    }
+}
+
+/// The predicates without each of which a path of one step or more has no match. Recurses as deep as the path nests, not too deep.
+fn required<'p>(
+    path: &'p PropertyPathExpression,
+    out: &mut Vec<&'p jindou_plan::sparql::NamedNode>,
+    depth: usize,
+) {
+    use PropertyPathExpression as P;
+    if depth > 32 || out.len() > 16 {
+        return;
+    }
+    match path {
+        P::NamedNode(n) => out.push(n),
+        P::Reverse(p) | P::OneOrMore(p) => required(p, out, depth + 1),
+        P::Sequence(a, b) | P::Alternative(a, b) => {
+            required(a, out, depth + 1);
+            required(b, out, depth + 1);
+        }
+        P::ZeroOrMore(_) | P::ZeroOrOne(_) | P::NegatedPropertySet(_) => {}
+    }
+}

@@ -1,0 +1,215 @@
+//! Small queries over one snapshot, within the time and memory of the one that is explained.
+
+use crate::results::Collector;
+use crate::{Database, QueryOptions, Snapshot};
+use jindou_model::{CancelToken, Error, term};
+use jindou_plan::sparql::{
+    BaseIri, GraphPattern, NamedNode, NamedNodePattern, Query, QueryDataset, Variable,
+};
+use oxrdf::Term;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The most time of one query, so that one that is hard leaves time for others.
+const ONE: Duration = Duration::from_millis(60);
+/// Most queries.
+const MOST: usize = 400;
+
+/// The graphs that a query looks into.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Those of the query that is explained.
+    Own,
+    /// All of the store, the default graph among them.
+    All,
+}
+
+pub(super) struct Prober<'a> {
+    pub db: &'a Database,
+    pub snapshot: Snapshot,
+    /// FROM and FROM NAMED.
+    pub dataset: Option<QueryDataset>,
+    /// Whether the default graph is the union of all.
+    pub union: bool,
+    options: QueryOptions,
+    base: Option<BaseIri>,
+    end: Instant,
+    asked: Cell<usize>,
+    /// An error that is not the end of time or memory: it ends the explanation.
+    pub failed: RefCell<Option<Error>>,
+    cancel: CancelToken,
+}
+
+impl<'a> Prober<'a> {
+    pub(super) fn new(
+        db: &'a Database,
+        snapshot: Snapshot,
+        options: &QueryOptions,
+        query: &Query,
+        end: Instant,
+    ) -> Self {
+        let mut own = options.clone().with_threads(1).with_profile(false);
+        own.watch = None;
+        // No endpoint is asked for the sake of an explanation.
+        own.service = None;
+        own.dataset = None;
+        let memory = db.settle(options).memory.clone();
+        Self {
+            db,
+            dataset: query.dataset().cloned(),
+            union: Database::union_default(&snapshot, options),
+            snapshot,
+            cancel: options.token(),
+            options: own.with_memory(memory),
+            base: query.base_iri().cloned(),
+            end,
+            asked: Cell::new(0),
+            failed: RefCell::new(None),
+        }
+    }
+
+    /// Whether there is time for another look.
+    pub(super) fn goes_on(&self) -> bool {
+        self.failed.borrow().is_none() && self.asked.get() < MOST && Instant::now() < self.end
+    }
+
+    /// Runs a query; `None` if it could not be answered in time.
+    fn run(&self, query: &Query, sight: Sight) -> Option<Collector> {
+        if !self.goes_on() {
+            return None;
+        }
+        self.asked.set(self.asked.get() + 1);
+        let left = self.end.saturating_duration_since(Instant::now()).min(ONE);
+        let union = self.union || sight == Sight::All;
+        let options = self
+            .options
+            .clone()
+            .with_timeout(left)
+            .with_union_default(union);
+        let mut collector = Collector::new(options.memory.clone()?);
+        let ran = self.cancel_or(|| {
+            let planned = self.db.plan_over(query, self.snapshot.clone(), &options)?;
+            self.db.run_planned(&planned, &options, &mut collector)
+        });
+        match ran {
+            Ok(_) => Some(collector),
+            Err(e) => {
+                if matches!(
+                    e,
+                    Error::Cancelled | Error::Damaged { .. } | Error::Shard { .. }
+                ) {
+                    *self.failed.borrow_mut() = Some(e);
+                }
+                None
+            }
+        }
+    }
+
+    fn cancel_or<T>(&self, run: impl FnOnce() -> crate::Result<T>) -> crate::Result<T> {
+        if let Err(e @ Error::Cancelled) = self.cancel.check() {
+            return Err(e);
+        }
+        run()
+    }
+
+    fn dataset(&self, sight: Sight) -> Option<QueryDataset> {
+        match sight {
+            Sight::Own => self.dataset.clone(),
+            Sight::All => None,
+        }
+    }
+
+    /// Whether a pattern has a solution; `None` if that could not be found out in time.
+    pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: Sight) -> Option<bool> {
+        let query = Query::Ask {
+            dataset: self.dataset(sight),
+            pattern: Arc::clone(pattern),
+            base_iri: self.base.clone(),
+        };
+        match self.run(&query, sight)?.into_answer() {
+            crate::Answer::Boolean(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// Whether a pattern has a solution over the merge of these graphs.
+    pub(super) fn has_from(&self, pattern: &Arc<GraphPattern>, graphs: &[String]) -> bool {
+        let default = graphs.iter().map(NamedNode::new_unchecked).collect();
+        let query = Query::Ask {
+            dataset: Some(QueryDataset {
+                default,
+                named: Some(Vec::new()),
+            }),
+            pattern: Arc::clone(pattern),
+            base_iri: self.base.clone(),
+        };
+        let answer = self.run(&query, Sight::Own).map(Collector::into_answer);
+        answer == Some(crate::Answer::Boolean(true))
+    }
+
+    /// Some distinct values of a variable.
+    pub(super) fn values(
+        &self,
+        pattern: &Arc<GraphPattern>,
+        variable: &Variable,
+        most: usize,
+        sight: Sight,
+    ) -> Vec<Term> {
+        let inner = GraphPattern::Project {
+            inner: Arc::clone(pattern),
+            variables: vec![variable.clone()],
+        };
+        let inner = GraphPattern::Distinct {
+            inner: Arc::new(inner),
+        };
+        let pattern = GraphPattern::Slice {
+            inner: Arc::new(inner),
+            start: 0,
+            length: Some(most),
+        };
+        self.rows(Arc::new(pattern), sight)
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten())
+            .collect()
+    }
+
+    pub(super) fn rows(&self, pattern: Arc<GraphPattern>, sight: Sight) -> Vec<Vec<Option<Term>>> {
+        let query = Query::Select {
+            dataset: self.dataset(sight),
+            pattern,
+            base_iri: self.base.clone(),
+        };
+        match self.run(&query, sight).map(Collector::into_answer) {
+            Some(crate::Answer::Solutions { rows, .. }) => rows,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The rows of a query that is written here.
+    pub(super) fn select(&self, text: &str, sight: Sight) -> Vec<Vec<Option<Term>>> {
+        match jindou_plan::parse(text) {
+            Ok(query) => self.rows(Arc::clone(query.pattern()), sight),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Whether the vocabulary has the term.
+    pub(super) fn knows(&self, t: &Term) -> bool {
+        self.snapshot.lookup(&term::encode(t)).is_some()
+    }
+}
+
+/// A pattern inside of a graph.
+pub(super) fn within(
+    pattern: Arc<GraphPattern>,
+    graph: Option<&NamedNodePattern>,
+) -> Arc<GraphPattern> {
+    match graph {
+        None => pattern,
+        Some(name) => Arc::new(GraphPattern::Graph {
+            name: name.clone(),
+            inner: pattern,
+        }),
+    }
+}

@@ -1,0 +1,505 @@
+//! Goes through the algebra and finds the part that is empty.
+
+use super::pattern::{Role, one};
+use super::probe::{Prober, Sight, within};
+use super::words::list;
+use super::{MOST, Reason, ReasonKind as K, Text};
+use jindou_model::term;
+use jindou_plan::sparql::{
+    Expression, GraphPattern, NamedNodePattern, Query, TermPattern, TriplePattern, Variable,
+};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Parts of a join, and branches of a UNION, that are looked at.
+const PARTS: usize = 64;
+/// Levels of the algebra that are looked at.
+const DEPTH: usize = 100;
+/// Most parts of which those are sought that have nothing in common.
+const FEW: usize = 16;
+
+/// The graph that a part looks into, if it is inside of GRAPH.
+pub(super) type Inside<'g> = Option<&'g NamedNodePattern>;
+
+/// What is known of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It has no solution.
+    Empty,
+    /// It has a solution.
+    Some,
+    /// It could not be found out in time.
+    Unknown,
+}
+
+/// A part of a join.
+enum Part {
+    Triple(TriplePattern),
+    Other(Arc<GraphPattern>),
+}
+
+impl Part {
+    fn pattern(&self) -> Arc<GraphPattern> {
+        match self {
+            Self::Triple(t) => one(t.clone()),
+            Self::Other(p) => Arc::clone(p),
+        }
+    }
+}
+
+pub(super) struct Walk<'w, 't> {
+    pub probe: &'w Prober<'w>,
+    pub text: &'w Text<'t>,
+    pub reasons: Vec<Reason>,
+    /// Whether it has been said that the default graph is empty.
+    pub default_told: bool,
+    /// Whether it has been suggested to look into named graphs.
+    pub wrapped: bool,
+    /// The whole query.
+    pub root: Option<Arc<GraphPattern>>,
+}
+
+impl<'w, 't> Walk<'w, 't> {
+    pub(super) fn new(probe: &'w Prober<'w>, text: &'w Text<'t>) -> Self {
+        Self {
+            probe,
+            text,
+            reasons: Vec::new(),
+            default_told: false,
+            wrapped: false,
+            root: None,
+        }
+    }
+
+    pub(super) fn push(&mut self, reason: Reason) {
+        let said = |r: &Reason| r.message == reason.message && r.kind == reason.kind;
+        if self.reasons.len() < MOST && !self.reasons.iter().any(said) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Goes through a query.
+    pub(super) fn query(&mut self, query: &Query) -> Verdict {
+        let verdict = self.parts(query);
+        if verdict == Verdict::Empty {
+            self.over_all_graphs(query.pattern());
+        }
+        verdict
+    }
+
+    fn parts(&mut self, query: &Query) -> Verdict {
+        let root = query.pattern();
+        self.root = Some(Arc::clone(root));
+        self.from();
+        self.empty_default(root);
+        if self.default_told && self.probe.snapshot.quads() == 0 {
+            return Verdict::Unknown;
+        }
+        if let Query::Describe { .. } = query
+            && let Some(verdict) = self.described(root)
+        {
+            return verdict;
+        }
+        let mut p = root;
+        loop {
+            match &**p {
+                GraphPattern::Project { inner, .. }
+                | GraphPattern::Distinct { inner }
+                | GraphPattern::Reduced { inner }
+                | GraphPattern::OrderBy { inner, .. }
+                | GraphPattern::Extend { inner, .. } => p = inner,
+                // An aggregate of nothing.
+                GraphPattern::Group {
+                    inner, variables, ..
+                } if variables.is_empty() => return self.explain(inner, None, 0),
+                _ => return self.explain(p, None, 0),
+            }
+        }
+    }
+
+    /// Says which of the IRIs that DESCRIBE names are the subject of nothing; `None` where it names variables.
+    fn described(&mut self, root: &Arc<GraphPattern>) -> Option<Verdict> {
+        let mut named = Vec::new();
+        let mut p = root;
+        loop {
+            match &**p {
+                GraphPattern::Project { inner, .. } | GraphPattern::Distinct { inner } => p = inner,
+                GraphPattern::Extend {
+                    inner, expression, ..
+                } => {
+                    if let Expression::NamedNode(n) = &**expression {
+                        named.push(TermPattern::from(n.clone()));
+                    }
+                    p = inner;
+                }
+                GraphPattern::Bgp { patterns } if patterns.is_empty() => break,
+                _ => return None,
+            }
+        }
+        for part in named.iter().take(MOST) {
+            let object = Variable::new_unchecked("jindou_any_o");
+            let triple = TriplePattern {
+                subject: part.clone(),
+                predicate: Variable::new_unchecked("jindou_any_p").into(),
+                object: object.into(),
+            };
+            if self.triple(&triple, None) != Verdict::Empty {
+                return Some(Verdict::Some);
+            }
+        }
+        Some(match named.len() {
+            0 => Verdict::Unknown,
+            n if n > MOST => Verdict::Unknown,
+            _ => Verdict::Empty,
+        })
+    }
+
+    /// Says why a pattern is empty. Nothing that is said of a part stays if it turns out not to be.
+    pub(super) fn explain(
+        &mut self,
+        p: &Arc<GraphPattern>,
+        graph: Inside<'_>,
+        depth: usize,
+    ) -> Verdict {
+        if depth > DEPTH {
+            return Verdict::Unknown;
+        }
+        let before = self.reasons.len();
+        let verdict = self.look_at(p, graph, depth);
+        if verdict == Verdict::Some {
+            self.reasons.truncate(before);
+        }
+        verdict
+    }
+
+    fn look_at(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
+        let empty = |w: &Self| w.probe.has(&within(Arc::clone(p), graph), Sight::Own);
+        match &**p {
+            GraphPattern::Bgp { .. }
+            | GraphPattern::Join { .. }
+            | GraphPattern::LeftJoin { .. } => self.join(p, graph, depth),
+            GraphPattern::Path { .. } => self.path(p, graph),
+            GraphPattern::Project { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner }
+            | GraphPattern::OrderBy { inner, .. }
+            | GraphPattern::Extend { inner, .. } => self.explain(inner, graph, depth + 1),
+            GraphPattern::Group {
+                inner, variables, ..
+            } => match variables.is_empty() {
+                true => Verdict::Some,
+                false => self.explain(inner, graph, depth + 1),
+            },
+            GraphPattern::Slice {
+                inner,
+                start,
+                length,
+            } => {
+                if *length == Some(0) {
+                    let reason =
+                        self.text
+                            .reason(K::NothingAsked, "LIMIT 0 asks for no row".into(), None);
+                    self.push(reason);
+                    return Verdict::Empty;
+                }
+                let verdict = self.explain(inner, graph, depth + 1);
+                if verdict == Verdict::Empty || *start == 0 {
+                    return verdict;
+                }
+                let has = empty(self);
+                if has == Some(false) {
+                    let message = format!("OFFSET {start} passes over every solution");
+                    let reason = self.text.reason(K::NothingAsked, message, None);
+                    self.push(reason);
+                }
+                told(has)
+            }
+            GraphPattern::Filter { expr, inner } => {
+                let verdict = self.explain(inner, graph, depth + 1);
+                if verdict == Verdict::Empty {
+                    return verdict;
+                }
+                let has = empty(self);
+                if has == Some(false) {
+                    self.filter(expr, inner, graph, depth);
+                }
+                told(has)
+            }
+            GraphPattern::Union { .. } => self.union(p, graph, depth),
+            GraphPattern::Graph { name, inner } => {
+                let before = self.reasons.len();
+                if self.no_graph(name) {
+                    // A part that needs no triple has a solution all the same.
+                    let has = self.probe.has(p, Sight::Own);
+                    if has != Some(true) {
+                        return Verdict::Empty;
+                    }
+                    self.reasons.truncate(before);
+                    return Verdict::Some;
+                }
+                self.explain(inner, Some(name), depth + 1)
+            }
+            GraphPattern::Minus { left, .. } => {
+                let verdict = self.explain(left, graph, depth + 1);
+                if verdict == Verdict::Empty {
+                    return verdict;
+                }
+                let has = empty(self);
+                if has == Some(false) {
+                    let message = "MINUS removes every solution".to_owned();
+                    let reason = self.text.reason(K::Minus, message, None);
+                    self.push(reason);
+                }
+                told(has)
+            }
+            GraphPattern::Lateral { left, .. } => {
+                let verdict = self.explain(left, graph, depth + 1);
+                match verdict {
+                    Verdict::Empty => verdict,
+                    _ => told(empty(self)),
+                }
+            }
+            GraphPattern::Values { bindings, .. } => {
+                if !bindings.is_empty() {
+                    return Verdict::Some;
+                }
+                let message = "VALUES has no row".to_owned();
+                let reason = self.text.reason(K::NothingAsked, message, None);
+                self.push(reason);
+                Verdict::Empty
+            }
+            GraphPattern::Service { .. } => Verdict::Unknown,
+        }
+    }
+
+    /// All branches must be empty.
+    fn union(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
+        let mut open = vec![p];
+        let mut branches = Vec::new();
+        while let Some(p) = open.pop() {
+            match &**p {
+                GraphPattern::Union { left, right } => open.extend([right, left]),
+                _ => branches.push(p),
+            }
+            if branches.len() > PARTS {
+                break;
+            }
+        }
+        let mut verdict = match branches.len() > PARTS {
+            true => Verdict::Unknown,
+            false => Verdict::Empty,
+        };
+        for branch in branches.into_iter().take(PARTS) {
+            match self.explain(branch, graph, depth + 1) {
+                Verdict::Empty => {}
+                Verdict::Unknown => verdict = Verdict::Unknown,
+                Verdict::Some => return Verdict::Some,
+            }
+        }
+        verdict
+    }
+
+    /// One part must be empty, or some have nothing in common.
+    fn join(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
+        let (parts, whole) = parts_of(p);
+        let mut verdict = Verdict::Some;
+        for part in &parts {
+            let of_part = match part {
+                Part::Triple(t) => self.triple(t, graph),
+                Part::Other(p) => self.explain(p, graph, depth + 1),
+            };
+            verdict = match (verdict, of_part) {
+                (Verdict::Empty, _) | (_, Verdict::Empty) => Verdict::Empty,
+                (Verdict::Unknown, _) | (_, Verdict::Unknown) => Verdict::Unknown,
+                _ => Verdict::Some,
+            };
+            if verdict == Verdict::Empty && (self.reasons.len() >= MOST || !self.probe.goes_on()) {
+                break;
+            }
+        }
+        if verdict == Verdict::Empty || parts.is_empty() && whole {
+            return verdict;
+        }
+        if parts.len() == 1 && whole {
+            return verdict;
+        }
+        let has = self.probe.has(&within(Arc::clone(p), graph), Sight::Own);
+        if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph) {
+            return Verdict::Empty;
+        }
+        told(has)
+    }
+
+    /// Names parts that have no solution together. False if it was not found out that there are such parts.
+    fn nothing_together(&mut self, parts: &[Part], graph: Inside<'_>) -> bool {
+        let all: Vec<&Part> = parts.iter().collect();
+        let is_empty = |list: &[&Part]| {
+            self.probe.has(&within(joined(list), graph), Sight::Own) == Some(false)
+        };
+        // The more parts the fewer solutions: the shortest beginning that has none.
+        let (mut some, mut none) = (1, all.len());
+        if !is_empty(&all) {
+            // What all of them have takes too long; a few may be found to have nothing.
+            none = all.len().min(4);
+            if none == all.len() || !is_empty(&all[..none]) {
+                return false;
+            }
+        }
+        while none - some > 1 {
+            let middle = some + (none - some) / 2;
+            if is_empty(&all[..middle]) {
+                none = middle;
+            } else {
+                some = middle;
+            }
+        }
+        let mut kept: Vec<&Part> = all[..none].to_vec();
+        if kept.len() <= FEW {
+            let mut at = 0;
+            while kept.len() > 2 && at + 1 < kept.len() {
+                let mut fewer = kept.clone();
+                fewer.remove(at);
+                if is_empty(&fewer) {
+                    kept = fewer;
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        self.say_apart(&kept);
+        true
+    }
+
+    fn say_apart(&mut self, kept: &[&Part]) {
+        let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
+        let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
+        let message = match (told.as_slice(), &patterns[..]) {
+            ([a, b], [p, q]) => {
+                let shared = match common(p, q).as_slice() {
+                    [one] => format!(": no {one} has both"),
+                    _ => String::new(),
+                };
+                format!("{a} and {b} each have matches, but none together{shared}")
+            }
+            _ if told.len() <= FEW => format!(
+                "each of these has matches, but all together have none: {}",
+                list(&told)
+            ),
+            _ => format!(
+                "the first {} patterns each have matches, but none together; the one with which the rows run out is {}",
+                told.len(),
+                told.last().map_or("", String::as_str)
+            ),
+        };
+        let place = kept.last().and_then(|p| self.place(p));
+        let reason = self.text.reason(K::Join, message, place.as_ref());
+        self.push(reason);
+        for p in &patterns {
+            if let GraphPattern::Values { bindings, .. } = &**p {
+                self.unknown_values(bindings);
+            }
+        }
+    }
+
+    /// Says which terms of VALUES do not occur.
+    fn unknown_values(&mut self, bindings: &[Vec<Option<jindou_plan::sparql::GroundTerm>>]) {
+        use jindou_plan::sparql::GroundTerm;
+        for ground in bindings.iter().flatten().flatten().take(20) {
+            let part = match ground {
+                GroundTerm::NamedNode(n) => TermPattern::from(n.clone()),
+                GroundTerm::Literal(l) => TermPattern::from(l.clone()),
+                GroundTerm::Triple(_) => continue,
+            };
+            if let Some(t) = super::words::constant(&part)
+                && self.probe.snapshot.lookup(&term::encode(&t)).is_none()
+            {
+                self.unknown(&t, &part, Role::Anywhere, None, None);
+            }
+        }
+    }
+
+    fn place(&self, part: &Part) -> Option<Range<usize>> {
+        match part {
+            Part::Triple(t) => self.text.recorded.triple(t),
+            Part::Other(p) => match &**p {
+                GraphPattern::Path {
+                    subject,
+                    path,
+                    object,
+                } => self.text.recorded.path(subject, path, object),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn told(has: Option<bool>) -> Verdict {
+    match has {
+        Some(true) => Verdict::Some,
+        Some(false) => Verdict::Empty,
+        None => Verdict::Unknown,
+    }
+}
+
+/// The first parts of a join in their order, without what is optional; and whether they are all of the pattern.
+fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
+    let mut open = vec![p];
+    let mut whole = true;
+    let mut parts = Vec::new();
+    while let Some(p) = open.pop() {
+        match &**p {
+            GraphPattern::Join { left, right } => open.extend([right, left]),
+            GraphPattern::LeftJoin { left, .. } => {
+                whole = false;
+                open.push(left);
+            }
+            GraphPattern::Bgp { patterns } => {
+                let room = (PARTS + 1).saturating_sub(parts.len());
+                parts.extend(patterns.iter().take(room).cloned().map(Part::Triple));
+            }
+            _ => parts.push(Part::Other(Arc::clone(p))),
+        }
+        if parts.len() > PARTS {
+            whole = false;
+            parts.truncate(PARTS);
+            break;
+        }
+    }
+    (parts, whole)
+}
+
+/// The join of parts; their triples are one group of patterns.
+fn joined(parts: &[&Part]) -> Arc<GraphPattern> {
+    let mut patterns = Vec::new();
+    let mut others = Vec::new();
+    for part in parts {
+        match part {
+            Part::Triple(t) => patterns.push(t.clone()),
+            Part::Other(p) => others.push(Arc::clone(p)),
+        }
+    }
+    let mut out: Option<Arc<GraphPattern>> = None;
+    if !patterns.is_empty() {
+        out = Some(Arc::new(GraphPattern::Bgp { patterns }));
+    }
+    for right in others {
+        out = Some(match out {
+            None => right,
+            Some(left) => Arc::new(GraphPattern::Join { left, right }),
+        });
+    }
+    out.unwrap_or_default()
+}
+
+/// Variables of both patterns.
+fn common(a: &GraphPattern, b: &GraphPattern) -> Vec<Variable> {
+    let mut of_a = Vec::new();
+    a.on_in_scope_variable(|v| of_a.push(v.clone()));
+    let mut out: Vec<Variable> = Vec::new();
+    b.on_in_scope_variable(|v| {
+        if of_a.contains(v) && !out.contains(v) {
+            out.push(v.clone());
+        }
+    });
+    out
+}
