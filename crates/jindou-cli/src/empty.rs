@@ -21,7 +21,7 @@ pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) 
     };
     for (n, reason) in reasons.iter().enumerate() {
         let rows = match (n, rows) {
-            (0, 0) => "0 rows. ",
+            (0, 0) => "0 rows: ",
             (0, _) => "Nothing found: ",
             _ => "",
         };

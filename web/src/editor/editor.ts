@@ -54,6 +54,7 @@ const theme = EditorView.theme({
   ".cm-matchingBracket": { backgroundColor: "var(--selection) !important", color: "inherit !important" },
   // The underlines that come with the package are pictures, which the page's policy does not load.
   ".cm-lintRange": { backgroundImage: "none", paddingBottom: "0" },
+  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--accent)", textUnderlineOffset: "3px" },
   ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px", backgroundColor: "var(--bad-back)" },
   ".cm-lintPoint-error:after": { borderBottomColor: "var(--bad)" },
   ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--ink)", border: "1px solid var(--rule)", borderRadius: "4px" },

@@ -147,6 +147,7 @@ export class QueryView implements View {
     this.problems.replaceChildren();
     this.place.replaceChildren();
     this.why.replaceChildren();
+    this.element.classList.remove("nothing");
     this.tabs.replaceChildren();
     this.filter.value = "";
     this.editor.underline(undefined);
@@ -227,6 +228,8 @@ export class QueryView implements View {
     const reasons = await whyEmpty(answer.query);
     if (answer !== this.answer || this.editor.text !== answer.query || reasons.length === 0) return;
     this.editor.underline({ status: 0, kind: "empty", detail: "", faults: placed(reasons) });
+    // An empty table needs no room.
+    this.element.classList.toggle("nothing", rows === 0);
     this.why.replaceChildren(list(reasons, this.editor, () => this.why.replaceChildren()));
   }
 

@@ -74,7 +74,7 @@ impl Walk<'_, '_> {
             counted(graphs as u64, "named graph"),
         );
         let mut reason = self.text.reason(K::EmptyDefaultGraph, message, None);
-        reason.suggestions = self.into_graphs(root);
+        reason.suggestions = self.look_into_graphs(root);
         self.push(reason);
         self.default_told = true;
     }
@@ -93,12 +93,12 @@ impl Walk<'_, '_> {
         let message =
             "over all graphs together there are answers; the default graph alone has none";
         let mut reason = self.text.reason(K::OtherGraphs, message.into(), None);
-        reason.suggestions = self.into_graphs(root);
+        reason.suggestions = self.look_into_graphs(root);
         self.reasons.insert(0, reason);
     }
 
     /// How the whole query could look into named graphs.
-    fn into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
+    fn look_into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
         let mut out = Vec::new();
         let text = self.text.text;
         let body = self.text.recorded.body.as_ref();
@@ -280,7 +280,7 @@ impl Walk<'_, '_> {
         if graph.is_none() && self.sees_default_only() && !self.wrapped {
             self.wrapped = true;
             if let Some(root) = self.root.clone() {
-                reason.suggestions = self.into_graphs(&root);
+                reason.suggestions = self.look_into_graphs(&root);
             }
         }
         self.push(reason);

@@ -52,21 +52,28 @@ impl Walk<'_, '_> {
             true => K::OtherPosition,
             false => K::OtherLiteral,
         };
+        let (does, are) = match found.len() {
+            1 => ("does", "is"),
+            _ => ("do", "are"),
+        };
         let message = match (known, found.is_empty(), predicate_told) {
             (false, true, _) => format!("{told} does not occur in this store"),
             (false, false, _) => {
                 format!(
-                    "{told} does not occur in this store, but {} does",
+                    "{told} does not occur in this store, but {} {does}",
                     list(&short)
                 )
             }
             (true, true, Some(p)) => format!("{told} is no value of {p}"),
             (true, false, Some(p)) => {
-                format!("{told} is no value of {p}, but {} is", list(&short))
+                format!("{told} is no value of {p}, but {} {are}", list(&short))
             }
             (true, true, None) => format!("{told} is the object of no triple"),
             (true, false, None) => {
-                format!("{told} is the object of no triple, but {} is", list(&short))
+                format!(
+                    "{told} is the object of no triple, but {} {are}",
+                    list(&short)
+                )
             }
         };
         let mut reason = self.text.reason(kind, message, range);

@@ -84,13 +84,22 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
             () => None,
         };
     }
-    if space != other_space || local.len() > LONGEST || other.len() > LONGEST {
+    let farther = match () {
+        () if space == other_space => 0,
+        () if bare(space) == bare(other_space) => 1,
+        () => return None,
+    };
+    if local.len() > LONGEST || other.len() > LONGEST {
         return None;
     }
     if local.eq_ignore_ascii_case(other) {
-        return Some(1);
+        return Some(1 + farther);
     }
     let (a, b) = (local.chars().count(), other.chars().count());
+    // Student for GraduateStudent, label for labelText.
+    if a > 3 && farther == 0 && (other.ends_with(local) || other.starts_with(local)) && b > a + 2 {
+        return Some(6);
+    }
     let most = match a.min(b) {
         0..=2 => 0,
         3..=5 => 1,
@@ -100,7 +109,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
         return None;
     }
     let d = distance(&local.to_ascii_lowercase(), &other.to_ascii_lowercase());
-    (d <= most).then(|| 1 + u32::try_from(d).unwrap_or(9))
+    (d <= most).then(|| 1 + farther + u32::try_from(d).unwrap_or(9))
 }
 
 /// A namespace without what is often written one way or another.
@@ -283,7 +292,13 @@ mod tests {
             ("http://e/student", "http://e/Student", Some(1)),
             ("https://schema.org/name", "http://schema.org/name", Some(0)),
             ("http://e/name", "http://other/ns#name", Some(3)),
+            (
+                "http://schema.org/Persn",
+                "https://schema.org/Person",
+                Some(3),
+            ),
             ("http://e/name", "http://e/title", None),
+            ("http://e/Student", "http://e/GraduateStudent", Some(6)),
             ("http://e/ab", "http://e/ac", None),
             ("http://e/ab", "http://other/ab", None),
             ("http://e/x#name", "http://e/x/name", Some(0)),
