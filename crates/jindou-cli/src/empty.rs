@@ -1,4 +1,4 @@
-//! What is said on standard error after an answer without rows: why there are none.
+//! Explanations of empty answers, on standard error.
 
 use jindou::{Database, QueryOptions, Reason, ReasonKind};
 use std::io::IsTerminal;
@@ -15,7 +15,7 @@ pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) 
     if !may_be_empty(text, rows) {
         return;
     }
-    // The answer is there: what cannot be explained is no error.
+    // The answer is complete; a missing explanation does not make it an error.
     let Ok(reasons) = db.why_empty(text, options) else {
         return;
     };
@@ -29,7 +29,7 @@ pub(crate) fn say(db: &Database, text: &str, options: &QueryOptions, rows: u64) 
     }
 }
 
-/// Whether an answer with so many rows may be one of nothing.
+/// Returns true if an answer with this number of rows may be that of an aggregate over nothing.
 fn may_be_empty(text: &str, rows: u64) -> bool {
     let has = |word: &[u8]| {
         let mut found = text.as_bytes().windows(word.len());

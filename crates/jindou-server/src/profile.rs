@@ -25,7 +25,7 @@ pub(crate) fn write(
         report,
         plan_cached: planned.is_cached(),
     };
-    // A deep tree's indentation would be longer than the tree, and nobody reads a long one.
+    // A deep tree's indentation would be longer than the tree; a long document is for programs.
     let indented =
         planned.plan().depth() <= DEEPEST_INDENTED && report.profile.len() <= LONGEST_INDENTED;
     let mut out = BufWriter::with_capacity(PIECE, to);

@@ -1,4 +1,4 @@
-//! Reasons why queries have no answer, by brute force over small random graphs, and for texts that nobody writes.
+//! Reasons why queries have no answer, by brute force over small random graphs, and for hostile texts.
 
 use jindou::{Answer, CancelToken, Database, Error, QueryOptions, ReasonKind, UpdateOptions};
 use proptest::prelude::*;

@@ -747,7 +747,7 @@ impl QuadSink for Thrown {
     }
 }
 
-/// Such a term fills no batch, and is compared at each statement.
+/// A term of megabytes that every statement repeats does not fill batches, yet it is compared each time.
 #[test]
 fn a_long_term_of_many_statements_ends_in_time() {
     let subject = "a".repeat(4_000_000);

@@ -6,10 +6,10 @@ use super::triples::TriplePart;
 use crate::algebra::{PropertyPathExpression, TermPattern, TriplePattern};
 use crate::recorded::{PatternPlace, Recorded};
 
-/// Most places of each kind: those of a person's query.
+/// Largest number of recorded places of each kind; queries that people write have fewer.
 const MOST: usize = 4_000;
 
-/// What is recorded, and where the triple that is being read stands.
+/// Recorded places, and the place of the triple that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub found: Recorded,
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Remembers where the object of the pattern at hand stands. What stands inside of the object has moved the verb behind it.
+    /// Records the place of the current pattern's object. Terms inside the object may have moved the recorded verb past it.
     #[inline]
     pub(super) fn record_object(&mut self, object: crate::lexer::Token) {
         if let Some(recorder) = &mut self.recorder {

@@ -1,4 +1,4 @@
-//! Which FILTER keeps nothing, and why.
+//! Reasons why a FILTER keeps no solution.
 
 use super::pattern::Role;
 use super::probe::{Sight, within};

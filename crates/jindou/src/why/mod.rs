@@ -62,7 +62,7 @@ pub enum ReasonKind {
     NeverTrue,
     /// The default graph has no triple.
     EmptyDefaultGraph,
-    /// What matches is in graphs that this part of the query does not look into.
+    /// Matches exist only in graphs that this part of the query does not read.
     OtherGraphs,
     /// A graph that the store does not have.
     UnknownGraph,

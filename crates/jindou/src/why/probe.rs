@@ -19,7 +19,7 @@ const MOST: usize = 400;
 /// The graphs that a query looks into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// Those of the query that is explained.
+    /// Graphs that the explained query reads.
     Own,
     /// All of the store, the default graph among them.
     All,

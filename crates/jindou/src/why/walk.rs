@@ -21,14 +21,14 @@ const FEW: usize = 16;
 /// The graph that a part looks into, if it is inside of GRAPH.
 pub(super) type Inside<'g> = Option<&'g NamedNodePattern>;
 
-/// What is known of a part.
+/// Knowledge about the solutions of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It has no solution.
+    /// No solution exists.
     Empty,
-    /// It has a solution.
+    /// A solution exists.
     Some,
-    /// It could not be found out in time.
+    /// Unknown: the time was not enough.
     Unknown,
 }
 
