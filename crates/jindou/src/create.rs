@@ -27,8 +27,8 @@ pub(crate) fn unless_there(dir: &Path, options: &LoadOptions) -> Result<()> {
 }
 
 impl Database {
-    /// Makes an empty store directory, all or nothing, where there is nothing or an empty folder. [`OpenOptions::create`] does so
-    /// when a store is opened.
+    /// Makes an empty store directory, all or nothing, where there is nothing or an empty folder.
+    /// [`OpenOptions::create`](crate::OpenOptions::create) does so when a store is opened.
     ///
     /// ```
     /// use jindou::{Access, Database, OpenOptions, UpdateOptions};
