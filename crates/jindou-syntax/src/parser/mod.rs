@@ -101,6 +101,8 @@ pub(crate) struct Parser<'t, 'o> {
     pub(crate) recorder: Option<Box<record::Recorder>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
+    /// The statement that was last searched for a variable, and what was found.
+    variable_after: Option<(usize, Option<Token>)>,
     /// Where reading went on after the last fault.
     recovered: Option<usize>,
     stopped: Option<Error>,
@@ -186,6 +188,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             recorder: None,
             faults: vec![],
             last_fault: None,
+            variable_after: None,
             recovered: None,
             stopped: None,
         }

@@ -9,6 +9,9 @@ use crate::prefixes::{COMMON_PREFIXES, common};
 use jindou_model::diagnostic::DiagnosticKind as D;
 use std::ops::Range;
 
+/// Tokens of a statement that are searched for its first variable.
+const MOST_TOKENS: usize = 1_000;
+
 impl Parser<'_, '_> {
     /// A prefix is declared without its colon.
     pub(super) fn prefix_without_colon(&mut self, token: Token) {
@@ -338,18 +341,28 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// The first variable of the triples that begin at a token, on this side of the dot that ends them.
-    fn variable_behind(&self, at: Token) -> Option<Token> {
+    /// The first variable of the triples that begin at a token, before the dot that ends them. Each of their objects may ask for it, so
+    /// that the last answer is kept.
+    fn variable_after(&mut self, at: Token) -> Option<Token> {
+        if let Some((start, found)) = self.variable_after
+            && start == at.start
+        {
+            return found;
+        }
         let mut lexer = Lexer::new(self.text);
         lexer.go_on_from(at.start);
-        loop {
+        let mut found = None;
+        for _ in 0..MOST_TOKENS {
             let token = lexer.next();
             match token.kind {
-                TokenKind::Variable => return Some(token),
-                TokenKind::Dot | TokenKind::CloseBrace | TokenKind::End => return None,
-                _ => {}
+                TokenKind::Variable => found = Some(token),
+                TokenKind::Dot | TokenKind::CloseBrace | TokenKind::End => {}
+                _ => continue,
             }
+            break;
         }
+        self.variable_after = Some((at.start, found));
+        found
     }
 
     pub(super) fn not_data(&mut self, at: Token, literal: bool, verb: &str) {
@@ -360,7 +373,7 @@ impl Parser<'_, '_> {
                 "the subject of a triple must be an IRI or a blank node".into(),
             )
         } else {
-            let variable = self.variable_behind(at);
+            let variable = self.variable_after(at);
             self.diagnostic(
                 variable.unwrap_or(at).range(),
                 D::NotConstant,

@@ -9,7 +9,7 @@ use jindou_engine::WorkerPool;
 use jindou_model::sync;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
-    Result, term,
+    Result, Span, term,
 };
 use jindou_parse::{Document, DocumentSource, Input, Limits, Sources};
 use jindou_store::{ChangeTerm, Changes};
@@ -241,6 +241,9 @@ pub(super) fn gather(
     Ok(shared.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Bytes of terms between two looks at time and memory.
+const WORK: usize = 8 << 20;
+
 struct IntoChanges<'a> {
     gathered: &'a Mutex<Gathered>,
     only: Option<&'a [u8]>,
@@ -266,7 +269,16 @@ impl QuadSink for IntoChanges<'_> {
             )));
         }
         let mut gathered = sync::lock(self.gathered);
-        push_all(&mut gathered.changes, batch);
+        let mut since = 0;
+        for quad in &batch.quads {
+            push(&mut gathered.changes, batch, *quad);
+            since += quad.iter().map(|span| span.len as usize).sum::<usize>();
+            // A term of megabytes that every quad repeats is in the batch once, and hashed for each.
+            if since >= WORK {
+                since = 0;
+                gathered.check()?;
+            }
+        }
         gathered.check()
     }
 }
@@ -274,12 +286,17 @@ impl QuadSink for IntoChanges<'_> {
 /// Asks for all quads of a batch to be there.
 pub(super) fn push_all(changes: &mut Changes, batch: &QuadBatch) {
     for quad in &batch.quads {
-        let [s, p, o, g] = quad.map(|span| batch.term(span));
-        changes.insert(
-            ChangeTerm::Bytes(s),
-            ChangeTerm::Bytes(p),
-            ChangeTerm::Bytes(o),
-            (!g.is_empty()).then_some(ChangeTerm::Bytes(g)),
-        );
+        push(changes, batch, *quad);
     }
+}
+
+/// Asks for a quad of a batch to be there.
+fn push(changes: &mut Changes, batch: &QuadBatch, quad: [Span; 4]) {
+    let [s, p, o, g] = quad.map(|span| batch.term(span));
+    changes.insert(
+        ChangeTerm::Bytes(s),
+        ChangeTerm::Bytes(p),
+        ChangeTerm::Bytes(o),
+        (!g.is_empty()).then_some(ChangeTerm::Bytes(g)),
+    );
 }
