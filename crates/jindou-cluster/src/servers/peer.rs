@@ -23,6 +23,8 @@ use tokio_rustls::client::TlsStream;
 
 /// Bytes of one message of replies: lists count their neighbours in 32 bits.
 pub const MAX_REPLY: usize = 24 << 30;
+/// Beginning of the reason when nothing listens at a peer's address.
+const UNREACHABLE: &str = "it cannot be reached";
 /// Time before the first and the last tries to dial again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
@@ -377,7 +379,7 @@ async fn dial(
     let dialled = async {
         let tcp = TcpStream::connect(&entry.address)
             .await
-            .map_err(|e| format!("it cannot be reached: {e}"))?;
+            .map_err(|e| format!("{UNREACHABLE}: {e}"))?;
         // Requests are small and waited for.
         let _ = tcp.set_nodelay(true);
         let name = ServerName::try_from(entry.name.clone()).map_err(|e| e.to_string())?;
@@ -431,6 +433,9 @@ pub async fn keep_up(
     lanes: Option<Arc<lane::LaneEnd>>,
 ) {
     let mut pause = BACK_OFF[0];
+    // Servers that are started together do not listen at once: until then queries wait, as during the first dial.
+    let begun = tokio::time::Instant::now();
+    let mut met = false;
     loop {
         let fits = dial(&peer.entry, &tls, &hello)
             .await
@@ -449,10 +454,12 @@ pub async fn keep_up(
         match fits {
             Ok((stream, port)) => {
                 pause = BACK_OFF[0];
+                met = true;
                 let lanes = lanes.as_ref().filter(|_| port != 0);
                 let why = talk(&peer, stream, lanes.map(|l| (l, port))).await;
                 peer.down(&why);
             }
+            Err(why) if !met && why.starts_with(UNREACHABLE) && begun.elapsed() < SILENCE => {}
             Err(why) => peer.down(&why),
         }
         tokio::time::sleep(pause).await;
