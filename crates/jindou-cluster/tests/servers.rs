@@ -144,7 +144,9 @@ impl Setup {
     fn both(&self, files: [&ClusterFile; 2]) -> [Servers; 2] {
         let both = [self.start(files[0], 0), self.start(files[1], 1)];
         for (server, other) in both.iter().zip([1, 0]) {
-            until("a connection", || server.link(other).is_ok());
+            until("a connection", || {
+                server.link(other, &CancelToken::new()).is_ok()
+            });
         }
         both
     }
@@ -420,21 +422,29 @@ fn a_lane_that_breaks_gives_way_to_tls() {
     let file = setup.file("ucx", None);
     let both = setup.both([&file, &file]);
     with_lanes(&both);
-    let links = [both[0].link(1).unwrap(), both[1].link(0).unwrap()];
+    let links = [
+        both[0].link(1, &CancelToken::new()).unwrap(),
+        both[1].link(0, &CancelToken::new()).unwrap(),
+    ];
     both[1].break_lanes();
     until("end of the lanes", || {
         both.iter().all(|s| taken(s).is_none())
     });
     everything_comes_back(&setup, &both);
     assert_eq!(
-        [both[0].link(1).unwrap(), both[1].link(0).unwrap()],
+        [
+            both[0].link(1, &CancelToken::new()).unwrap(),
+            both[1].link(0, &CancelToken::new()).unwrap()
+        ],
         links,
         "the connections live"
     );
     // With a new server come a new connection and a new lane.
     let [first, second] = both;
     drop(second);
-    until("end of the connection", || first.link(1).is_err());
+    until("end of the connection", || {
+        first.link(1, &CancelToken::new()).is_err()
+    });
     let begun = Instant::now();
     let e = ask_echo(&first, 1, 1, 1).unwrap_err().to_string();
     assert!(e.contains("server b at"), "{e}");
@@ -599,7 +609,7 @@ fn silent_connections_keep_no_peer_out() {
         for _ in 0..2 {
             let other = setup.start(&file, 1);
             let begun = Instant::now();
-            until("a way in", || other.link(0).is_ok());
+            until("a way in", || other.link(0, &CancelToken::new()).is_ok());
             assert!(
                 begun.elapsed() < Duration::from_secs(20),
                 "{:?}",
@@ -618,7 +628,9 @@ fn messages_of_peers_are_charged_while_they_come() {
     let memory = MemoryBudget::new(16 << 20);
     let one = setup.start_within(&file, 0, &memory);
     let other = setup.start(&file, 1);
-    until("a connection", || other.link(0).is_ok());
+    until("a connection", || {
+        other.link(0, &CancelToken::new()).is_ok()
+    });
     ask_echo(&other, 0, 3 << 20, 10).unwrap();
     for _ in 0..3 {
         let e = ask_echo(&other, 0, 40 << 20, 10).unwrap_err().to_string();

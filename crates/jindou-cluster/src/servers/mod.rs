@@ -335,11 +335,11 @@ struct Sent<'a> {
 }
 
 impl Far for Servers {
-    fn link(&self, shard: u32) -> Result<u64> {
+    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
         if self.own.holds(shard) {
             return Ok(0);
         }
-        self.peer(shard)?.link(shard)
+        self.peer(shard)?.link(shard, cancel)
     }
 
     fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {

@@ -138,7 +138,7 @@ impl Peer {
         }
     }
 
-    /// Sends requests. Only while the first dial is under way is there a wait for a connection.
+    /// Sends requests. There is a wait for a connection only until the peer is first reached, or is not within [`SILENCE`].
     ///
     /// # Errors
     /// [`Error::Shard`] while the peer is away; the token's error.
@@ -172,8 +172,7 @@ impl Peer {
                 PeerState::Down(why) => return Err(self.error(shard, why)),
                 PeerState::First => {}
             }
-            cancel.check()?;
-            std::thread::sleep(Duration::from_millis(5));
+            Self::wait_for_first(cancel)?;
         };
         let sent = PendingReply {
             peer: self,
@@ -244,16 +243,26 @@ impl Peer {
         }
     }
 
-    /// The number of the connection.
+    /// The number of the connection. Waits for the first one.
     ///
     /// # Errors
-    /// [`Error::Shard`] while the peer is away.
-    pub fn link(&self, shard: u32) -> Result<u64> {
-        match &*lock(&self.state) {
-            PeerState::Up { link, .. } => Ok(*link),
-            PeerState::Down(why) => Err(self.error(shard, why)),
-            PeerState::First => Err(self.error(shard, "it is being dialled for the first time")),
+    /// [`Error::Shard`] while the peer is away; the token's error.
+    pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        loop {
+            match &*lock(&self.state) {
+                PeerState::Up { link, .. } => return Ok(*link),
+                PeerState::Down(why) => return Err(self.error(shard, why)),
+                PeerState::First => {}
+            }
+            Self::wait_for_first(cancel)?;
         }
+    }
+
+    /// A moment's wait for the first connection.
+    fn wait_for_first(cancel: &CancelToken) -> Result<()> {
+        cancel.check()?;
+        std::thread::sleep(Duration::from_millis(5));
+        Ok(())
     }
 
     /// Ends the connection's state: all that waits fails at once.

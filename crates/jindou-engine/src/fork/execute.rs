@@ -197,7 +197,7 @@ impl ForkExecutor {
         };
         let cancel = &task.options.cancel;
         let links = (0..blocks.shards())
-            .map(|s| hub.link(s))
+            .map(|s| hub.link(s, cancel))
             .collect::<Result<Vec<_>>>()?;
         let places: Vec<u32> = match starts {
             Starts::Everywhere => (0..blocks.shards()).collect(),

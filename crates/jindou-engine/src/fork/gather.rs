@@ -184,7 +184,7 @@ impl Gathering {
 
     fn check_links(&self) -> Result<()> {
         for (shard, &link) in (0..).zip(&self.links) {
-            if self.hub.link(shard)? != link {
+            if self.hub.link(shard, &self.cancel)? != link {
                 return Err(Error::Shard {
                     shard,
                     message: "its server was unreachable while it had a part of the query".into(),

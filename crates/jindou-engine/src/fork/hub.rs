@@ -124,8 +124,8 @@ impl Inner {
         far.ok_or_else(|| Error::Internal("the way to other shards is closed".into()))
     }
 
-    pub fn link(&self, shard: u32) -> Result<u64> {
-        self.far()?.link(shard)
+    pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        self.far()?.link(shard, cancel)
     }
 
     /// Sends a message from one shard to another, or to itself; returns the answer, and the number of bytes sent.

@@ -25,12 +25,13 @@ pub trait Far: Send + Sync {
     }
 
     /// Number of the connection to a shard. It changes after the shard's server was unreachable, even for a moment, so
-    /// that two equal numbers mean that the shard lost nothing in between. Constant for shards in this process.
+    /// that two equal numbers mean that the shard lost nothing in between. Constant for shards in this process. Waits while a server
+    /// that was never reached may still be starting.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) while its server is unreachable.
-    fn link(&self, shard: u32) -> Result<u64> {
-        let _ = shard;
+    /// [`Error::Shard`](jindou_model::Error::Shard) while its server is unreachable; the token's error.
+    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        let _ = (shard, cancel);
         Ok(0)
     }
 }

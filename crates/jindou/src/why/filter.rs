@@ -64,20 +64,27 @@ impl Walk<'_, '_> {
         depth: usize,
     ) {
         let all = conditions(expr);
-        let mut told = false;
+        let (mut told, mut each_keeps_some) = (false, true);
         for e in &all {
-            let alone = all.len() == 1;
             let with = within(filtered(inner, Arc::clone(e)), graph);
-            if alone || self.probe.has(&with, Sight::Own) == Some(false) {
+            let keeps_some = match all.len() {
+                1 => Some(false),
+                _ => self.probe.has(&with, Sight::Own),
+            };
+            if keeps_some == Some(false) {
                 self.condition(e, inner, graph, depth);
                 told = true;
             }
+            each_keeps_some &= keeps_some == Some(true);
         }
         if !told {
-            let message = format!(
-                "the {} conditions of FILTER each keep solutions, but none satisfies all of them",
-                all.len()
-            );
+            let message = match each_keeps_some {
+                true => {
+                    "each condition of FILTER keeps solutions, but no solution satisfies all of them"
+                }
+                false => "no solution satisfies all conditions of FILTER",
+            };
+            let message = message.to_owned();
             let range = self.filter_place(expr).map(|p| p.1);
             let reason = self.text.reason(K::Filter, message, range.as_ref());
             self.push(reason);
@@ -165,7 +172,9 @@ impl Walk<'_, '_> {
         let mut examples = Vec::new();
         for v in variables.iter().take(2) {
             let pattern = within(Arc::clone(inner), graph);
-            let values = self.probe.values(&pattern, v, SHOWN, Sight::Own);
+            let Some(values) = self.probe.values(&pattern, v, SHOWN, Sight::Own) else {
+                continue;
+            };
             let values: Vec<String> = values
                 .iter()
                 .map(|t| shortened(&self.text.term(t)))
@@ -226,7 +235,10 @@ impl Walk<'_, '_> {
         let part = TermPattern::from(l.clone());
         let at = self.text.recorded.term(&part, range);
         let values = self.probe.values(&pattern, v, 2, Sight::Own);
-        let values = values.into_iter().filter(|t| pattern_of(t).is_some());
+        let values = values
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|t| pattern_of(t).is_some());
         values
             .map(|t| {
                 let text = self.text.term(&t);

@@ -257,7 +257,9 @@ impl Walk<'_, '_> {
         let variable = Variable::new_unchecked("jindou_any_g");
         let any = NamedNodePattern::from(variable.clone());
         let found = within(Arc::clone(pattern), Some(&any));
-        let found = self.probe.values(&found, &variable, LISTED + 1, Sight::All);
+        let Some(found) = self.probe.values(&found, &variable, LISTED + 1, Sight::All) else {
+            return;
+        };
         let mut names: Vec<String> = found.iter().map(|g| self.text.term(g)).collect();
         if names.len() > LISTED {
             names.truncate(LISTED);

@@ -178,26 +178,28 @@ impl Walk<'_, '_> {
             Role::Predicate => with_predicate(any(0), &part, any(2)),
             Role::Subject => with_predicate(part, &predicate, any(2)),
             Role::Object | Role::Class => with_predicate(any(0), &predicate, part),
-            Role::Anywhere => return self.positions(&part).into_iter().any(|p| p),
+            Role::Anywhere => return self.positions(&part).is_some_and(|p| p.contains(&true)),
         };
         self.probe.has(&pattern, Sight::All) == Some(true)
     }
 
-    /// Whether a term is subject, predicate and object of some quad.
-    pub(super) fn positions(&self, part: &TermPattern) -> [bool; 3] {
-        let has = |p| self.probe.has(&p, Sight::All) == Some(true);
-        let is_iri = matches!(part, TermPattern::NamedNode(_));
-        [
-            is_iri && has(with_predicate(part.clone(), &any(1), any(2))),
-            is_iri && has(with_predicate(any(0), part, any(2))),
-            has(with_predicate(any(0), &any(1), part.clone())),
-        ]
+    /// Whether a term is subject, predicate and object of some quad; `None` if that could not be found out in time.
+    pub(super) fn positions(&self, part: &TermPattern) -> Option<[bool; 3]> {
+        let has = |p| self.probe.has(&p, Sight::All);
+        let is_object = has(with_predicate(any(0), &any(1), part.clone()))?;
+        if !matches!(part, TermPattern::NamedNode(_)) {
+            return Some([false, false, is_object]);
+        }
+        Some([
+            has(with_predicate(part.clone(), &any(1), any(2)))?,
+            has(with_predicate(any(0), part, any(2)))?,
+            is_object,
+        ])
     }
 
-    /// Says where a term occurs instead.
-    fn elsewhere(&self, t: &Term, part: &TermPattern) -> Option<String> {
+    /// Where a term occurs instead; `None` if it occurs nowhere.
+    fn elsewhere(&self, t: &Term, positions: [bool; 3]) -> Option<String> {
         let names = ["subject", "predicate", "object"];
-        let positions = self.positions(part);
         let all = names.iter().zip(positions).filter(|(_, is)| *is);
         let all: Vec<String> = all.map(|(name, _)| format!("as {name}")).collect();
         if !all.is_empty() {
@@ -259,7 +261,10 @@ impl Walk<'_, '_> {
             self.other_literal(&t, part, Some(of), range);
             return;
         }
-        let Some(elsewhere) = self.elsewhere(&t, part) else {
+        let Some(positions) = self.positions(part) else {
+            return;
+        };
+        let Some(elsewhere) = self.elsewhere(&t, positions) else {
             // Its quads were removed.
             self.unknown(&t, part, role, Some(of), near);
             return;
@@ -270,9 +275,11 @@ impl Walk<'_, '_> {
         let is_any = constant(&predicate).is_none();
         let message = match role {
             Role::Predicate => {
-                format!("{told} is no predicate in this store: it occurs {elsewhere}")
+                format!("{told} is not a predicate in this store: it occurs {elsewhere}")
             }
-            Role::Class => format!("{told} is no class in this store: nothing has it as rdf:type"),
+            Role::Class => {
+                format!("{told} is not a class in this store: nothing has it as rdf:type")
+            }
             _ if is_any => format!("{told} occurs {elsewhere}"),
             Role::Subject => {
                 let has = self.predicates_beside(&of.subject, true);
@@ -398,7 +405,7 @@ impl Walk<'_, '_> {
                 if self.probe.knows(&t) {
                     let at = self.text.recorded.term(&part, range.as_ref());
                     let told = self.text.told(&t, at.as_ref());
-                    let message = format!("{told} is no predicate in this store");
+                    let message = format!("{told} is not a predicate in this store");
                     let mut reason = self.text.reason(K::OtherPosition, message, at.as_ref());
                     reason.suggestions = self.like(n.as_str(), Role::Predicate, None, at.as_ref());
                     self.push(reason);
@@ -417,7 +424,8 @@ impl Walk<'_, '_> {
         if self.reasons.len() == before {
             match self.probe.has(pattern, Sight::All) {
                 Some(true) => self.other_graphs(pattern, graph, range.as_ref()),
-                _ => {
+                None => {}
+                Some(false) => {
                     let message = format!("no path matches {}", self.text.pattern(pattern));
                     let reason = self.text.reason(K::NoMatch, message, range.as_ref());
                     self.push(reason);

@@ -148,14 +148,14 @@ impl<'a> Prober<'a> {
         answer == Some(crate::Answer::Boolean(true))
     }
 
-    /// Some distinct values of a variable.
+    /// Some distinct values of a variable; `None` if they could not be found out in time.
     pub(super) fn values(
         &self,
         pattern: &Arc<GraphPattern>,
         variable: &Variable,
         most: usize,
         sight: Sight,
-    ) -> Vec<Term> {
+    ) -> Option<Vec<Term>> {
         let inner = GraphPattern::Project {
             inner: Arc::clone(pattern),
             variables: vec![variable.clone()],
@@ -168,28 +168,36 @@ impl<'a> Prober<'a> {
             start: 0,
             length: Some(most),
         };
-        self.rows(Arc::new(pattern), sight)
-            .into_iter()
-            .filter_map(|row| row.into_iter().next().flatten())
-            .collect()
+        let rows = self.rows(Arc::new(pattern), sight)?.into_iter();
+        Some(
+            rows.filter_map(|row| row.into_iter().next().flatten())
+                .collect(),
+        )
     }
 
-    pub(super) fn rows(&self, pattern: Arc<GraphPattern>, sight: Sight) -> Vec<Vec<Option<Term>>> {
+    /// The rows of a pattern; `None` if they could not be found out in time.
+    pub(super) fn rows(
+        &self,
+        pattern: Arc<GraphPattern>,
+        sight: Sight,
+    ) -> Option<Vec<Vec<Option<Term>>>> {
         let query = Query::Select {
             dataset: self.dataset(sight),
             pattern,
             base_iri: self.base.clone(),
         };
-        match self.run(&query, sight).map(Collector::into_answer) {
-            Some(crate::Answer::Solutions { rows, .. }) => rows,
-            _ => Vec::new(),
+        match self.run(&query, sight)?.into_answer() {
+            crate::Answer::Solutions { rows, .. } => Some(rows),
+            _ => None,
         }
     }
 
-    /// The rows of a query that is written here.
+    /// The rows of a query that is written here; none as well if they could not be found out in time.
     pub(super) fn select(&self, text: &str, sight: Sight) -> Vec<Vec<Option<Term>>> {
         match jindou_plan::parse(text) {
-            Ok(query) => self.rows(Arc::clone(query.pattern()), sight),
+            Ok(query) => self
+                .rows(Arc::clone(query.pattern()), sight)
+                .unwrap_or_default(),
             Err(_) => Vec::new(),
         }
     }

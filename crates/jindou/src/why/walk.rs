@@ -230,12 +230,11 @@ impl<'w, 't> Walk<'w, 't> {
                 let before = self.reasons.len();
                 if self.no_graph(name) {
                     // A part that needs no triple has a solution all the same.
-                    let has = self.probe.has(p, Sight::Own);
-                    if has != Some(true) {
-                        return Verdict::Empty;
+                    let verdict = told(self.probe.has(p, Sight::Own));
+                    if verdict == Verdict::Some {
+                        self.reasons.truncate(before);
                     }
-                    self.reasons.truncate(before);
-                    return Verdict::Some;
+                    return verdict;
                 }
                 self.explain(inner, Some(name), depth + 1)
             }
@@ -324,14 +323,15 @@ impl<'w, 't> Walk<'w, 't> {
             return verdict;
         }
         let has = self.probe.has(&within(Arc::clone(p), graph), Sight::Own);
-        if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph) {
+        if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph, verdict) {
             return Verdict::Empty;
         }
         told(has)
     }
 
-    /// Names parts that have no solution together. False if it was not found out that there are such parts.
-    fn nothing_together(&mut self, parts: &[Part], graph: Inside<'_>) -> bool {
+    /// Names parts that have no solution together; `each` is what is known of them one by one. False if it was not found out that there
+    /// are such parts.
+    fn nothing_together(&mut self, parts: &[Part], graph: Inside<'_>, each: Verdict) -> bool {
         let all: Vec<&Part> = parts.iter().collect();
         let is_empty = |list: &[&Part]| {
             self.probe.has(&within(joined(list), graph), Sight::Own) == Some(false)
@@ -366,14 +366,18 @@ impl<'w, 't> Walk<'w, 't> {
                 }
             }
         }
-        self.say_apart(&kept);
+        self.say_apart(&kept, each == Verdict::Some);
         true
     }
 
-    fn say_apart(&mut self, kept: &[&Part]) {
+    /// Says that these parts have no solution together. With `each_matches`, each of them is known to have some by itself.
+    fn say_apart(&mut self, kept: &[&Part], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
         let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
         let message = match (told.as_slice(), &patterns[..]) {
+            _ if !each_matches && told.len() <= FEW => {
+                format!("these have no match together: {}", list(&told))
+            }
             ([a, b], [p, q]) => {
                 let shared = match common(p, q).as_slice() {
                     [one] => format!(": no {one} has both"),
@@ -386,7 +390,7 @@ impl<'w, 't> Walk<'w, 't> {
                 list(&told)
             ),
             _ => format!(
-                "the first {} patterns each have matches, but none together; the one with which the rows run out is {}",
+                "the first {} patterns have no match together; the one with which the rows run out is {}",
                 told.len(),
                 told.last().map_or("", String::as_str)
             ),

@@ -64,8 +64,8 @@ impl Far for Counting {
         post(self, messages, cancel)
     }
 
-    fn link(&self, shard: u32) -> Result<u64> {
-        self.far.link(shard)
+    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        self.far.link(shard, cancel)
     }
 }
 

@@ -391,8 +391,8 @@ impl Far for Recorder {
         post(self, messages, cancel)
     }
 
-    fn link(&self, shard: u32) -> Result<u64> {
-        self.far.link(shard)
+    fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
+        self.far.link(shard, cancel)
     }
 }
 
