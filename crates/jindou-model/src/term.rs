@@ -129,7 +129,7 @@ pub fn push_lang(lexical: &str, tag: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(lexical.as_bytes());
 }
 
-/// Appends any term. Triple terms nest at most as deep as the parser that made them allows.
+/// Appends any term. Recurses as deep as triple terms nest.
 pub fn push_term(term: &Term, out: &mut Vec<u8>) {
     match term {
         Term::NamedNode(n) => push_iri(n.as_str(), out),
@@ -231,8 +231,22 @@ pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// How deep triple terms may nest when decoded: damaged bytes must not overflow the stack.
-const MAX_TRIPLE_DEPTH: usize = 64;
+/// Levels of triple terms within each other: more can neither be written, nor made, nor stored, nor decoded, so that no
+/// reader's stack depends on the data.
+pub const MAX_TRIPLE_NESTING: usize = 64;
+
+/// Levels of triple terms in canonical bytes; 0 for other terms. Only objects can be triple terms. O(levels).
+#[must_use]
+pub fn triple_nesting(mut bytes: &[u8]) -> usize {
+    let mut levels = 0;
+    while bytes.first() == Some(&TRIPLE)
+        && let Some(Parts::Triple([_, _, object])) = parts(bytes)
+    {
+        levels += 1;
+        bytes = object;
+    }
+    levels
+}
 
 /// The term of canonical bytes; `None` when they are damaged.
 #[must_use]
@@ -263,7 +277,7 @@ fn decode_at(bytes: &[u8], depth: usize) -> Option<Term> {
             None => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
         },
         Parts::Triple([s, p, o]) => {
-            if depth >= MAX_TRIPLE_DEPTH {
+            if depth >= MAX_TRIPLE_NESTING {
                 return None;
             }
             let s: NamedOrBlankNode = match decode_at(s, depth + 1)? {

@@ -15,8 +15,8 @@ use terms::DatatypeCache;
 pub(crate) use text::LineError;
 use text::{blanks, fail, found, line_end, span};
 
-/// How deep triple terms may nest: what `jindou_model::term::decode` takes apart.
-pub(crate) const MAX_NESTING: usize = 64;
+/// Levels of triple terms within each other in a document.
+pub(crate) const MAX_NESTING: usize = term::MAX_TRIPLE_NESTING;
 
 /// Parses blocks of lines of one document. Keep one per worker and document: it owns buffers.
 pub(crate) struct LineParser<'a> {
