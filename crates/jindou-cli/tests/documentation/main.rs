@@ -17,16 +17,19 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 9] = [
+const CHECKED: [&str; 12] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
     "docs/query.md",
+    "docs/recipes.md",
+    "docs/named-graphs.md",
     "docs/updates.md",
     "docs/operation.md",
     "docs/format.md",
     "docs/performance.md",
     "docs/command.md",
+    "docs/troubleshooting.md",
 ];
 
 /// Words that the README may have, as `wc -w` counts them.
@@ -77,6 +80,16 @@ fn query() {
 }
 
 #[test]
+fn recipes() {
+    run("docs/recipes.md");
+}
+
+#[test]
+fn named_graphs() {
+    run("docs/named-graphs.md");
+}
+
+#[test]
 fn updates() {
     run("docs/updates.md");
 }
@@ -99,6 +112,11 @@ fn performance() {
 #[test]
 fn command() {
     run("docs/command.md");
+}
+
+#[test]
+fn troubleshooting() {
+    run("docs/troubleshooting.md");
 }
 
 #[test]
