@@ -17,7 +17,7 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 12] = [
+const CHECKED: [&str; 13] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
@@ -26,6 +26,7 @@ const CHECKED: [&str; 12] = [
     "docs/named-graphs.md",
     "docs/updates.md",
     "docs/operation.md",
+    "docs/large-graphs.md",
     "docs/format.md",
     "docs/performance.md",
     "docs/command.md",
@@ -97,6 +98,11 @@ fn updates() {
 #[test]
 fn operation() {
     run("docs/operation.md");
+}
+
+#[test]
+fn large_graphs() {
+    run("docs/large-graphs.md");
 }
 
 #[test]
