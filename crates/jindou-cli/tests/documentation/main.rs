@@ -17,7 +17,7 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 13] = [
+const CHECKED: [&str; 14] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
@@ -31,6 +31,7 @@ const CHECKED: [&str; 13] = [
     "docs/performance.md",
     "docs/command.md",
     "docs/troubleshooting.md",
+    "docs/coming-from.md",
 ];
 
 /// Words that the README may have, as `wc -w` counts them.
@@ -123,6 +124,11 @@ fn command() {
 #[test]
 fn troubleshooting() {
     run("docs/troubleshooting.md");
+}
+
+#[test]
+fn coming_from() {
+    run("docs/coming-from.md");
 }
 
 #[test]
