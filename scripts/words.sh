@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose", or with a
 # pronoun or conjunction that only makes sense after another sentence (begin with a noun phrase, or a verb that names the
-# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, and paths of one person's or one machine's workplace. Reads what git tracks;
+# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, a Python reference
+# that is not what the docstrings say, and paths of one person's or one machine's workplace. Reads what git tracks;
 # prints file, line and what to do.
 set -u
 cd "$(dirname "$0")/.."
@@ -56,15 +57,21 @@ phrases=$(git ls-files -z -- '*.rs' 'docs/*.md' CONTRIBUTING.md | xargs -0 perl 
   }
   close ARGV if eof;
 ')
-# Documents are wrapped.
-long=$(scripts/wrap-docs.py --check 2>&1)
+# Documents are wrapped, and the Python reference is what the docstrings say.
+long='' reference=''
+if command -v python3 >/dev/null; then
+  long=$(scripts/wrap-docs.py --check 2>&1)
+  reference=$(scripts/python-reference.py --check 2>&1)
+else
+  echo "words: python3 is missing: neither the wrapping of documents nor the Python reference is checked" >&2
+fi
 
 # Spelt so that this line is not a hit itself. `/home/user` and the like are examples.
 places=$(git grep -nIE '(^|[^[:alnum:]_./$}-])/(w[o]rk|r[o]ot|h[o]me)/[[:alnum:]_.]' |
   grep -vE '/home/(user|you|me)\b' |
   sed 's/^\([^:]*:[0-9]*\):/\1: a path of a workplace: /')
 
-if [ -n "$bad$phrases$long$places" ]; then
-  printf '%s\n' "$bad" "$phrases" "$long" "$places" | sed '/^$/d' >&2
+if [ -n "$bad$phrases$long$reference$places" ]; then
+  printf '%s\n' "$bad" "$phrases" "$long" "$reference" "$places" | sed '/^$/d' >&2
   exit 1
 fi

@@ -1,4 +1,4 @@
-//! **Jindou**: an in-memory RDF store that answers SPARQL by exploring the graph.
+//! **Jindou**: an RDF triple store that answers SPARQL 1.1 by exploring the graph.
 //!
 //! [`Database`] is the front door: [`Database::load`] makes a store directory of RDF files or of any
 //! [`QuadSource`], [`Database::open`] maps it, [`Database::in_memory`] needs none. [`Database::query`] gives a whole answer,

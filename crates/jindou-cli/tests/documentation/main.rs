@@ -17,16 +17,21 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 9] = [
+const CHECKED: [&str; 14] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
     "docs/query.md",
+    "docs/recipes.md",
+    "docs/named-graphs.md",
     "docs/updates.md",
     "docs/operation.md",
+    "docs/large-graphs.md",
     "docs/format.md",
     "docs/performance.md",
     "docs/command.md",
+    "docs/troubleshooting.md",
+    "docs/coming-from.md",
 ];
 
 /// Words that the README may have, as `wc -w` counts them.
@@ -77,6 +82,16 @@ fn query() {
 }
 
 #[test]
+fn recipes() {
+    run("docs/recipes.md");
+}
+
+#[test]
+fn named_graphs() {
+    run("docs/named-graphs.md");
+}
+
+#[test]
 fn updates() {
     run("docs/updates.md");
 }
@@ -84,6 +99,11 @@ fn updates() {
 #[test]
 fn operation() {
     run("docs/operation.md");
+}
+
+#[test]
+fn large_graphs() {
+    run("docs/large-graphs.md");
 }
 
 #[test]
@@ -99,6 +119,16 @@ fn performance() {
 #[test]
 fn command() {
     run("docs/command.md");
+}
+
+#[test]
+fn troubleshooting() {
+    run("docs/troubleshooting.md");
+}
+
+#[test]
+fn coming_from() {
+    run("docs/coming-from.md");
 }
 
 #[test]

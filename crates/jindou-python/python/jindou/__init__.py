@@ -1,4 +1,4 @@
-"""Jindou: an in-memory RDF store that answers SPARQL by exploring the graph, inside this process.
+"""Jindou: a fast RDF triple store with SPARQL 1.1, inside this process.
 
     >>> import jindou
     >>> db = jindou.memory()
