@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -206,6 +206,7 @@ pub(crate) fn pair(
             items: on_items,
             query: Arc::clone(query),
             ended: false,
+            breaks: false,
         },
     };
     Ok((writer, response))
@@ -359,6 +360,8 @@ pub(crate) struct AnswerBody {
     items: mpsc::Receiver<Item>,
     query: Arc<LiveQuery>,
     ended: bool,
+    /// The next poll fails.
+    breaks: bool,
 }
 
 /// The answer broke off; the log says why.
@@ -377,11 +380,17 @@ impl http_body::Body for AnswerBody {
         if self.ended {
             return Poll::Ready(None);
         }
-        self.items.poll_recv(cx).map(|item| match item {
+        Poll::Ready(match ready!(self.items.poll_recv(cx)) {
             Some(Item::Data(data)) => Some(Ok(Frame::data(data))),
             Some(Item::Last(data)) => {
                 self.ended = true;
                 (!data.is_empty()).then(|| Ok(Frame::data(data)))
+            }
+            // An error discards what is not written yet, even the status. While a body is pending, that is written.
+            None if !self.breaks => {
+                self.breaks = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             None => Some(Err(BrokenOff)),
         })

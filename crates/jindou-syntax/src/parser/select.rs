@@ -336,12 +336,14 @@ impl Parser<'_, '_> {
 
     fn group_conditions(&mut self) -> Parse<SelectGroup> {
         let mut group = SelectGroup::default();
+        let mut grouped = FxHashSet::default();
         loop {
             let e = match self.kind() {
                 TokenKind::Variable => {
                     let (id, _) = self.variable(FaultPlace::GroupCondition)?;
                     group.variables.push(self.variable_of(id));
                     group.ids.push(id);
+                    grouped.insert(id);
                     continue;
                 }
                 TokenKind::OpenParen => {
@@ -352,7 +354,7 @@ impl Parser<'_, '_> {
                         let (id, at) = self.variable(FaultPlace::AsVariable)?;
                         self.close(TokenKind::CloseParen, FaultPlace::AfterAs)?;
                         self.leave();
-                        if self.scopes.contains(id) || group.ids.contains(&id) {
+                        if self.scopes.contains(id) || grouped.contains(&id) {
                             self.redefined(at, "GROUP BY");
                         }
                         self.scopes.see(id);
@@ -360,6 +362,7 @@ impl Parser<'_, '_> {
                         let v = self.variable_of(id);
                         group.variables.push(v.clone());
                         group.ids.push(id);
+                        grouped.insert(id);
                         group.binds.push((e, v));
                         continue;
                     }
@@ -382,6 +385,7 @@ impl Parser<'_, '_> {
                 Expression::Variable(v) => {
                     if let Some(id) = self.names.get(v.as_str()) {
                         group.ids.push(*id);
+                        grouped.insert(*id);
                     }
                     group.variables.push(v.clone());
                 }

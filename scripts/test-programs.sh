@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# `cargo test` for many test programs, as many at once as there are processors: most of them wait, or keep one busy.
+#   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
+# Each program's output is printed when it ends, with its seconds. Ends with the number of programs that failed.
+#
+# Cargo hands every program to a runner, in its package's folder and with its variables. The runner here only notes what it was
+# given; the notes are run afterwards.
+set -euo pipefail
+
+if [ "${1:-}" = --note ]; then
+  shift
+  note=$(mktemp "$JINDOU_NOTES/note.XXXXXX")
+  {
+    export -p
+    printf 'cd %q\nexec' "$PWD"
+    printf ' %q' "$@"
+    echo
+  } >"$note"
+  # The program's name without Cargo's hash, for the order.
+  name=${1##*/}
+  mv "$note" "$JINDOU_NOTES/${name%-*}@${note##*.}"
+  exit 0
+fi
+
+if [ "${1:-}" = --run ]; then
+  note=$2
+  name=${note##*/}
+  begun=$SECONDS
+  code=0
+  bash "$note" >"$note.out" 2>&1 || code=$?
+  (
+    flock 9
+    echo "--- ${name%@*}: $((SECONDS - begun)) s$([ "$code" = 0 ] || echo ", FAILED with $code")"
+    cat "$note.out"
+    [ "$code" = 0 ] || echo "${name%@*}" >>"$JINDOU_NOTES/.failed"
+  ) 9>"$JINDOU_NOTES/.turn"
+  exit 0
+fi
+
+self=$(readlink -f "$0")
+JINDOU_NOTES=$(mktemp -d)
+export JINDOU_NOTES
+trap 'rm -rf "$JINDOU_NOTES"' EXIT
+host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
+
+# The longest first, so that none is left over at the end.
+long=" http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
+for note in "$JINDOU_NOTES"/*@*; do
+  name=${note##*/}
+  name=${name%@*}
+  before=${long%% "$name" *}
+  [ "$before" = "$long" ] && echo "9999 $note" || echo "${#before} $note"
+done | sort -n | cut -d' ' -f2- | xargs -P "$(nproc)" -n 1 "$self" --run
+
+if [ -f "$JINDOU_NOTES/.failed" ]; then
+  echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | tr '\n' ' ')" >&2
+  exit 1
+fi
