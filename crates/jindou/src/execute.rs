@@ -38,7 +38,7 @@ fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Res
 }
 
 fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> ExecOptions {
-    // A thread that computes in a place, or will, needs help from the pool.
+    // A thread that computes in a place, or will, needs the pool to leave the place.
     let is_inside = || plan.weight == Weight::Heavy || options.pool.is_inside();
     ExecOptions {
         threads: options.threads,
