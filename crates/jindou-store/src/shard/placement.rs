@@ -15,7 +15,7 @@ const MANY_BLOCKS: u32 = 1 << 21;
 #[non_exhaustive]
 pub enum Placement {
     /// Each cluster of ids is cut into one piece per shard: instances of every class are spread evenly, and vertices
-    /// that are neighbours in several clusters mostly have the same owner.
+    /// at the same relative places of their clusters mostly have the same owner.
     #[default]
     Range,
     /// Assignment by a hash of the block's number.

@@ -8,13 +8,13 @@ use std::ops::Range;
 /// Fraction by which a shard's share of a large cluster may differ from an equal one, so that all shards have equally
 /// many bytes in the end.
 const SLACK: f64 = 0.1;
-/// Blocks per shard from which on a cluster counts as large: only then is a tenth of a share several blocks.
+/// Blocks per shard from which on a cluster counts as large: only then does a tenth of a piece make a block.
 const LARGE: u32 = 16;
 /// The fractional part of the golden ratio: the fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// Cuts the blocks that begin in each cluster into one piece per shard, all of the same weight and in the shards'
-/// order, so that vertices that are neighbours in several clusters mostly have the same owner. Blocks that cannot be
+/// order, so that vertices at the same relative places of their clusters mostly have the same owner. Blocks that cannot be
 /// cut in this way, since a cluster has fewer blocks than shards or one block is heavier than a piece (in a large
 /// cluster, than an eighth of one), go to the lightest shard, the heaviest first. The pieces of large clusters then
 /// make up for differences, within [`SLACK`].

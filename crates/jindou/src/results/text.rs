@@ -1,4 +1,4 @@
-//! TSV and CSV straight from canonical bytes: the formats of bulk export, so no term object is built.
+//! TSV and CSV straight from canonical bytes: these are the formats of bulk export, so no term object is built.
 
 use super::find::{Sign, first_of};
 use jindou_model::term::{self, Parts};
@@ -6,7 +6,7 @@ use jindou_model::term::{self, Parts};
 /// Appends a term in Turtle's syntax.
 pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
-        // The two common tags need no UTF-8 check: their bytes go through as they are.
+        // The two common tags need no UTF-8 check: their bytes are copied unchanged.
         Some(&term::IRI) => {
             out.extend_from_slice(cell);
             out.push(b'>');
