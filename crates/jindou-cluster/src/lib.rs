@@ -1,5 +1,5 @@
-//! Several shards as one store, in one process or on several servers: how a query reads the data of other shards, the transport between
-//! servers, and the reading of neighbour lists out of another server's memory.
+//! Several shards as one store, in one process or on several servers: how a query reads the data of other shards, the
+//! transport between servers, and the reading of neighbour lists from another server's memory.
 //!
 //! ```text
 //! shards     a query's requests for other shards' data, and the answers to them
