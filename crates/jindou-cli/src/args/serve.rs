@@ -149,7 +149,7 @@ pub struct Serve {
     pub log: String,
 }
 
-/// An address, or a name for one, of which IPv4's are preferred.
+/// Parses an address, or a name for one, preferring IPv4 addresses.
 pub fn parse_host(s: &str) -> Result<IpAddr, String> {
     use std::net::ToSocketAddrs;
     let bad = |e: &dyn std::fmt::Display| format!("{s} is not an address of this machine: {e}");
