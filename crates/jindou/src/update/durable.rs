@@ -114,7 +114,7 @@ impl Disk {
         let mut work = sync::lock(&self.work);
         if let Some(other) = *work {
             return Err(Error::Conflict(format!(
-                "{other} is under way; try again when it is done"
+                "{other} is in progress; try again when it is done"
             )));
         }
         *work = Some(what);

@@ -64,9 +64,9 @@ impl Walk<'_, '_> {
                     list(&short)
                 )
             }
-            (true, true, Some(p)) => format!("{told} is no value of {p}"),
+            (true, true, Some(p)) => format!("{told} is not a value of {p}"),
             (true, false, Some(p)) => {
-                format!("{told} is no value of {p}, but {} {are}", list(&short))
+                format!("{told} is not a value of {p}, but {} {are}", list(&short))
             }
             (true, true, None) => format!("{told} is the object of no triple"),
             (true, false, None) => {
