@@ -86,6 +86,24 @@ impl<'a> Edges<'a> {
         }
     }
 
+    /// As [`EdgeView::read_counting`].
+    #[inline]
+    pub fn read_counting<'b>(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        scratch: &'b mut Vec<u32>,
+        looked: &mut usize,
+    ) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Here(view) => view.read_counting(key, scope, scratch, looked),
+            Self::Sharded(edges) => edges.read(key, scope, scratch),
+        }
+    }
+
     /// As [`EdgeView::append_touched`].
     #[inline]
     pub fn append_touched(

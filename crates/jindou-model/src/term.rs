@@ -128,7 +128,7 @@ pub fn push_lang(lexical: &str, tag: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(lexical.as_bytes());
 }
 
-/// Appends any term. Triple terms nest at most as deep as the parser that made them allows.
+/// Appends any term. Recurses as deep as triple terms nest.
 pub fn push_term(term: &Term, out: &mut Vec<u8>) {
     match term {
         Term::NamedNode(n) => push_iri(n.as_str(), out),
@@ -230,8 +230,22 @@ pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// Deepest nesting of triple terms when decoding: damaged bytes must not overflow the stack.
-const MAX_TRIPLE_DEPTH: usize = 64;
+/// Deepest nesting of triple terms: deeper ones can neither be written, made, stored nor decoded, so that a reader's
+/// stack does not depend on the data.
+pub const MAX_TRIPLE_NESTING: usize = 64;
+
+/// Nesting depth of triple terms in canonical bytes; 0 for other terms. Only objects can be triple terms. O(levels).
+#[must_use]
+pub fn triple_nesting(mut bytes: &[u8]) -> usize {
+    let mut levels = 0;
+    while bytes.first() == Some(&TRIPLE)
+        && let Some(Parts::Triple([_, _, object])) = parts(bytes)
+    {
+        levels += 1;
+        bytes = object;
+    }
+    levels
+}
 
 /// The term with these canonical bytes; `None` if they are damaged.
 #[must_use]
@@ -262,7 +276,7 @@ fn decode_at(bytes: &[u8], depth: usize) -> Option<Term> {
             None => Literal::new_language_tagged_literal_unchecked(s, tag).into(),
         },
         Parts::Triple([s, p, o]) => {
-            if depth >= MAX_TRIPLE_DEPTH {
+            if depth >= MAX_TRIPLE_NESTING {
                 return None;
             }
             let s: NamedOrBlankNode = match decode_at(s, depth + 1)? {

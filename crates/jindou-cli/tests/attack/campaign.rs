@@ -197,8 +197,11 @@ impl Campaign {
 
     fn single(&mut self, setting: usize, shot: &Shot) {
         let seen = self.fire(setting, &[shot], shot.plan);
-        if std::env::var_os("JINDOU_VERBOSE").is_some() {
+        if let Some(verbose) = std::env::var_os("JINDOU_VERBOSE") {
             println!("{} {:?}: {}", shot.number, shot.route, line(&seen));
+            if verbose == "recipes" {
+                println!("    {}", described(shot));
+            }
         }
         self.report(setting, &[shot], &seen);
         self.follow(setting, shot, &seen);

@@ -1,13 +1,13 @@
 //! Expand: binds one variable to the neighbours of a known vertex, or to the intersection of several lists.
 
-use super::lists::{Bounds, Lists};
+use super::lists::{Bounds, Lists, MERGING};
 use super::{Emit, QueryContext, StepLayout};
 use crate::batch::{View, is_run};
 use crate::id_test::IdTest;
 #[cfg(target_arch = "x86_64")]
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
-use jindou_graph::segment::prefetch;
+use jindou_graph::segment::{Scope, prefetch};
 use jindou_model::{Invariant, Result};
 use jindou_plan::{EdgeList, GraphRef};
 use std::ops::Range;
@@ -303,7 +303,8 @@ impl<'a> Expand<'a> {
                 Some(l) => l,
                 None => {
                     if !self.made {
-                        lists.merged(input, self.row, &mut self.list, &mut self.scratch);
+                        self.work +=
+                            lists.merged(input, self.row, &mut self.list, &mut self.scratch);
                         self.made = true;
                     }
                     &self.list
@@ -413,6 +414,11 @@ impl<'a> Expand<'a> {
             }
             if merged {
                 self.share_merged(input);
+                if self.work >= WORK_PER_CHECK {
+                    self.touched += 4 * self.work as u64;
+                    self.work = 0;
+                    ctx.check()?;
+                }
                 continue;
             }
             if empty {
@@ -529,7 +535,7 @@ impl<'a> Expand<'a> {
                         acc.clear();
                         acc.extend_from_slice(list);
                     }
-                    None => l.merged(input, self.row, &mut acc, &mut self.scratch),
+                    None => self.work += l.merged(input, self.row, &mut acc, &mut self.scratch),
                 }
                 let n = self.within.retain(&mut acc);
                 acc.truncate(n);
@@ -538,7 +544,7 @@ impl<'a> Expand<'a> {
             let n = match l.list(self.row) {
                 Some(list) => retain_in(&mut acc, list),
                 None => {
-                    l.merged(input, self.row, &mut other, &mut self.scratch);
+                    self.work += l.merged(input, self.row, &mut other, &mut self.scratch);
                     retain_in(&mut acc, &other)
                 }
             };
@@ -565,14 +571,15 @@ impl<'a> Expand<'a> {
                 self.list.clear();
                 self.graphs.clear();
                 let scope = lists.graph.scope_at(input, self.row);
-                lists.view.read_with_graphs(
-                    lists.anchor(input, self.row),
-                    scope,
-                    &mut self.list,
-                    &mut self.graphs,
-                );
+                let key = lists.anchor(input, self.row);
+                if matches!(scope, Scope::Set(_)) {
+                    self.work += lists.view.named_degree(key) as usize;
+                }
+                lists
+                    .view
+                    .read_with_graphs(key, scope, &mut self.list, &mut self.graphs);
                 self.made = true;
-                self.work += self.list.len();
+                self.work += MERGING + self.list.len();
                 if self.work >= WORK_PER_CHECK {
                     self.work = 0;
                     ctx.check()?;

@@ -109,6 +109,9 @@ enum ListForm<'a> {
     Laid(&'a [u32]),
 }
 
+/// Work of finding a list that must be merged, in ids that a loop touches.
+pub(super) const MERGING: usize = 64;
+
 /// Placeholder range of rows whose list must be merged.
 const MERGED: [u32; 2] = [1, 0];
 
@@ -428,15 +431,24 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Merges the row's list into `out`.
-    pub fn merged(&self, input: View<'_>, row: usize, out: &mut Vec<u32>, scratch: &mut Vec<u32>) {
-        let list = self.view.read(
+    /// Merges the row's list into `out`. Returns the work in ids that this took.
+    pub fn merged(
+        &self,
+        input: View<'_>,
+        row: usize,
+        out: &mut Vec<u32>,
+        scratch: &mut Vec<u32>,
+    ) -> usize {
+        let mut looked = MERGING;
+        let list = self.view.read_counting(
             self.anchor(input, row),
             self.graph.scope_at(input, row),
             scratch,
+            &mut looked,
         );
         out.clear();
         out.extend_from_slice(list);
+        looked
     }
 
     /// Bytes of scratch memory held.

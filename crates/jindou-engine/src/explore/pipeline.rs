@@ -15,6 +15,9 @@ const FIRST_ROOM: usize = 64;
 /// Growth of each batch over the previous one, from `QueryContext::first_batch` to `QueryContext::batch_rows`.
 const FASTER: usize = 4;
 
+/// Steps that are flushed between two checks of the deadline and the cancel flag.
+const FLUSHED: usize = 8;
+
 /// One worker's steps.
 pub(crate) struct Pipeline<'a> {
     start: Batch,
@@ -252,6 +255,10 @@ impl<'a> Pipeline<'a> {
     ) -> Flow {
         let mut rest = &mut self.steps[steps];
         while let Some((step, after)) = rest.split_first_mut() {
+            // A plan may have thousands of steps, and each of them a batch to go on with.
+            if after.len() % FLUSHED == FLUSHED - 1 {
+                ctx.check()?;
+            }
             hand_on(step, after, ctx, end)?;
             rest = after;
         }

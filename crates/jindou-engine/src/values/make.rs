@@ -38,9 +38,6 @@ pub(crate) enum Hash {
     Sha512,
 }
 
-/// Deepest triple term that is created; `jindou_model::term` does not read deeper ones.
-const DEEPEST: usize = 64;
-
 impl Machine {
     pub(super) fn fresh(&mut self, fresh: Fresh) -> Val {
         self.term.clear();
@@ -202,7 +199,9 @@ impl Machine {
             let fits = match self.term.first() {
                 Some(&term::IRI) => true,
                 Some(&term::BLANK) => i != 1,
-                Some(&term::TRIPLE) => i == 2 && depth(&self.term) < DEEPEST,
+                Some(&term::TRIPLE) => {
+                    i == 2 && term::triple_nesting(&self.term) < term::MAX_TRIPLE_NESTING
+                }
                 Some(_) => i == 2,
                 None => false,
             };
@@ -260,15 +259,4 @@ fn uuid(random: u128, out: &mut Vec<u8>) -> std::io::Result<()> {
         part(16, 20),
         part(20, 32)
     )
-}
-
-/// Depth of a triple term: 1 if its parts are not triple terms.
-fn depth(mut bytes: &[u8]) -> usize {
-    let mut levels = 0;
-    // Only objects can be triple terms.
-    while let Some(Parts::Triple([_, _, object])) = term::parts(bytes) {
-        levels += 1;
-        bytes = object;
-    }
-    levels
 }

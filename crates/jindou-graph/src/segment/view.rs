@@ -98,7 +98,22 @@ impl<'a> EdgeView<'a> {
 
     /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has to be
     /// merged, otherwise built in `scratch`. O(degree), by runs where few edits are in a long list.
+    #[inline]
     pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    where
+        'a: 'b,
+    {
+        self.read_counting(key, scope, scratch, &mut 0)
+    }
+
+    /// As [`Self::read`]; `looked` grows by the edges in named graphs that were looked at, which may be many where few are in `scope`.
+    pub fn read_counting<'b>(
+        &self,
+        key: u32,
+        scope: Scope<'_>,
+        scratch: &'b mut Vec<u32>,
+        looked: &mut usize,
+    ) -> &'b [u32]
     where
         'a: 'b,
     {
@@ -111,6 +126,7 @@ impl<'a> EdgeView<'a> {
         if let Some(patch) = self.touched(key) {
             if sees_named {
                 scratch.clear();
+                *looked += self.named.edges_of(key).len();
                 self.for_each(key, scope, |n, _| {
                     if scratch.last() != Some(&n) {
                         scratch.push(n);
@@ -141,6 +157,7 @@ impl<'a> EdgeView<'a> {
         if n.len() == 0 {
             return d;
         }
+        *looked += n.len();
         scratch.clear();
         if matches!(scope, Scope::Union | Scope::AnyNamed) {
             merge_distinct(d, n.neighbours(), scratch);

@@ -14,8 +14,8 @@ use terms::DatatypeCache;
 pub(crate) use text::LineError;
 use text::{blanks, fail, found, line_end, span};
 
-/// Deepest nesting of triple terms: the limit of `jindou_model::term::decode`.
-pub(crate) const MAX_NESTING: usize = 64;
+/// Deepest nesting of triple terms in a document.
+pub(crate) const MAX_NESTING: usize = term::MAX_TRIPLE_NESTING;
 
 /// Parses blocks of lines of one document. Keep one per worker and document: it owns buffers.
 pub(crate) struct LineParser<'a> {

@@ -297,7 +297,7 @@ pub(super) fn triple(
     object: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    if object.first() == Some(&term::TRIPLE) && nesting(object) >= MAX_NESTING {
+    if object.first() == Some(&term::TRIPLE) && term::triple_nesting(object) >= MAX_NESTING {
         return Err(too_deep());
     }
     out.push(term::TRIPLE);
@@ -307,19 +307,6 @@ pub(super) fn triple(
         out.extend_from_slice(part);
     }
     Ok(())
-}
-
-/// Nesting depth of triple terms: only objects can be triple terms.
-fn nesting(mut bytes: &[u8]) -> usize {
-    let mut levels = 0;
-    while let Some(term::Parts::Triple([_, _, object])) = (bytes.first() == Some(&term::TRIPLE))
-        .then(|| term::parts(bytes))
-        .flatten()
-    {
-        levels += 1;
-        bytes = object;
-    }
-    levels
 }
 
 /// A piece of the document for a message.

@@ -1,5 +1,6 @@
 //! Changes requested by one transaction, in order, before any of them is looked up.
 
+use jindou_model::term;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -46,6 +47,8 @@ pub struct Changes {
     numbers: FxHashMap<u64, u32>,
     /// The predicates: the snapshot keeps data for each of them.
     predicates: FxHashSet<(bool, u32)>,
+    /// Most levels of triple terms in a term given by bytes.
+    nesting: usize,
 }
 
 impl Changes {
@@ -124,6 +127,7 @@ impl Changes {
             }
         }
         let n = self.ends.len() as u32;
+        self.nesting = self.nesting.max(term::triple_nesting(bytes));
         self.numbers.insert(hash, n);
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len() as u64);
@@ -170,6 +174,12 @@ impl Changes {
     #[must_use]
     pub fn predicates(&self) -> usize {
         self.predicates.len()
+    }
+
+    /// Most levels of triple terms within each other, in terms given by bytes.
+    #[must_use]
+    pub fn nesting(&self) -> usize {
+        self.nesting
     }
 
     /// Bytes on the heap, for budgets.

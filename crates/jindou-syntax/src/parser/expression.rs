@@ -293,7 +293,7 @@ impl Parser<'_, '_> {
 
     /// `<<( s p o )>>` as a value.
     fn triple_expression(&mut self) -> Parse<Expr> {
-        self.enter()?;
+        self.enter_triple()?;
         self.bump()?;
         let subject = match self.kind() {
             TokenKind::Iri | TokenKind::Prefixed | TokenKind::Namespace | TokenKind::Variable => {
@@ -313,7 +313,7 @@ impl Parser<'_, '_> {
         };
         let object = self.triple_value()?;
         self.close_triple()?;
-        self.leave();
+        self.leave_triple();
         let depth = object.depth + 1;
         let parts = vec![subject.it, predicate, object.it];
         self.deep(Expression::FunctionCall(Function::Triple, parts), depth)

@@ -15,6 +15,9 @@ pub(crate) struct Prefixes<'t> {
     known: FxHashMap<&'t str, Prefix>,
 }
 
+/// Longest IRI of a prefix, in bytes, that is examined for [`Prefix::open`].
+const LONGEST_OPEN: usize = 1 << 12;
+
 #[derive(Clone)]
 struct Prefix {
     /// The IRI, with a leading `<`.
@@ -26,7 +29,9 @@ struct Prefix {
 impl Prefix {
     fn new(iri: NamedNode) -> Self {
         let text = iri.as_str();
-        let open = is_plain(text) && text.ends_with(['/', '#']) && text.len() > 8;
+        // Many names may be declared for one long IRI, and each would look at all of it.
+        let short = (9..=LONGEST_OPEN).contains(&text.len());
+        let open = short && text.ends_with(['/', '#']) && is_plain(text);
         Self { iri, open }
     }
 }

@@ -31,6 +31,7 @@ use crate::source::Source;
 use aggregates::AggregateFrame;
 use intern::Interned;
 use iri::Prefixes;
+use jindou_model::term::MAX_TRIPLE_NESTING;
 use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -72,6 +73,8 @@ pub(crate) struct Parser<'t, 'o> {
     /// Open brackets, with their places.
     open: Open,
     nesting: u32,
+    /// Number of open triple terms.
+    triples: usize,
     tokens: u32,
 
     base: Option<BaseIri>,
@@ -164,6 +167,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             behind: 0,
             open: Open::default(),
             nesting: 0,
+            triples: 0,
             tokens: 0,
             base: options
                 .base
@@ -331,6 +335,25 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     fn leave(&mut self) {
         self.nesting -= 1;
+    }
+
+    /// Counts a level of triple terms; [`Self::leave_triple`] ends it.
+    fn enter_triple(&mut self) -> Parse<()> {
+        self.enter()?;
+        self.triples += 1;
+        if self.triples > MAX_TRIPLE_NESTING {
+            let at = self.told_place(self.token);
+            return Err(self.stop(Error::limit(
+                Resource::Form,
+                format!("{at}: triple terms nest more than {MAX_TRIPLE_NESTING} levels deep"),
+            )));
+        }
+        Ok(())
+    }
+
+    fn leave_triple(&mut self) {
+        self.triples -= 1;
+        self.leave();
     }
 
     /// A part of the algebra, or an error if it is too deep.

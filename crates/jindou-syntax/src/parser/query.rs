@@ -109,7 +109,8 @@ impl Parser<'_, '_> {
                 self.recover_to_where()?;
                 self.scopes.clear();
                 self.frames.truncate(1);
-                (self.nesting, self.no_aggregate, self.noting) = (0, Some("here"), false);
+                (self.nesting, self.triples) = (0, 0);
+                (self.no_aggregate, self.noting) = (Some("here"), false);
                 Selection {
                     duplicates: Duplicates::Keep,
                     items: Items::Everything,

@@ -8,6 +8,7 @@ use crate::lexer::{Token, TokenKind};
 pub(super) struct RecoveryPoint {
     open: usize,
     nesting: u32,
+    triples: usize,
     frames: usize,
     outer: super::scope::Outer,
     no_aggregate: Option<&'static str>,
@@ -34,6 +35,7 @@ impl Parser<'_, '_> {
         RecoveryPoint {
             open: self.open.len(),
             nesting: self.nesting,
+            triples: self.triples,
             frames: self.frames.len(),
             outer: self.scopes.here(),
             no_aggregate: self.no_aggregate,
@@ -43,6 +45,7 @@ impl Parser<'_, '_> {
 
     fn restore(&mut self, state: &RecoveryPoint) {
         self.nesting = state.nesting;
+        self.triples = state.triples;
         self.frames.truncate(state.frames);
         self.scopes.merge(state.outer);
         self.no_aggregate = state.no_aggregate;

@@ -381,7 +381,7 @@ impl Parser<'_, '_> {
 
     /// `<<( s p o )>>`
     fn triple_term(&mut self) -> Parse<TermPattern> {
-        self.enter()?;
+        self.enter_triple()?;
         self.bump()?;
         let part = |p: &mut Self| match p.kind() {
             TokenKind::OpenParen => Err(p.unexpected(FaultPlace::PartOfTriple)),
@@ -391,7 +391,7 @@ impl Parser<'_, '_> {
         let predicate = self.verb_of_template()?;
         let object = part(self)?;
         self.close_triple()?;
-        self.leave();
+        self.leave_triple();
         Ok(TriplePattern {
             subject,
             predicate,

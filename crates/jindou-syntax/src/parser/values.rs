@@ -95,7 +95,7 @@ impl Parser<'_, '_> {
                 self.any_literal()?.into()
             }
             TokenKind::OpenTriple => {
-                self.enter()?;
+                self.enter_triple()?;
                 self.bump()?;
                 let subject = self.expect_iri(FaultPlace::TripleSubjectData)?;
                 let predicate = if self.eat(TokenKind::A)? {
@@ -105,7 +105,7 @@ impl Parser<'_, '_> {
                 };
                 let object = self.ground_term()?;
                 self.close_triple()?;
-                self.leave();
+                self.leave_triple();
                 GroundTriple {
                     subject,
                     predicate,

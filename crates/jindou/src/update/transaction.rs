@@ -2,7 +2,8 @@
 
 use super::UpdateOptions;
 use crate::runtime::Settled;
-use jindou_model::{CancelToken, MemoryBudget, Result};
+use jindou_model::term::MAX_TRIPLE_NESTING;
+use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
@@ -117,6 +118,15 @@ impl Transaction {
     }
 
     fn apply_unchecked(&mut self, changes: &Changes) -> Result<()> {
+        if changes.nesting() > MAX_TRIPLE_NESTING {
+            return Err(Error::limit(
+                Resource::Form,
+                format!(
+                    "a triple term nests {} levels deep, and at most {MAX_TRIPLE_NESTING} can be stored",
+                    changes.nesting()
+                ),
+            ));
+        }
         let (threads, cancel) = (self.threads, &self.cancel);
         let mut applied = self
             .snapshot

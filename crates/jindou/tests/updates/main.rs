@@ -2,6 +2,7 @@
 //! were taken before, after merges and while one runs, and after reopening.
 
 mod model;
+mod nesting;
 #[path = "../common/quads.rs"]
 mod quads;
 
