@@ -15,9 +15,9 @@ const WORKER: &str = include_str!("../page/worker.js");
 const STYLE: &str = include_str!("../page/page.css");
 const ICON: &str = include_str!("../page/icon.svg");
 
-/// Policy: scripts, styles and requests of this server only; no embedding in frames.
+/// Scripts, styles and requests of this server alone; no frames around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// Policy of the page's worker: requests to this server, and nothing else.
+/// The script alongside the page asks this server, and does nothing else.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 
 /// True for a browser's visit, which asks for HTML by name. (`*/*` may come from any client, which gets data.)
