@@ -314,7 +314,7 @@ pub(super) struct EdgeSum {
     pub hash: u64,
 }
 
-/// A segment that is walked, and what is known of it.
+/// A segment that is being walked, and the known facts about it.
 pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
