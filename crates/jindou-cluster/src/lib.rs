@@ -6,7 +6,7 @@
 //!    │
 //! servers    servers of a store in shards, which ask one another over mutual TLS, or over a transport where the network is trusted
 //!
-//! remote     a reader's copy of what finds a list (a few bits a key), and one read for the list itself
+//! remote     a reader's index of lists (a few bits per key), and one read for the list itself
 //!    │
 //! transport  registered memory, reads of many ranges, messages with handlers, deadlines, epochs
 //!    ├── memory   everything in one process on a virtual clock, with seeded faults (tests)

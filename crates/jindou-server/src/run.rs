@@ -62,7 +62,7 @@ pub(crate) enum QueryTask {
     Bound(Binding),
     /// Results of a query with values for its variables, which has to be prepared first.
     Values(Valued),
-    /// A query's profile; its results are thrown away.
+    /// A query's profile; its results are discarded.
     Profile(String),
     /// The graph formed by the rows (of three or four columns) of these SELECT queries, in this format.
     Graph(Vec<String>, Offer),

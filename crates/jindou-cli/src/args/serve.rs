@@ -108,7 +108,7 @@ pub struct Serve {
     pub durability: DurabilityArg,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Whether changes are merged into segments in the background: auto or off.
+    /// Merge changes into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
     /// Edits that start a merge (default: a million, and at least a twentieth of all quads).

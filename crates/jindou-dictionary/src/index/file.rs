@@ -55,8 +55,8 @@ impl<'a> Terms<'a> {
         self.strings.tag_ranges()
     }
 
-    /// Calls `f` with id and canonical bytes of the terms with these lex indexes, in the order of their bytes. About 10 ns a
-    /// term; may be called again.
+    /// Calls `f` with id and canonical bytes of the terms with these lex indexes, in the order of their bytes. About 10
+    /// ns per term; may be called again.
     ///
     /// # Errors
     /// The first error of `f`; `Cancelled`; [`Error::Damaged`] if `strings.jd` cannot be read.

@@ -86,7 +86,7 @@ struct Addresses {
 
 impl Drop for Addresses {
     fn drop(&mut self) {
-        // SAFETY: reserved with this length, once; whoever mapped pages unmapped them.
+        // SAFETY: reserved with this length, once; all mapped pages were unmapped.
         unsafe { self.device.unreserve(self.at, self.bytes) };
     }
 }

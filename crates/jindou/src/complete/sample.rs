@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     pub ids: Vec<u32>,
     /// True if the sample has all vertices that match the patterns.
     pub whole: bool,
-    /// Whether time ran out before the sample was complete.
+    /// True if time ran out before the sample was complete.
     pub partial: bool,
 }
 
