@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whose", "Why" or
-# "Whether", or with a pronoun or conjunction that only makes sense after another sentence (begin with a noun phrase, or a
-# verb that names the thing), "See the module" (say what is meant), phrases of another language, documents that are not
-# wrapped, and paths of one person's or one machine's workplace. Reads tracked files; prints file, line and remedy.
+# Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose", or with a
+# pronoun or conjunction that only makes sense after another sentence (begin with a noun phrase, or a verb that names the
+# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, and paths of one person's or one machine's workplace. Reads what git tracks;
+# prints file, line and what to do.
 set -u
 cd "$(dirname "$0")/.."
 bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
@@ -11,6 +11,7 @@ bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
     text = $0
     sub(/^[[:space:]]*\/\/[\/!][[:space:]]*/, "", text)
     # The first line of a comment or of a paragraph in it, without marks around the word.
+    # "Why" and "Whether" begin a question or half a sentence: "Reason why", "True if".
     first = text
     gsub(/^[*_`"(]+/, "", first)
     if (!inside && first ~ /^(What|Who|Whom|Whose|Why|Whether)([^[:alnum:]_]|$)/)
