@@ -8,8 +8,8 @@ const UNKNOWN: u64 = 4 << 30;
 /// Memory and processors that this process may use. Reading them takes some system calls: a program does it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Bytes of memory: the machine's, or the part of it that the control groups of this process (cgroups, version 1 or
-    /// 2) allow.
+    /// Bytes of memory: the machine's, or the part of it that the control groups of this process (cgroups v1 or v2)
+    /// allow.
     pub memory: u64,
     /// Processors that this process can run on at once, considering quotas of control groups; at least 1.
     pub cores: usize,

@@ -21,8 +21,8 @@
 //! 3. Names: local names may contain any number of dots (`e:a.b.c`, `ec:1.-.-.-`), and names may contain characters
 //!    beyond the first plane.
 //! 4. Keywords are case-insensitive, including `TRUE` and `False`.
-//! 5. Spaces may precede the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`; comments may stand in `( )` and `[
-//!    ]`.
+//! 5. Spaces may precede the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`; comments may stand in `( )` and
+//!    `[ ]`.
 //! 6. An expression of SELECT may use those before it in grouped queries as well; `GROUP BY (?x AS ?y)` assigns a value
 //!    to ?y, and never to a variable that already has one; a variable of HAVING or ORDER BY that is not grouped is a
 //!    sample of its group; CONSTRUCT, ASK and DESCRIBE may be grouped and may have aggregates in HAVING and ORDER BY.

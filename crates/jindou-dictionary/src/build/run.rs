@@ -1,5 +1,5 @@
-//! Runs: the sorted terms of one interner, front-coded: `[common prefix with the previous term: varint][length of the
-//! rest: varint][rest]`.
+//! Runs: the sorted terms of one interner, front-coded:
+//! `[common prefix with the previous term: varint][length of the rest: varint][rest]`.
 
 use crate::front;
 use crate::spill::{Spill, SpillDir, SpillReader, SpillWriter};
