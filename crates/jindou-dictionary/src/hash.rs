@@ -93,7 +93,7 @@ fn wide(bytes: &[u8], at: usize) -> u128 {
     }
 }
 
-/// Equality, without a call for lengths up to 64.
+/// True if the bytes are equal; makes no call for lengths up to 64.
 #[inline(always)]
 pub(crate) fn equal(x: &[u8], y: &[u8]) -> bool {
     let n = x.len();

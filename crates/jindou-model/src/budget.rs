@@ -271,7 +271,7 @@ impl MemoryBudget {
         (holder != Holder::Rest).then(counter)
     }
 
-    /// Charges `bytes` if they fit.
+    /// Charges `bytes` if they fit; false otherwise.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
         let taken = self.take(bytes, false).is_ok();

@@ -146,12 +146,12 @@ pub(crate) fn is_plain_language(tag: &[u8]) -> bool {
     }
 }
 
-/// First character of a blank node label (`PN_CHARS_U` or a digit).
+/// True for the first character of a blank node label (`PN_CHARS_U` or a digit).
 pub(crate) fn is_label_start(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || is_wide_name_start(c)
 }
 
-/// Later character of a blank node label (`PN_CHARS` or a dot).
+/// True for a later character of a blank node label (`PN_CHARS` or a dot).
 pub(crate) fn is_label_char(c: char) -> bool {
     is_label_start(c)
         || matches!(
@@ -160,7 +160,7 @@ pub(crate) fn is_label_char(c: char) -> bool {
         )
 }
 
-/// The part of `PN_CHARS_BASE` above ASCII.
+/// True for `PN_CHARS_BASE` above ASCII.
 fn is_wide_name_start(c: char) -> bool {
     matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'

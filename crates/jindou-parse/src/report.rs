@@ -11,7 +11,7 @@ const REMEMBERED: usize = 10;
 /// Characters of an excerpt on each side of the place.
 const AROUND: usize = 60;
 
-/// Says if a line's number is worth reading its file again.
+/// Choice between reading a file again for the number of a line and leaving it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Wanted,

@@ -50,7 +50,7 @@ pub struct QueryOptions {
     pub cancel: CancelToken,
     /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
     pub union_default: Option<bool>,
-    /// Counts rows, time and bytes of each step.
+    /// True to count rows, time and bytes of each step.
     pub profile: bool,
     /// Shows the query's progress to every holder of a clone: rows and times of its steps are counted, as with
     /// `profile`.

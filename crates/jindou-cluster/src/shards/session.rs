@@ -222,7 +222,7 @@ impl Session {
         shards.zip(self.ask(&requests)).collect()
     }
 
-    /// Appends a term of another shard, if it is kept.
+    /// Appends a term of another shard; false if it is not kept.
     fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
         let kept = lock(&self.kept);
         kept.term(id).map(|t| out.extend_from_slice(t)).is_some()

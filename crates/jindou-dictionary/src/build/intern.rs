@@ -141,8 +141,8 @@ impl Interner {
             && arena + (table + growing) * 8 + len * CLOSE_BYTES <= self.max_bytes
     }
 
-    /// Tests if the table should grow ahead of a batch. The batch's terms are an upper bound, since most will repeat;
-    /// so the table grows ahead only when its real content is near the limit as well. Otherwise `insert` grows it.
+    /// True if the table should grow ahead of a batch. The batch's terms are an upper bound, since most will repeat; so
+    /// the table grows ahead only when its real content is near the limit as well. Otherwise `insert` grows it.
     fn worth_growing(&self, terms: usize) -> bool {
         (self.len() + terms / 4) * 3 > self.table.len() * 2
     }

@@ -59,11 +59,11 @@ impl Name {
 /// The parts of ATC '18 §4 that are in use: for measurements, and for isolating the effect of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagingOptions {
-    /// Uploads blocks of later steps while one computes.
+    /// True to upload blocks of later steps while one computes.
     pub prefetch: bool,
-    /// Keeps a part of a segment's index and the same part of its neighbours together.
+    /// True to keep a part of a segment's index and the same part of its neighbours together.
     pub pairwise: bool,
-    /// Keeps the blocks that the plan's next steps read; otherwise the most recently used ones.
+    /// True to keep the blocks that the plan's next steps read; otherwise the most recently used ones are kept.
     pub look_ahead: bool,
 }
 

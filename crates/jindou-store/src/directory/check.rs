@@ -318,7 +318,7 @@ pub(super) struct EdgeSum {
 pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
-    /// Keys are objects.
+    /// True if keys are objects.
     pub swapped: bool,
     pub base: &'a Base,
     pub record: SegmentRecord,

@@ -124,7 +124,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The same sign directly before the token.
+    /// True if this sign is directly before the token.
     pub(super) fn double(&self, token: Token, before: u8) -> bool {
         self.behind == token.start && self.text.as_bytes()[token.start - 1] == before
     }

@@ -95,15 +95,15 @@ impl std::error::Error for Error {}
 /// Flags, by their effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags {
-    /// `s`: `.` is any character.
+    /// `s`: true if `.` is any character.
     dot: bool,
-    /// `m`: `^` and `$` also stand for the ends of lines.
+    /// `m`: true if `^` and `$` also stand for the ends of lines.
     lines: bool,
-    /// `i`: case is ignored.
+    /// `i`: true if case is ignored.
     case: bool,
-    /// `x`: white space in the pattern is ignored.
+    /// `x`: true if white space in the pattern is ignored.
     space: bool,
-    /// `q`: all characters stand for themselves.
+    /// `q`: true if all characters stand for themselves.
     quote: bool,
 }
 

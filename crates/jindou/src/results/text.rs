@@ -150,20 +150,20 @@ fn digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Turtle's INTEGER.
+/// True for Turtle's INTEGER.
 fn is_integer(text: &str) -> bool {
     let t = unsigned(text);
     !t.is_empty() && digits(t)
 }
 
-/// Turtle's DECIMAL.
+/// True for Turtle's DECIMAL.
 fn is_decimal(text: &str) -> bool {
     unsigned(text)
         .split_once('.')
         .is_some_and(|(a, b)| digits(a) && !b.is_empty() && digits(b))
 }
 
-/// Turtle's DOUBLE.
+/// True for Turtle's DOUBLE.
 fn is_double(text: &str) -> bool {
     let Some((mantissa, exponent)) = unsigned(text).split_once(['e', 'E']) else {
         return false;

@@ -120,7 +120,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Tells if a pattern has a solution; `None` if that could not be found out in time.
+    /// True if a pattern has a solution; `None` if that could not be found out in time.
     pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: Sight) -> Option<bool> {
         let query = Query::Ask {
             dataset: self.dataset(sight),
@@ -133,7 +133,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Tells if a pattern has a solution over the merge of these graphs.
+    /// True if a pattern has a solution over the merge of these graphs.
     pub(super) fn has_from(&self, pattern: &Arc<GraphPattern>, graphs: &[String]) -> bool {
         let default = graphs.iter().map(NamedNode::new_unchecked).collect();
         let query = Query::Ask {
